@@ -76,16 +76,6 @@ const (
 	SignalRemediationProgress = "remediation-progress"
 )
 
-// Messages to a health check, each as a signal and as an update of the same name, beside MsgPause, MsgResume.
-const (
-	MsgConfigure = "configure"
-	MsgConfirm   = "confirm"
-	MsgRemove    = "remove"
-)
-
-// HealthCheckMessages are the messages that people and scripts send to a health check.
-var HealthCheckMessages = []string{MsgPause, MsgResume, MsgConfigure, MsgConfirm, MsgRemove}
-
 // QueryExplain asks a health check for all that is to be said of a node: an ExplainRequest, answered by a HealthExplanation.
 const QueryExplain = "explain"
 

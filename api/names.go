@@ -20,41 +20,12 @@ const (
 	LockstepType = "Lockstep"
 )
 
-// Messages to a maintenance, each as a signal and as an update of the same name, and its query.
+// Queries of a maintenance.
 const (
-	MsgDone    = "done"
-	MsgFailed  = "failed"
-	MsgRetry   = "retry"
-	MsgCancel  = "cancel"
-	MsgExtend  = "extend"
-	MsgStarted = "started"
-	MsgDrained = "drained"
-	MsgJoin    = "join"
-	MsgLeave   = "leave"
-
-	MsgEscalate = "escalate"
-	MsgSkipPod  = "skip-pod"
-	MsgConsent  = "consent"
-	MsgRetryNow = "retry-now"
-
-	MsgApprove          = "approve"
-	MsgDeny             = "deny"
-	MsgReschedule       = "reschedule"
-	MsgValidated        = "validated"
-	MsgValidationFailed = "validation-failed"
-	MsgHookDone         = "hook-done"
-	MsgSkipHook         = "skip-hook"
-
 	QueryStatus = "status"
 	// QuerySlot is the little that a scheduler which begins anew asks of all maintenances.
 	QuerySlot = "slot"
 )
-
-// MaintenanceMessages are the messages that people and scripts send to a maintenance.
-var MaintenanceMessages = []string{
-	MsgDone, MsgFailed, MsgRetry, MsgCancel, MsgExtend, MsgStarted, MsgDrained, MsgJoin, MsgLeave,
-	MsgEscalate, MsgSkipPod, MsgConsent, MsgRetryNow, MsgApprove, MsgDeny, MsgReschedule, MsgValidated, MsgValidationFailed, MsgHookDone, MsgSkipHook,
-}
 
 // Signals from the scheduler and from the drain to a maintenance.
 const (

@@ -32,20 +32,6 @@ func (p PlanPhase) Ended() bool {
 	return p == PlanCompleted || p == PlanIncomplete || p == PlanCancelled || p == PlanAborted
 }
 
-// Messages to a plan, each as a signal and as an update of the same name. MsgRetry, MsgCancel and MsgApprove are messages
-// of maintenances too. MsgSetStage and MsgSetSelector are for plans of strategy allAtOnce, and the others but MsgCancel for
-// those that are rolling.
-const (
-	MsgPause       = "pause"
-	MsgResume      = "resume"
-	MsgSkip        = "skip"
-	MsgSetStage    = "set-stage"
-	MsgSetSelector = "set-selector"
-)
-
-// PlanMessages are the messages that people and scripts send to a plan.
-var PlanMessages = []string{MsgPause, MsgResume, MsgSkip, MsgRetry, MsgApprove, MsgCancel, MsgSetStage, MsgSetSelector}
-
 // SetStage has a plan go on to a stage.
 type SetStage struct {
 	Message

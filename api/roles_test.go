@@ -107,20 +107,6 @@ func sameNames(t *testing.T, what string, rows map[string][]string, names map[st
 	}
 }
 
-func TestEveryMessageHasARole(t *testing.T) {
-	names := constants(t, func(name string) bool {
-		return strings.HasPrefix(name, "Msg") || strings.HasPrefix(name, "Signal") || strings.HasPrefix(name, "Update")
-	})
-	for _, sent := range [][]string{api.MaintenanceMessages, api.PlanMessages, api.HealthCheckMessages} {
-		for _, name := range sent {
-			if !names[name] {
-				t.Errorf("the constant of message %q was not found", name)
-			}
-		}
-	}
-	sameNames(t, "message", tableOf(t, "messages"), names)
-}
-
 func TestEveryWorkflowTypeHasARole(t *testing.T) {
 	rows := tableOf(t, "types")
 	sameNames(t, "workflow type", rows, constants(t, func(name string) bool { return strings.HasSuffix(name, "Type") }))

@@ -28,7 +28,7 @@ func (s *senders) turn(ctx context.Context) {
 		name, payload := s.fitting(m)
 		s.fleet.signal(ctx, m.id, name, payload, "message")
 	case n < 80:
-		s.fleet.signal(ctx, m.id, pick(s.dice, api.MaintenanceMessages), s.nonsense(), "wrong message")
+		s.fleet.signal(ctx, m.id, pick(s.dice, api.MessagesTo(api.NodeMaintenanceType)), s.nonsense(), "wrong message")
 	case n < 92:
 		name, payload := s.forged(m)
 		s.fleet.signal(ctx, m.id, name, payload, "forged message")

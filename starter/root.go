@@ -134,11 +134,7 @@ func addGroups(root *cobra.Command, a *invocation.App) {
 	}{
 		{"run", "Run maintenances:", []*cobra.Command{newStart(a), newExec(a), newRollout(a), plan.New(a, newAttach(a))}},
 		{"see", "See what happens:", []*cobra.Command{newStatus(a), newList(a), newWatch(a), newPreflight(a), newHistory(a), newReport(a), newAudit(a)}},
-		{"tell", "Tell a maintenance:", []*cobra.Command{
-			tell.NewDone(a), tell.NewFailed(a), tell.NewRetry(a), tell.NewCancel(a), tell.NewExtend(a), tell.NewStarted(a), tell.NewDrained(a), tell.NewJoin(a), tell.NewLeave(a),
-			tell.NewEscalate(a), tell.NewSkipPod(a), tell.NewConsent(a), tell.NewRetryNow(a),
-			tell.NewApprove(a), tell.NewDeny(a), tell.NewReschedule(a), tell.NewValidated(a), tell.NewValidationFailed(a), tell.NewHookDone(a), tell.NewSkipHook(a),
-		}},
+		{"tell", "Tell a maintenance:", tell.Commands(a)},
 		{"cluster", "The cluster as a whole:", []*cobra.Command{newLimits(a), newFreeze(a), newThaw(a), newWindows(a), health.New(a), profile.New(a), newDoctor(a), setup.New(a), codecserver.New(a), uiguard.New(a)}},
 		{"other", "Other commands:", []*cobra.Command{newSchema(a), newVersion(a)}},
 	}

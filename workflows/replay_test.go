@@ -140,7 +140,7 @@ func TestRecordedHistoriesTakeEveryPath(t *testing.T) {
 		"ChildWorkflowExecutionStarted",
 	}
 	want = append(want, activityNames()...)
-	want = append(want, api.MaintenanceMessages...)
+	want = append(want, api.MessagesTo(api.NodeMaintenanceType)...)
 	slices.Sort(want)
 	for _, name := range want {
 		switch later := slices.Contains(unreleased, name); {

@@ -159,7 +159,7 @@ func TestEverySignalIsOfAnActivity(t *testing.T) {
 			t.Errorf("activity %s has signals, and no row in table.go", name)
 		}
 		for signal := range of {
-			if slices.Contains(api.MaintenanceMessages, signal) && signal != api.MsgCancel && signal != api.MsgDone {
+			if slices.Contains(api.MessagesTo(api.NodeMaintenanceType), signal) && signal != api.MsgCancel && signal != api.MsgDone {
 				t.Errorf("activity %s sends %s, which is a person's to send", name, signal)
 			}
 		}

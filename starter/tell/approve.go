@@ -8,8 +8,7 @@ import (
 	"drydock/starter/invocation"
 )
 
-// NewApprove is the command of that name.
-func NewApprove(a *invocation.App) *cobra.Command {
+func newApprove(a *invocation.App) *cobra.Command {
 	t := &messageCommand{app: a}
 	cmd := &cobra.Command{
 		Use:   "approve NODE",
@@ -26,8 +25,7 @@ done to its node.`,
 	return cmd
 }
 
-// NewDeny is the command of that name.
-func NewDeny(a *invocation.App) *cobra.Command {
+func newDeny(a *invocation.App) *cobra.Command {
 	t := &messageCommand{app: a}
 	cmd := &cobra.Command{
 		Use:     "deny NODE",

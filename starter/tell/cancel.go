@@ -14,8 +14,7 @@ import (
 	"drydock/starter/terminal"
 )
 
-// NewCancel is the command of that name.
-func NewCancel(a *invocation.App) *cobra.Command {
+func newCancel(a *invocation.App) *cobra.Command {
 	t := &messageCommand{app: a, end: api.Cancelled}
 	var release bool
 	cmd := &cobra.Command{

@@ -17,6 +17,15 @@ import (
 	"drydock/starter/terminal"
 )
 
+// Commands are a command for each message to a maintenance.
+func Commands(a *invocation.App) []*cobra.Command {
+	return []*cobra.Command{
+		newDone(a), newFailed(a), newRetry(a), newCancel(a), newExtend(a), newStarted(a), newDrained(a), newJoin(a), newLeave(a),
+		newEscalate(a), newSkipPod(a), newConsent(a), newRetryNow(a),
+		newApprove(a), newDeny(a), newReschedule(a), newValidated(a), newValidationFailed(a), newHookDone(a), newSkipHook(a),
+	}
+}
+
 // messageCommand is what the commands that send a message have in common.
 type messageCommand struct {
 	app       *invocation.App

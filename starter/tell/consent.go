@@ -20,8 +20,7 @@ type consentOptions struct {
 	yes               bool
 }
 
-// NewConsent is the command of that name.
-func NewConsent(a *invocation.App) *cobra.Command {
+func newConsent(a *invocation.App) *cobra.Command {
 	o := &consentOptions{messageCommand: messageCommand{app: a}}
 	cmd := &cobra.Command{
 		Use:   "consent NODE (--force | --delete-emptydir-data) --comment WHY",

@@ -13,8 +13,7 @@ import (
 	"drydock/starter/terminal"
 )
 
-// NewDone is the command of that name.
-func NewDone(a *invocation.App) *cobra.Command {
+func newDone(a *invocation.App) *cobra.Command {
 	t := &messageCommand{app: a}
 	cmd := &cobra.Command{
 		Use:   "done NODE",

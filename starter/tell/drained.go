@@ -11,8 +11,7 @@ import (
 	"drydock/starter/invocation"
 )
 
-// NewDrained is the command of that name.
-func NewDrained(a *invocation.App) *cobra.Command {
+func newDrained(a *invocation.App) *cobra.Command {
 	t := &messageCommand{app: a}
 	cmd := &cobra.Command{
 		Use:   "drained NODE",

@@ -24,8 +24,7 @@ type escalateOptions struct {
 	yes bool
 }
 
-// NewEscalate is the command of that name.
-func NewEscalate(a *invocation.App) *cobra.Command {
+func newEscalate(a *invocation.App) *cobra.Command {
 	o := &escalateOptions{messageCommand: messageCommand{app: a}}
 	cmd := &cobra.Command{
 		Use:   "escalate NODE --comment WHY",

@@ -13,8 +13,7 @@ import (
 	"drydock/starter/terminal"
 )
 
-// NewExtend is the command of that name.
-func NewExtend(a *invocation.App) *cobra.Command {
+func newExtend(a *invocation.App) *cobra.Command {
 	t := &messageCommand{app: a}
 	var duration time.Duration
 	cmd := &cobra.Command{

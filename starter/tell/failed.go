@@ -10,8 +10,7 @@ import (
 	"drydock/starter/invocation"
 )
 
-// NewFailed is the command of that name.
-func NewFailed(a *invocation.App) *cobra.Command {
+func newFailed(a *invocation.App) *cobra.Command {
 	t := &messageCommand{app: a}
 	var reason string
 	cmd := &cobra.Command{

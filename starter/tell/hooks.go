@@ -13,8 +13,7 @@ import (
 	"drydock/starter/terminal"
 )
 
-// NewHookDone is the command of that name.
-func NewHookDone(a *invocation.App) *cobra.Command {
+func newHookDone(a *invocation.App) *cobra.Command {
 	t := &messageCommand{app: a}
 	failed := false
 	cmd := &cobra.Command{
@@ -38,8 +37,7 @@ Work of kind signal is told the same, by its name: done brings the node back, --
 	return cmd
 }
 
-// NewSkipHook is the command of that name.
-func NewSkipHook(a *invocation.App) *cobra.Command {
+func newSkipHook(a *invocation.App) *cobra.Command {
 	t := &messageCommand{app: a}
 	cmd := &cobra.Command{
 		Use:   "skip-hook NODE HOOK",

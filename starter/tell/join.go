@@ -26,8 +26,7 @@ func (m *membership) register(cmd *cobra.Command, requestorHelp string) {
 	cmd.Flags().StringVar(&m.owner, "of", "", "whose maintenance of the node, where several wait for it")
 }
 
-// NewJoin is the command of that name.
-func NewJoin(a *invocation.App) *cobra.Command {
+func newJoin(a *invocation.App) *cobra.Command {
 	m := &membership{messageCommand: messageCommand{app: a}}
 	cmd := &cobra.Command{
 		Use:   "join NODE",

@@ -10,8 +10,7 @@ import (
 	"drydock/starter/invocation"
 )
 
-// NewLeave is the command of that name.
-func NewLeave(a *invocation.App) *cobra.Command {
+func newLeave(a *invocation.App) *cobra.Command {
 	m := &membership{messageCommand: messageCommand{app: a}}
 	cmd := &cobra.Command{
 		Use:   "leave NODE",

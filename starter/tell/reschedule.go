@@ -14,8 +14,7 @@ import (
 	"drydock/starter/terminal"
 )
 
-// NewReschedule is the command of that name.
-func NewReschedule(a *invocation.App) *cobra.Command {
+func newReschedule(a *invocation.App) *cobra.Command {
 	t := &messageCommand{app: a}
 	var notBefore string
 	cmd := &cobra.Command{

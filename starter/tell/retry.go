@@ -10,8 +10,7 @@ import (
 	"drydock/starter/invocation"
 )
 
-// NewRetry is the command of that name.
-func NewRetry(a *invocation.App) *cobra.Command {
+func newRetry(a *invocation.App) *cobra.Command {
 	t := &messageCommand{app: a}
 	cmd := &cobra.Command{
 		Use:   "retry NODE",

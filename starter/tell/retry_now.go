@@ -11,8 +11,7 @@ import (
 	"drydock/starter/invocation"
 )
 
-// NewRetryNow is the command of that name.
-func NewRetryNow(a *invocation.App) *cobra.Command {
+func newRetryNow(a *invocation.App) *cobra.Command {
 	t := &messageCommand{app: a}
 	cmd := &cobra.Command{
 		Use:   "retry-now NODE",

@@ -14,8 +14,7 @@ import (
 	"drydock/starter/terminal"
 )
 
-// NewSkipPod is the command of that name.
-func NewSkipPod(a *invocation.App) *cobra.Command {
+func newSkipPod(a *invocation.App) *cobra.Command {
 	t := &messageCommand{app: a}
 	cmd := &cobra.Command{
 		Use:   "skip-pod NODE POD",

@@ -10,8 +10,7 @@ import (
 	"drydock/starter/invocation"
 )
 
-// NewStarted is the command of that name.
-func NewStarted(a *invocation.App) *cobra.Command {
+func newStarted(a *invocation.App) *cobra.Command {
 	t := &messageCommand{app: a}
 	cmd := &cobra.Command{
 		Use:   "started NODE",

@@ -12,8 +12,7 @@ import (
 	"drydock/starter/invocation"
 )
 
-// NewValidated is the command of that name.
-func NewValidated(a *invocation.App) *cobra.Command {
+func newValidated(a *invocation.App) *cobra.Command {
 	t := &messageCommand{app: a}
 	cmd := &cobra.Command{
 		Use:   "validated NODE --comment WHY",
@@ -36,8 +35,7 @@ has failed, which is overruled by it. Who said so and why is on record.
 	return cmd
 }
 
-// NewValidationFailed is the command of that name.
-func NewValidationFailed(a *invocation.App) *cobra.Command {
+func newValidationFailed(a *invocation.App) *cobra.Command {
 	t := &messageCommand{app: a}
 	cmd := &cobra.Command{
 		Use:   "validation-failed NODE",

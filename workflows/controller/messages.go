@@ -125,6 +125,7 @@ type update[C Controller] struct {
 
 // open serves the messages from the first moment on.
 func (i *intake[C]) open(root workflow.Context) error {
+	own := workflow.GetInfo(root).WorkflowType.Name
 	for _, row := range i.rows {
 		if row.From != People {
 			continue
@@ -136,7 +137,7 @@ func (i *intake[C]) open(root workflow.Context) error {
 			i.arrived = append(i.arrived, u)
 			_ = workflow.Await(ctx, func() bool { return u.done }) // the workflow does not end before that
 			return u.effect, u.err
-		}, workflow.UpdateHandlerOptions{Validator: func(raw converter.RawValue) error {
+		}, workflow.UpdateHandlerOptions{Description: api.EffectOf(own, row.Name), Validator: func(raw converter.RawValue) error {
 			payload, who, err := row.decode(inbox.Payload(raw))
 			return i.accepts(payload, who, err)
 		}}); err != nil {

@@ -124,10 +124,13 @@ func New(ctx workflow.Context, record Recorder) *Inbox {
 // Take takes messages, each as a signal and as an update of the same name. A bad signal changes nothing, a bad update is
 // refused.
 func (i *Inbox) Take(account Account, handlers ...Handler) error {
+	own := workflow.GetInfo(i.ctx).WorkflowType.Name
 	for _, h := range handlers {
 		p := handling{Handler: h, inbox: i, account: account}
 		i.take[h.name] = p
-		err := workflow.SetUpdateHandlerWithOptions(i.ctx, h.name, p.update, workflow.UpdateHandlerOptions{Validator: p.validate})
+		err := workflow.SetUpdateHandlerWithOptions(i.ctx, h.name, p.update, workflow.UpdateHandlerOptions{
+			Validator: p.validate, Description: api.EffectOf(own, h.name),
+		})
 		if err != nil {
 			return err
 		}
@@ -273,7 +276,7 @@ func Update[T, R any](i *Inbox, name string, check func(T) error, handle func(ct
 	}
 	return workflow.SetUpdateHandlerWithOptions(i.ctx, name, func(ctx workflow.Context, raw converter.RawValue) (R, error) {
 		return handle(ctx, func() (T, error) { return decode(raw) })
-	}, workflow.UpdateHandlerOptions{Validator: func(raw converter.RawValue) error {
+	}, workflow.UpdateHandlerOptions{Description: api.EffectOf(workflow.GetInfo(i.ctx).WorkflowType.Name, name), Validator: func(raw converter.RawValue) error {
 		_, err := decode(raw)
 		return err
 	}})
