@@ -16,7 +16,7 @@ func (m *maintenance) confirm(ctx workflow.Context) (run string, err error) {
 	if m != nil {
 		m.plans.ask() // targets that came since then are unknown
 	}
-	confirms := m != nil && m.slot.isHeld() && m.end == nil && !m.hold.releasing && m.restarting == nil
+	confirms := m != nil && m.slot.isHeld() && m.state.End == nil && !m.hold.releasing && m.state.Restarting == ""
 	if confirms {
 		m.control.unconfirmed = true
 		defer func() { m.control.unconfirmed = false }()

@@ -55,7 +55,7 @@ type control struct {
 
 	// unconfirmed: the workflow was reset, and the scheduler has not said yet that it still holds its slot.
 	unconfirmed bool
-	freezeState
+	*freezeState
 }
 
 type idler interface{ idle() bool }

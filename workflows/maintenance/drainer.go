@@ -28,7 +28,7 @@ var (
 type drainer struct {
 	*core
 	plans *plans
-	drainState
+	*drainState
 	// rises is how often the target had risen when the present attempt began, reported that the lockstep knows of its end.
 	rises    int
 	reported bool

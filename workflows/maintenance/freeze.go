@@ -38,7 +38,7 @@ func (c *control) takeFreeze(n api.FreezeNotice) {
 }
 
 // forgetFreezes drops what came with an earlier slot: only holders are told of freezes.
-func (c *control) forgetFreezes() { c.freezeState = freezeState{} }
+func (c *control) forgetFreezes() { *c.freezeState = freezeState{} }
 
 func (c *control) isFrozen() bool { return len(c.Freezes) > 0 || c.unconfirmed }
 
@@ -92,7 +92,7 @@ func (c *control) askFreezes() {
 		return
 	}
 	if !held.Rebuilding {
-		c.freezeState = freezeState{Freezes: held.Frozen, FreezeRevision: held.Revision}
+		*c.freezeState = freezeState{Freezes: held.Frozen, FreezeRevision: held.Revision}
 	}
 }
 

@@ -20,9 +20,9 @@ import (
 // where its maintenance is (show.go).
 type hold struct {
 	*core
-	holdState
-	shownState
-	outOfServiceState
+	*holdState
+	*shownState
+	*outOfServiceState
 	changes []api.NodeChange
 	// releasing: the node is given back, and nothing is set on it again.
 	releasing bool

@@ -29,7 +29,7 @@ const (
 // hooks calls what the specification names on the way of a maintenance, and undoes it on every end of an attempt.
 type hooks struct {
 	*core
-	hooksState
+	*hooksState
 	// open are under way, background of them beside the maintenance.
 	open       []*hook
 	background int

@@ -25,11 +25,11 @@ import (
 type journal struct {
 	*identity
 	ctx workflow.Context
-	s   api.Status
+	s   *api.Status
 	// outbox gets every lifecycle event.
 	outbox *outbox
-	// seen are the IDs of the latest messages, so that one which comes twice is applied once.
-	seen []string
+	// seen are the IDs of the latest messages: one that comes twice is applied once.
+	seen *[]string
 	// judging are the messages that are being judged, in the order of their records; dropped counts the records of messages
 	// that the status has no more.
 	judging []*judgement
@@ -43,26 +43,27 @@ type judgement struct {
 	effect string
 }
 
-func newJournal(ctx workflow.Context, i *identity, o *outbox) *journal {
-	return &journal{identity: i, ctx: ctx, outbox: o, s: api.Status{
+func newJournal(ctx workflow.Context, i *identity, s *state, o *outbox) *journal {
+	s.Status = api.Status{
 		WorkflowID: i.workflowID, RunID: i.runID, Phase: api.Pending, Since: workflow.Now(ctx), Attempt: 1,
 		CreatedAt: workflow.GetInfo(ctx).WorkflowStartTime,
-	}}
+	}
+	return &journal{identity: i, ctx: ctx, outbox: o, s: &s.Status, seen: &s.Seen}
 }
 
 var errEnding = errors.New("the maintenance is ending")
 
 // status is the present status. Only change changes it.
-func (j *journal) status() api.Status { return j.s }
+func (j *journal) status() api.Status { return *j.s }
 
 func (j *journal) phase() api.Phase { return j.s.Phase }
 
 // change writes the status, and keeps it within its bounds; the specification was checked when it came.
 func (j *journal) change(write func(*api.Status)) {
-	write(&j.s)
+	write(j.s)
 	specified := j.s.Spec
 	j.s.Spec = spec.Maintenance{}
-	bounds.Fit(&j.s)
+	bounds.Fit(j.s)
 	j.s.Spec = specified
 	j.describe()
 }
@@ -153,8 +154,8 @@ func (j *journal) received(name string, who api.Message, outcome api.Outcome, ef
 		j.dropped += extra
 	}
 	if who.ID != "" {
-		j.seen = append(j.seen, who.ID)
-		j.seen = j.seen[max(len(j.seen)-maxSeen, 0):]
+		seen := append(*j.seen, who.ID)
+		*j.seen = seen[max(len(seen)-maxSeen, 0):]
 	}
 	j.describe()
 	workflow.GetLogger(j.ctx).Info("message", "name", name, "by", entry.By, "effect", entry.Effect)
@@ -184,7 +185,7 @@ func (j *journal) rewrite(v *judgement, write func(*api.Received)) {
 }
 
 // Known reports whether a message was received before.
-func (j *journal) Known(id string) bool { return slices.Contains(j.seen, id) }
+func (j *journal) Known(id string) bool { return slices.Contains(*j.seen, id) }
 
 // Applied records a message that had an effect.
 func (j *journal) Applied(name string, who api.Message, effect string) {
@@ -236,7 +237,7 @@ func (j *journal) heldByRequestor() bool {
 }
 
 // describe shows the state in the Temporal UI.
-func (j *journal) describe() { workflow.SetCurrentDetails(j.ctx, details.Of(j.s)) }
+func (j *journal) describe() { workflow.SetCurrentDetails(j.ctx, details.Of(*j.s)) }
 
 // attribute sets search attributes where the namespace has them; each call is billed.
 func (j *journal) attribute(updates ...temporal.SearchAttributeUpdate) {
@@ -286,7 +287,7 @@ func (j *journal) announce(state notices.State, message string) {
 }
 
 // eventOf is a lifecycle event as channels get it.
-func (j *journal) eventOf(s api.LifecycleState) notices.Event { return api.EventOf(j.s, j.cluster, s) }
+func (j *journal) eventOf(s api.LifecycleState) notices.Event { return api.EventOf(*j.s, j.cluster, s) }
 
 // maxBlockersNamed is how many blockers an event names.
 const maxBlockersNamed = 5

@@ -37,7 +37,9 @@ type maintenance struct {
 	plans      *plans
 	validator  *validator
 	outbox     *outbox
-	procedure
+	state      *state
+	// unknown are the fields of the state that only a newer release knows.
+	unknown handover.Unknown
 }
 
 // NodeMaintenance takes one node out of service, holds it for its requestors and brings it back. Its input is the
@@ -84,8 +86,8 @@ func (m *maintenance) maintain(root workflow.Context, input, carried converter.R
 
 // run is the maintenance from beginning to end, or from where the run before this one left it.
 func (m *maintenance) run() error {
-	if m.end == nil {
-		err := m.goOn(m.steps())
+	if m.state.End == nil {
+		err := m.takeSteps()
 		if errors.Is(err, errContinue) {
 			return err
 		}
@@ -136,17 +138,20 @@ func (m *maintenance) begin() error {
 
 func newMaintenance(root workflow.Context) *maintenance {
 	life, _ := workflow.NewDisconnectedContext(root)
-	i := identityOf(root)
+	s := &state{}
+	i := identityOf(root, s)
 	o := &outbox{identity: i}
-	j := newJournal(life, i, o)
-	c := &core{identity: i, journal: j, control: &control{identity: i, journal: j, life: life}}
-	c.admission, c.slot, c.hold = &admission{core: c}, &slot{core: c}, &hold{core: c}
+	j := newJournal(life, i, s, o)
+	c := &core{identity: i, journal: j, control: &control{identity: i, journal: j, life: life, freezeState: &s.Freeze}}
+	c.admission, c.slot = &admission{core: c}, &slot{core: c, slotState: &s.Slot}
+	c.hold = &hold{core: c, holdState: &s.Hold, shownState: &s.Announced, outOfServiceState: &s.OutOfService}
 	o.journal, o.control, c.control.slot = j, c.control, c.slot
-	p, v := &plans{core: c}, &validator{core: c}
-	r := &requestors{core: c, work: &work{core: c}, plans: p}
+	p, v := &plans{core: c, targetState: &s.Target}, &validator{core: c, validatorState: &s.Validation}
+	r := &requestors{core: c, work: &work{core: c, workState: &s.Work}, plans: p}
 	p.requestors, p.validator = r, v
 	m := &maintenance{
-		core: c, drainer: &drainer{core: c, plans: p}, hooks: &hooks{core: c}, requestors: r, plans: p, validator: v, outbox: o,
+		core: c, state: s, drainer: &drainer{core: c, plans: p, drainState: &s.Drain}, hooks: &hooks{core: c, hooksState: &s.Hooks},
+		requestors: r, plans: p, validator: v, outbox: o,
 	}
 	c.control.run = m
 	c.control.begin()
@@ -177,39 +182,31 @@ const (
 	stepCordoned = "cordoned"
 )
 
-// procedure is where a maintenance is in its steps. A run goes on where the run before it was.
-type procedure struct {
-	// at is the step that it has come to, restarting why it begins again with the slot.
-	at         string
-	restarting error
-	// end is how it ends, once that is decided.
-	end *ending
-	// unknown is what a newer release handed over.
-	unknown handover.Unknown
-}
-
-// goOn takes the steps from where it is. A node that was given back, or whose slot was lost, is begun again with the slot.
-func (p *procedure) goOn(steps []step) error {
+// takeSteps takes the steps from where the maintenance is. One whose node was given back, or whose slot was lost, begins again with the
+// slot.
+func (m *maintenance) takeSteps() error {
 	for {
-		err := p.take(steps)
+		err := m.takeStepsOnce()
 		switch {
 		case errors.Is(err, errRaised):
-			p.at = stepCordoned
-		case errors.Is(err, errGivenBack), errors.Is(err, errSlotLost):
-			p.at, p.restarting = stepRestart, err
+			m.state.At = stepCordoned
+		case errors.Is(err, errGivenBack):
+			m.state.At, m.state.Restarting = stepRestart, givenBack
+		case errors.Is(err, errSlotLost):
+			m.state.At, m.state.Restarting = stepRestart, lostSlot
 		default:
 			return err
 		}
 	}
 }
 
-func (p *procedure) take(steps []step) error {
-	reached := p.at == ""
-	for _, s := range steps {
-		if reached = reached || s.name == p.at; !reached {
+func (m *maintenance) takeStepsOnce() error {
+	reached := m.state.At == ""
+	for _, s := range m.steps() {
+		if reached = reached || s.name == m.state.At; !reached {
 			continue
 		}
-		p.at = s.name
+		m.state.At = s.name
 		if err := s.take(); err != nil {
 			return err
 		}

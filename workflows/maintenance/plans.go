@@ -51,7 +51,7 @@ type plans struct {
 	*core
 	requestors *requestors
 	validator  *validator
-	targetState
+	*targetState
 	// sending is set while a report is on its way to the lockstep, closed once the end was reported.
 	sending, closed bool
 	// sentMeanwhile: a report went to the lockstep since the present drain began, which may come there after the drain's own.
@@ -104,7 +104,7 @@ func (p *plans) receive(n api.NodeTarget) {
 // begin begins with what came before the specification was read; what was not meant for the maintenance is forgotten.
 func (p *plans) begin() {
 	if !p.spec.Lockstep {
-		p.targetState = targetState{}
+		*p.targetState = targetState{}
 	}
 	p.show()
 }

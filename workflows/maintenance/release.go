@@ -1,7 +1,6 @@
 package maintenance
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
@@ -21,16 +20,14 @@ const (
 // restart gives a node back whose maintenance begins again with the slot.
 func (m *maintenance) restart() error {
 	var err error
-	switch {
-	case errors.Is(m.restarting, errGivenBack):
+	switch m.state.Restarting {
+	case givenBack:
 		err = m.giveBack()
-	case errors.Is(m.restarting, errSlotLost):
+	case lostSlot:
 		err = m.loseSlot()
-	default:
-		return nil // it begins, and not again
 	}
 	if err == nil {
-		m.restarting = nil
+		m.state.Restarting = ""
 	}
 	return err
 }
@@ -130,7 +127,7 @@ func (m *maintenance) beforeRelease() error {
 
 // beginEnd records how the maintenance ends, before anything is undone.
 func (m *maintenance) beginEnd(end ending) {
-	m.end = &end
+	m.state.End = &end
 	m.control.end()
 	m.admission.dismiss()
 	m.journal.change(func(s *api.Status) { s.ReadyDeadline, s.Failure = nil, end.Message })
@@ -146,16 +143,16 @@ func (m *maintenance) bringBack() error {
 		}
 	}
 	m.hold.hideConditions()
-	m.hooks.cleanUp(m.end.Phase == api.Completed)
+	m.hooks.cleanUp(m.state.End.Phase == api.Completed)
 	m.journal.waiting("")
-	m.journal.enter(m.end.Phase, m.end.Message)
-	m.journal.announceEnded(*m.end)
+	m.journal.enter(m.state.End.Phase, m.state.End.Message)
+	m.journal.announceEnded(*m.state.End)
 	return nil
 }
 
 // undo gives the node and the slot back. A node that is gone by then ends a completed maintenance otherwise.
 func (m *maintenance) undo() error {
-	end := *m.end
+	end := *m.state.End
 	if m.journal.phase() != api.Releasing { // otherwise a run before this one began
 		m.journal.enter(api.Releasing, end.Message)
 	}
@@ -176,7 +173,7 @@ func (m *maintenance) undo() error {
 	}
 	if gone && end.Phase == api.Completed {
 		end = ending{Phase: api.NodeGone, Message: "the node was gone when the requestor was done"}
-		m.end = &end
+		m.state.End = &end
 		m.journal.change(func(s *api.Status) { s.Failure = end.Message })
 	}
 	return err

@@ -31,10 +31,10 @@ type identity struct {
 	planID string
 	spec   spec.Maintenance
 	// prepared is what the worker's configuration makes of the input.
-	prepared settings.Prepared
+	prepared *settings.Prepared
 }
 
-func identityOf(ctx workflow.Context) *identity {
+func identityOf(ctx workflow.Context, s *state) *identity {
 	info := workflow.GetInfo(ctx)
 	// The run's own ID is not for decisions: it is another one when a reset run replays what the run before it did.
 	original := cmp.Or(info.OriginalRunID, info.WorkflowExecution.RunID)
@@ -47,6 +47,7 @@ func identityOf(ctx workflow.Context) *identity {
 	return &identity{
 		cluster:    api.ClusterOf(info.TaskQueueName),
 		planID:     plan,
+		prepared:   &s.Prepared,
 		workflowID: info.WorkflowExecution.ID, runID: cmp.Or(info.FirstRunID, original), original: original,
 	}
 }
@@ -89,7 +90,7 @@ func (m *maintenance) setUp(input []byte) error {
 		return inbox.InvalidSpec(err)
 	}
 	prepare := workflow.ExecuteLocalActivity(call.Local(m.control.life), call.Settings.Prepare, json.RawMessage(input))
-	if err := prepare.Get(m.control.life, &m.prepared); err != nil {
+	if err := prepare.Get(m.control.life, m.prepared); err != nil {
 		return fmt.Errorf("preparing: %w", err)
 	}
 	m.journal.change(func(s *api.Status) { s.Starter = m.prepared.Starter })
@@ -228,7 +229,7 @@ func (m *maintenance) result() (api.Result, error) {
 	case api.Cancelled:
 		return result, temporal.NewCanceledError(result)
 	case api.Failed:
-		kind := cmp.Or(m.end.Kind, api.ErrorMaintenanceFailed)
+		kind := cmp.Or(m.state.End.Kind, api.ErrorMaintenanceFailed)
 		return result, temporal.NewNonRetryableApplicationError(status.Failure, kind, nil, result)
 	}
 	return result, nil

@@ -30,7 +30,7 @@ const (
 // slot is the request for the node's slot, and the slot.
 type slot struct {
 	*core
-	slotState
+	*slotState
 	answer *slotAnswer
 	// changed says that the request is another than what was asked for.
 	changed bool

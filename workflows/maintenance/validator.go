@@ -21,7 +21,7 @@ import (
 // Where it does not, the node stays out of service with its slot until somebody decides.
 type validator struct {
 	*core
-	validatorState
+	*validatorState
 	// word is what somebody said of the validation: that it passed or failed, or that it is to be tried again.
 	word *verdict
 	// listening: somebody's word on the node is waited for; deciding: a decision about what failed.

@@ -32,7 +32,7 @@ type workState struct {
 // whatever becomes of workers and runs of the workflow, and ends with the phase Ready at the latest.
 type work struct {
 	*core
-	workState
+	*workState
 	// running is set while a coroutine follows the attempt, which cancel ends; calling, while nothing of that may be lost.
 	running, calling bool
 	cancel           workflow.CancelFunc
@@ -72,7 +72,7 @@ func (w *work) start() {
 	}
 	if !w.Open {
 		now := workflow.Now(w.control.life)
-		w.workState = workState{Attempts: w.Attempts + 1, Open: true, Since: now}
+		*w.workState = workState{Attempts: w.Attempts + 1, Open: true, Since: now}
 		one := api.WorkRun{Name: w.prepared.Work.Name, Kind: w.prepared.Work.Kind, Attempt: w.Attempts, StartedAt: now}
 		w.journal.change(func(s *api.Status) {
 			s.StartedAt = &now
@@ -141,7 +141,7 @@ func (w *work) end(why string) {
 
 func (w *work) close(outcome, output string) {
 	now := workflow.Now(w.control.life)
-	w.workState, w.word = workState{Due: w.Due, Attempts: w.Attempts}, nil
+	*w.workState, w.word = workState{Due: w.Due, Attempts: w.Attempts}, nil
 	w.last(func(one *api.WorkRun) { one.EndedAt, one.Outcome, one.Output = &now, outcome, output })
 	w.journal.note(fmt.Sprintf("work %s %s", w.prepared.Work.Name, outcome))
 }
