@@ -24,8 +24,8 @@ type admission struct {
 	moved, over bool
 	// inPreflight: a preflight is waited for, and says what blocks.
 	inPreflight bool
-	// inquiries are the messages that are looked into.
-	inquiries []*inquiry
+	// inquiries are the messages that an activity looks into before they count.
+	inquiries []*judgement
 }
 
 // word is an "approve" or a "deny". Before is the number of events there were when it was read.
@@ -192,9 +192,7 @@ func noticeText(s spec.Maintenance) string {
 
 // checkReschedule takes another time for as long as the notice lasts.
 func (a *admission) checkReschedule(p api.Reschedule) error {
-	switch err := a.thisRun(p.Run); {
-	case err != nil:
-		return err
+	switch {
 	case a.spec.Node == "":
 		return errors.New("it has not read its input yet: send it again")
 	case a.over:
@@ -207,10 +205,10 @@ func (a *admission) checkReschedule(p api.Reschedule) error {
 	return nil
 }
 
-func (a *admission) applyReschedule(p api.Reschedule) string {
+func (a *admission) applyReschedule(p api.Reschedule, check func() error) string {
 	asked := a.spec
 	asked.NotBefore = &p.NotBefore
-	return a.admission.amend(api.MsgReschedule, asked, func() error { return a.checkReschedule(p) }, func() string {
+	return a.amend(api.MsgReschedule, func() spec.Maintenance { return asked }, check, func() string {
 		a.spec.NotBefore, a.moved = &p.NotBefore, true
 		a.journal.change(func(s *api.Status) { s.Spec.NotBefore = &p.NotBefore })
 		a.journal.note(sentence("moved to "+noticeText(a.spec), p.By, p.Comment))
@@ -218,10 +216,7 @@ func (a *admission) applyReschedule(p api.Reschedule) string {
 	})
 }
 
-func (a *admission) checkDecision(p api.Simple) error {
-	if err := a.thisRun(p.Run); err != nil {
-		return err
-	}
+func (a *admission) checkDecision(api.Simple) error {
 	if word := a.journal.status().Approval; word != nil {
 		return fmt.Errorf("it was %s already", word.Verb())
 	}

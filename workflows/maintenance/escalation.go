@@ -95,9 +95,6 @@ func (d *drainer) takeRung(rung api.RungTaken) error {
 func (d *drainer) allow(force string) { d.journal.change(func(s *api.Status) { s.Force = force }) }
 
 func (d *drainer) checkEscalate(p api.Escalate) error {
-	if err := firstOf(d.thisRun(p.Run), d.journal.inPhase(api.Draining)); err != nil {
-		return err
-	}
 	if len(d.journal.status().Escalation)+len(d.Ladder.Asked) >= maxRungs {
 		return fmt.Errorf("%d rungs were taken in this attempt already", maxRungs)
 	}
@@ -111,7 +108,7 @@ func (d *drainer) checkEscalate(p api.Escalate) error {
 	return d.spec.RungFits(do)
 }
 
-func (d *drainer) applyEscalate(p api.Escalate) string {
+func (d *drainer) applyEscalate(p api.Escalate, check func() error) string {
 	do, err := d.Ladder.choose(p)
 	if err != nil {
 		return "ignored: " + err.Error()
@@ -121,17 +118,16 @@ func (d *drainer) applyEscalate(p api.Escalate) string {
 		with.Drain.Escalation = append(slices.Clone(with.Drain.Escalation), spec.Rung{After: spec.Duration(d.control.now().Sub(d.Ladder.Began)), Do: do})
 		return with
 	}
-	p.Expect = do // the one that is judged, and no other
-	return d.admission.amendSince(changeJudgeEscalate, api.MsgEscalate, asked, func() error { return d.checkEscalate(p) }, func() string {
+	same := p
+	same.Expect = do // the rung that is judged, and no other
+	stillCounts := func() error { return firstOf(check(), d.checkEscalate(same)) }
+	return d.admission.amendSince010(api.MsgEscalate, asked, stillCounts, func() string {
 		d.Ladder.ask(api.RungTaken{Do: do, By: p.By, Why: p.Comment, Planned: p.Do == ""})
 		return "takes the rung " + do
 	})
 }
 
-func (d *drainer) checkRetryNow(p api.Simple) error {
-	if err := d.thisRun(p.Run); err != nil {
-		return err
-	}
+func (d *drainer) checkRetryNow(api.Simple) error {
 	if d.journal.phase() == api.Pending && d.journal.status().NextAttemptAt != nil {
 		return nil
 	}
@@ -152,10 +148,7 @@ func (d *drainer) applyRetryNow(api.Simple) string {
 	return "every pod that is left is tried again"
 }
 
-func (d *drainer) checkDrained(p api.Simple) error {
-	if err := firstOf(d.thisRun(p.Run), d.journal.inPhase(api.Draining)); err != nil {
-		return err
-	}
+func (d *drainer) checkDrained(api.Simple) error {
 	if d.spec.Drain.Mode != spec.ModeExternal {
 		return fmt.Errorf("the drain mode is %s, not %s: Drydock sees by itself when the node is empty",
 			d.spec.Drain.Mode, spec.ModeExternal)

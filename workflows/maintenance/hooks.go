@@ -283,7 +283,7 @@ func (h *hooks) checkSkip(p api.HookMessage) error {
 }
 
 func (h *hooks) check(p api.HookMessage) error {
-	if err := firstOf(h.thisRun(p.Run), validation.Name(p.Hook)); err != nil {
+	if err := validation.Name(p.Hook); err != nil {
 		return err
 	}
 	if h.underWay(p.Hook) == nil {
@@ -296,13 +296,13 @@ func (h *hooks) applyDone(p api.HookMessage) string {
 	return h.speak(p, hookWord{failed: p.Failed}, "is done")
 }
 
-func (h *hooks) applySkip(p api.HookMessage) string {
+func (h *hooks) applySkip(p api.HookMessage, check func() error) string {
 	asked := func() spec.Maintenance {
 		with := h.spec
 		with.Hooks = with.Hooks.Without(p.Hook)
 		return with
 	}
-	return h.admission.amendSince(changeJudgeSkipHook, api.MsgSkipHook, asked, func() error { return h.checkSkip(p) }, func() string {
+	return h.admission.amendSince010(api.MsgSkipHook, asked, check, func() string {
 		return h.speak(p, hookWord{skipped: true}, "is skipped")
 	})
 }

@@ -43,6 +43,8 @@ type judgement struct {
 	effect string
 }
 
+func (v *judgement) settled() bool { return v.effect != "" }
+
 func newJournal(ctx workflow.Context, i *identity, s *state, o *outbox) *journal {
 	s.Status = api.Status{
 		WorkflowID: i.workflowID, RunID: i.runID, Phase: api.Pending, Since: workflow.Now(ctx), Attempt: 1,

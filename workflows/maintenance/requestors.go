@@ -204,7 +204,7 @@ func (r *requestors) add(name string) {
 
 func (r *requestors) checkDone(p api.Done) error {
 	_, err := r.find(p.Requestor)
-	return firstOf(r.thisRun(p.Run), r.journal.inPhase(api.Ready, api.RequestorFailed), err)
+	return err
 }
 
 func (r *requestors) applyDone(p api.Done) string {
@@ -224,7 +224,7 @@ func (r *requestors) applyDone(p api.Done) string {
 
 func (r *requestors) checkFailed(p api.FailedMessage) error {
 	_, err := r.find(p.Requestor)
-	return firstOf(r.thisRun(p.Run), r.journal.inPhase(api.Ready), err)
+	return err
 }
 
 // staysOut is the effect of a message after which somebody has to decide about the node.
@@ -251,10 +251,7 @@ func (r *requestors) retry() string {
 	return "the node is Ready again"
 }
 
-func (r *requestors) checkExtend(p api.Extend) error {
-	if err := firstOf(r.thisRun(p.Run), r.journal.inPhase(api.Ready)); err != nil {
-		return err
-	}
+func (r *requestors) checkExtend(api.Extend) error {
 	if r.journal.status().ReadyDeadline == nil {
 		return errors.New("there is no deadline to extend")
 	}
@@ -262,7 +259,7 @@ func (r *requestors) checkExtend(p api.Extend) error {
 }
 
 // applyExtend has the policy judge a hold of another length: it may say how long a node is held at a time.
-func (r *requestors) applyExtend(p api.Extend) string {
+func (r *requestors) applyExtend(p api.Extend, check func() error) string {
 	if p.For == 0 || p.For == r.spec.ReadyTimeout {
 		return r.extend(p)
 	}
@@ -271,7 +268,7 @@ func (r *requestors) applyExtend(p api.Extend) string {
 		with.ReadyTimeout = p.For
 		return with
 	}
-	return r.admission.amendSince(changeJudgeExtend, api.MsgExtend, asked, func() error { return r.checkExtend(p) }, func() string { return r.extend(p) })
+	return r.admission.amendSince010(api.MsgExtend, asked, check, func() string { return r.extend(p) })
 }
 
 // extend moves the deadline of the requestors, never to an earlier time.
@@ -290,9 +287,6 @@ func (r *requestors) extend(p api.Extend) string {
 }
 
 func (r *requestors) checkStarted(p api.Started) error {
-	if err := firstOf(r.thisRun(p.Run), r.journal.inPhase(api.Ready)); err != nil {
-		return err
-	}
 	if at := r.journal.status().StartedAt; p.Claim && at != nil {
 		return fmt.Errorf("the work was begun by somebody else at %s", instant(*at))
 	}
@@ -321,7 +315,7 @@ func (r *requestors) checkJoin(p api.Membership) error {
 	return r.journal.ending()
 }
 
-func (r *requestors) applyJoin(p api.Membership) string {
+func (r *requestors) applyJoin(p api.Membership, check func() error) string {
 	asked := func() spec.Maintenance {
 		with := r.spec
 		with.AdditionalRequestors = []string{p.Requestor}
@@ -332,7 +326,7 @@ func (r *requestors) applyJoin(p api.Membership) string {
 		}
 		return with
 	}
-	return r.admission.amendSince(changeJudgeJoin, api.MsgJoin, asked, func() error { return r.checkJoin(p) }, func() string {
+	return r.admission.amendSince010(api.MsgJoin, asked, check, func() string {
 		r.add(p.Requestor)
 		r.show()
 		return p.Requestor + " shares this maintenance"

@@ -101,7 +101,7 @@ func (m *maintenance) setUp(input []byte) error {
 	if m.prepared.Unknown != "" {
 		return inbox.InvalidSpec(errors.New(m.prepared.Unknown))
 	}
-	if err := firstOf(m.checkNotBefore(), m.checkRequestor(m.control.life)); err != nil {
+	if err := firstOf(m.checkNotBefore(), m.spec.Reserved()); err != nil && changed(m.control.life, changeInput) {
 		return inbox.InvalidSpec(err)
 	}
 	m.journal.change(func(s *api.Status) { s.Spec = m.spec })
@@ -112,20 +112,11 @@ func (m *maintenance) setUp(input []byte) error {
 	return nil
 }
 
-// checkRequestor refuses the requestor of the maintenances that plans share to any other.
-func (i *identity) checkRequestor(ctx workflow.Context) error {
-	err := i.spec.Reserved()
-	if err == nil || !changed(ctx, changeReservedRequestor) {
-		return nil
-	}
-	return err
-}
-
 // checkNotBefore refuses a time that was over already when the maintenance was started: whoever gave it meant another, or
 // should say that it is to begin at once.
 func (m *maintenance) checkNotBefore() error {
 	started := workflow.GetInfo(m.control.life).WorkflowStartTime
-	if m.spec.NotBefore == nil || !m.spec.NotBefore.Before(started.Add(-spec.LateNotice)) || !changed(m.control.life, changePastNotBefore) {
+	if m.spec.NotBefore == nil || !m.spec.NotBefore.Before(started.Add(-spec.LateNotice)) {
 		return nil
 	}
 	return fmt.Errorf("notBefore: %s was over at the start, at %s: leave it out to begin at once, or give a time to come",

@@ -192,7 +192,7 @@ func (s *slot) awaitAnswer(pause time.Duration) error {
 // forgotten, and the slot is asked for again.
 func (s *slot) confirmRefusal() (confirmed bool, err error) {
 	refusal := s.answer
-	if !changed(s.control.steps, changeConfirmRefusal) {
+	if !changed(s.control.steps, changeConfirm) {
 		return true, nil
 	}
 	var known api.SlotHeld
