@@ -87,18 +87,13 @@ const awaitedWord = `"approve" or "deny"`
 
 // awaitWord waits for somebody's word, or until it is time for a reminder.
 func (a *admission) awaitWord() (spoken bool, err error) {
-	there := func() bool { return len(a.words) > 0 || a.control.shouldContinue() }
-	spoken = true
-	if every := a.spec.ApprovalReminder.Std(); every > 0 {
-		waited := a.control.now().Sub(a.journal.status().Since)
-		spoken, err = a.control.awaitUpTo(every-waited%every, "remind of the approval", there)
-	} else {
-		err = a.control.await(there)
+	there := func() bool { return len(a.words) > 0 }
+	every := a.spec.ApprovalReminder.Std()
+	if every == 0 {
+		return true, a.control.awaitOrContinue(there)
 	}
-	if err == nil && len(a.words) == 0 && a.control.shouldContinue() {
-		err = errContinue
-	}
-	return spoken, err
+	waited := a.control.now().Sub(a.journal.status().Since)
+	return a.control.awaitUpToOrContinue(every-waited%every, "remind of the approval", there)
 }
 
 // judgeWords judges the words in their order, until one counts.
@@ -167,14 +162,11 @@ func (a *admission) awaitNotice() error {
 		a.hold.showConditions()
 		a.journal.waiting("its time: " + noticeText(a.spec))
 		a.moved = false
-		woken, err := a.control.awaitUpTo(a.spec.NotBefore.Sub(a.control.now()), "notBefore", func() bool { return a.moved || a.control.shouldContinue() })
-		switch {
-		case err != nil:
+		if _, err := a.control.awaitUpToOrContinue(a.spec.NotBefore.Sub(a.control.now()), "notBefore", func() bool { return a.moved }); err != nil {
 			return err
-		case a.moved:
+		}
+		if a.moved {
 			a.journal.announce(notices.MaintenanceScheduled, noticeText(a.spec))
-		case woken:
-			return errContinue
 		}
 	}
 	a.over = true

@@ -52,7 +52,11 @@ var errRaised = errors.New("to be drained further")
 // a freeze held the maintenance are not counted.
 func (d *drainer) drain() error {
 	if d.journal.phase() != api.Draining { // otherwise a run before this one began
-		d.beginOrGoOn()
+		if d.Stood.IsZero() {
+			d.begin()
+		} else { // plans have raised the target
+			d.goOn()
+		}
 		d.journal.enter(api.Draining, "")
 		d.hold.showDraining()
 	}
@@ -96,29 +100,18 @@ func (d *drainer) drain() error {
 			if err := d.escalate(); err != nil {
 				return err
 			}
-		case d.hold.markLost(err):
-			if err := d.hold.restoreMark(); err != nil {
-				return d.control.stepFailed(err)
-			}
 		default:
-			return d.control.stepFailed(err)
+			if err := d.hold.retry(err); err != nil {
+				return err
+			}
 		}
 	}
 }
 
-// beginOrGoOn begins the drain of an attempt. One that plans have raised goes on: in between its clock stood still.
-func (d *drainer) beginOrGoOn() {
-	if !d.spec.Lockstep || d.Stood.IsZero() {
-		d.begin()
-		return
-	}
-	d.goOn(d.control.now())
-}
-
-// goOn has the escalation's clock run again, which stood still.
-func (s *drainState) goOn(now time.Time) {
-	s.Ladder.shift(now.Sub(s.Stood))
-	s.Stood = time.Time{}
+// goOn restarts the escalation's clock, which stood still.
+func (d *drainer) goOn() {
+	d.Ladder.shift(d.control.now().Sub(d.Stood))
+	d.Stood = time.Time{}
 }
 
 // stand waits with a node that is drained as far as the plans that share it have come, as long as they will drain it
@@ -127,19 +120,17 @@ func (d *drainer) stand() (over bool, err error) {
 	if d.plans.stands() {
 		d.journal.waiting(d.plans.waited())
 	}
-	if err := d.control.await(func() bool { return !d.plans.stands() || d.Ladder.isAsked() || d.control.shouldContinue() }); err != nil {
+	if err := d.control.awaitOrContinue(func() bool { return !d.plans.stands() || d.Ladder.isAsked() }); err != nil {
 		return false, err
 	}
 	switch {
 	case d.Ladder.isAsked():
-		d.goOn(d.control.now())
+		d.goOn()
 		return false, d.escalate()
-	case d.plans.stands():
-		return false, errContinue
 	case !d.plans.behind():
 		return true, nil
 	}
-	d.goOn(d.control.now())
+	d.goOn()
 	d.journal.waiting("")
 	return false, nil
 }
@@ -356,15 +347,13 @@ func (d *drainer) waitForPods() error {
 			return nil
 		case errors.Is(err, errHeld):
 			continue
-		case d.hold.markLost(err):
-			if err := d.hold.restoreMark(); err != nil {
-				return d.control.stepFailed(err)
-			}
 		case call.IsOverdue(err):
 			d.journal.note("gave up waiting for pods to complete after " + wait.Timeout.String())
 			return nil
 		default:
-			return d.control.stepFailed(err)
+			if err := d.hold.retry(err); err != nil {
+				return err
+			}
 		}
 	}
 }

@@ -36,7 +36,8 @@ func (d *drainer) awaitRung(wake func() bool) error {
 // escalate takes the rungs that somebody asked for, and those whose time has come.
 func (d *drainer) escalate() error {
 	for d.Ladder.isAsked() {
-		asked := d.Ladder.takeAsked()
+		asked := d.Ladder.Asked[0]
+		d.Ladder.Asked = d.Ladder.Asked[1:]
 		if asked.Planned {
 			d.Ladder.takeNext()
 		}
@@ -59,8 +60,7 @@ func (d *drainer) blockedBy() string {
 	if drain == nil || len(drain.Blockers) == 0 {
 		return ""
 	}
-	first := drain.Blockers[0]
-	return fmt.Sprintf(": pod %s: %s", first.Pod, first.Message)
+	return ": pod " + drain.Blockers[0].Pod + ": " + drain.Blockers[0].Message
 }
 
 // takeRung does what a rung says, and records it in the status, in the history and on the node.
@@ -122,7 +122,7 @@ func (d *drainer) applyEscalate(p api.Escalate, check func() error) string {
 	same.Expect = do // the rung that is judged, and no other
 	stillCounts := func() error { return firstOf(check(), d.checkEscalate(same)) }
 	return d.admission.amendSince010(api.MsgEscalate, asked, stillCounts, func() string {
-		d.Ladder.ask(api.RungTaken{Do: do, By: p.By, Why: p.Comment, Planned: p.Do == ""})
+		d.Ladder.Asked = append(d.Ladder.Asked, api.RungTaken{Do: do, By: p.By, Why: p.Comment, Planned: p.Do == ""})
 		return "takes the rung " + do
 	})
 }
@@ -174,12 +174,16 @@ func (d *drainer) blocked(p api.DrainProgress) {
 		d.journal.waiting("")
 		return
 	}
-	first := p.Blockers[0]
-	text := fmt.Sprintf("pod %s: %s", first.Pod, first.Message)
+	d.journal.waiting("pod " + firstBlocker(p, "more pod"))
+}
+
+// firstBlocker names the first blocker of a progress that has some, and says how many more there are of that noun.
+func firstBlocker(p api.DrainProgress, noun string) string {
+	text := p.Blockers[0].Pod + ": " + p.Blockers[0].Message
 	if more := len(p.Blockers) - 1 + p.MoreBlockers; more > 0 {
-		text += " (and " + number.Of(more, "more pod") + ")"
+		text += " (and " + number.Of(more, noun) + ")"
 	}
-	d.journal.waiting(text)
+	return text
 }
 
 // ladder is where a drain is on its escalation.
@@ -244,15 +248,7 @@ func (l *ladder) takeNext() {
 	}
 }
 
-func (l *ladder) ask(rung api.RungTaken) { l.Asked = append(l.Asked, rung) }
-
 func (l *ladder) isAsked() bool { return len(l.Asked) > 0 }
-
-func (l *ladder) takeAsked() api.RungTaken {
-	first := l.Asked[0]
-	l.Asked = l.Asked[1:]
-	return first
-}
 
 // killAt is when the rung Kill is due, if it is still to come: pods are deleted early enough before it to end in their
 // own time.

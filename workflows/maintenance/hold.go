@@ -117,10 +117,7 @@ func (h *hold) holdUnlessRestored(cordon bool, event nodeevent.Event) (node.Held
 		}
 		// No history of a release before has this error.
 		h.journal.waiting("somebody's word: " + call.Cause(err))
-		leaves, err := h.control.awaitUpTo(again.pause(), "see whether it is to go on", h.control.shouldContinue)
-		if err == nil && leaves {
-			err = errContinue
-		}
+		_, err = h.control.awaitUpToOrContinue(again.pause(), "see whether it is to go on", func() bool { return false })
 		if err == nil {
 			err = h.control.proceed()
 		}
@@ -157,19 +154,21 @@ func (h *hold) ownOutOfService(own bool) {
 	}
 }
 
-// markLost reports whether somebody removed the mark from the node under a step, and that it is to be set again: a bounded
-// number of times.
-func (h *hold) markLost(err error) bool {
-	return call.IsError(err, api.ErrorNotHolder) && h.MarksRestored < maxMarksRestored && !h.control.stopped()
-}
-
-func (h *hold) restoreMark() error {
+// retry handles the error of a step. Where somebody removed the mark, it sets the mark again, a bounded number of times, and returns nil:
+// the step is to be taken again.
+func (h *hold) retry(err error) error {
+	if !call.IsError(err, api.ErrorNotHolder) || h.MarksRestored >= maxMarksRestored || h.control.stopped() {
+		return h.control.stepFailed(err)
+	}
 	h.MarksRestored++
-	_, err := h.holdUnlessRestored(h.wantsCordon(), markRestored)
+	_, err = h.holdUnlessRestored(h.wantsCordon(), markRestored)
 	if errors.Is(err, errContinue) {
 		h.MarksRestored-- // the next run begins with it
 	}
-	return err
+	if err != nil {
+		return h.control.stepFailed(err)
+	}
+	return nil
 }
 
 var markRestored = nodeevent.Event{Reason: "MarkRestored", Warning: true,

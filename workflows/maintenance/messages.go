@@ -210,14 +210,14 @@ func (m *maintenance) applyCancel(p api.Cancel) string {
 		return ignored + errEnding.Error()
 	}
 	if !m.journal.heldByRequestor() {
-		m.control.cancel(why)
+		m.control.set(cancelled, why)
 		return "the maintenance is undone"
 	}
 	if p.BeforeReady {
 		return ignored + errLeftAlone.Error()
 	}
 	if p.Release {
-		m.control.releaseNode(why)
+		m.control.set(released, why)
 		return "the node is released"
 	}
 	if m.journal.phase() == api.Ready {

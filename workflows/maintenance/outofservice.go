@@ -50,11 +50,8 @@ func (h *hold) takeOutOfService(proven bool) error {
 			h.journal.note("the node was deleted, and its taint with it")
 			break
 		}
-		if h.markLost(err) {
-			err = h.restoreMark()
-		}
-		if err != nil {
-			return h.control.stepFailed(err)
+		if err := h.retry(err); err != nil {
+			return err
 		}
 	}
 	h.ownOutOfService(false)

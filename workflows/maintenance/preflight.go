@@ -2,7 +2,6 @@ package maintenance
 
 import (
 	"errors"
-	"fmt"
 
 	"go.temporal.io/sdk/workflow"
 
@@ -66,10 +65,5 @@ func (a *admission) preflightBlocked(progress api.DrainProgress) {
 		a.journal.waiting("the preflight")
 		return
 	}
-	first := progress.Blockers[0]
-	text := fmt.Sprintf("a fix for what would stop the drain: %s: %s", first.Pod, first.Message)
-	if more := len(progress.Blockers) - 1 + progress.MoreBlockers; more > 0 {
-		text += fmt.Sprintf(" (and %d more)", more)
-	}
-	a.journal.waiting(text)
+	a.journal.waiting("a fix for what would stop the drain: " + firstBlocker(progress, "more problem"))
 }

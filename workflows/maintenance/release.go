@@ -1,6 +1,7 @@
 package maintenance
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -88,11 +89,10 @@ func (m *maintenance) backOff() error {
 		return nil
 	}
 	m.journal.waiting("the next attempt at " + instant(*next))
-	woken, err := m.control.awaitUpTo(next.Sub(m.control.now()), "back off before the next attempt", func() bool {
-		return m.drainer.retryNow || m.control.shouldContinue()
-	})
-	if err == nil && woken && !m.drainer.retryNow {
-		return errContinue
+	retryNow := func() bool { return m.drainer.retryNow }
+	_, err := m.control.awaitUpToOrContinue(next.Sub(m.control.now()), "back off before the next attempt", retryNow)
+	if errors.Is(err, errContinue) {
+		return err
 	}
 	m.journal.change(func(s *api.Status) { s.NextAttemptAt = nil })
 	return err
@@ -156,7 +156,9 @@ func (m *maintenance) undo() error {
 	if m.journal.phase() != api.Releasing { // otherwise a run before this one began
 		m.journal.enter(api.Releasing, end.Message)
 	}
-	m.control.awaitThaw()
+	if err := m.control.proceedAlways(); err != nil {
+		return err
+	}
 	message := m.summary() + ": " + string(end.Phase)
 	if end.Message != "" {
 		message += ": " + end.Message
