@@ -115,40 +115,37 @@ func (a *admission) judgeWords() error {
 func (a *admission) judgeWord(w word) error {
 	a.journal.waiting(sentence("the policy's decision on \""+w.Name+"\"", w.By, ""))
 	ctx := call.Within(call.Quick(a.control.steps, sentence("judge "+w.Name, w.By, "")), inquiryWithin)
-	var judged policyactivity.Judged
-	err := workflow.ExecuteActivity(ctx, call.Policies.JudgeApproval, policyactivity.ApprovalInput{
+	judged, err := run[policyactivity.Judged](ctx, call.Policies.JudgeApproval, policyactivity.ApprovalInput{
 		Word: w.Word, At: w.at, Before: w.before, Maintenance: a.forPolicy(),
-	}).Get(ctx, &judged)
+	})
 	if err != nil && !call.IsOverdue(err) {
 		return a.control.stepFailed(err)
 	}
 	a.journal.waiting(awaitedWord)
 	if err != nil {
-		a.outcome(w, ignored+"the policy did not decide within "+inquiryWithin.String()+": "+call.Cause(err))
+		a.journal.settle(w.judgement, ignored+"the policy did not decide within "+inquiryWithin.String()+": "+call.Cause(err))
 		return nil
 	}
 	a.journal.rewrite(w.judgement, func(m *api.Received) { m.Identity = judged.Identity })
 	if judged.Refused != "" {
-		a.outcome(w, ignored+judged.Refused)
+		a.journal.settle(w.judgement, ignored+judged.Refused)
 		return nil
 	}
 	decided := api.ApprovalStatus{
 		At: w.at, By: w.By, Comment: w.Comment, Identity: judged.Identity, Principal: judged.Principal, Denied: w.Name == api.MsgDeny,
 	}
 	a.journal.change(func(s *api.Status) { s.Approval = &decided })
-	a.outcome(w, "the maintenance is "+decided.Verb())
+	a.journal.settle(w.judgement, "the maintenance is "+decided.Verb())
 	return nil
 }
 
 // dismissWords is for words that come to nothing.
 func (a *admission) dismissWords(effect string) {
 	for _, w := range a.words {
-		a.outcome(w, effect)
+		a.journal.settle(w.judgement, effect)
 	}
 	a.words = nil
 }
-
-func (a *admission) outcome(w word, effect string) { a.journal.settle(w.judgement, effect) }
 
 // awaitNotice announces the maintenance, and waits until its notice is over.
 func (a *admission) awaitNotice() error {
@@ -156,9 +153,7 @@ func (a *admission) awaitNotice() error {
 		a.journal.announce(notices.MaintenanceScheduled, noticeText(a.spec))
 	}
 	for a.spec.NotBefore != nil && a.spec.NotBefore.After(a.control.now()) {
-		if a.journal.phase() != api.Pending || a.journal.isFresh() {
-			a.journal.enter(api.Pending, "")
-		}
+		a.journal.ensure(api.Pending, "")
 		a.hold.showConditions()
 		a.journal.waiting("its time: " + noticeText(a.spec))
 		a.moved = false

@@ -1,6 +1,7 @@
 package maintenance
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -10,6 +11,7 @@ import (
 
 	"drydock/api"
 	"drydock/workflows/call"
+	"drydock/workflows/handover"
 	"drydock/workflows/inbox"
 )
 
@@ -224,6 +226,28 @@ func (c *control) shouldContinue() bool {
 	info := workflow.GetInfo(c.life)
 	return (info.GetContinueAsNewSuggested() || info.GetCurrentHistoryLength() >= maxEvents) &&
 		c.run.idle() && !c.inbox.Unread() && workflow.AllHandlersFinished(c.life)
+}
+
+// run runs an activity and returns its result.
+func run[R any](ctx workflow.Context, activity, in any) (result R, err error) {
+	err = workflow.ExecuteActivity(ctx, activity, in).Get(ctx, &result)
+	return result, err
+}
+
+// attempt runs an activity on which nothing depends, and logs its error as what failed.
+func attempt(ctx workflow.Context, failed string, activity, in any) error {
+	err := workflow.ExecuteActivity(ctx, activity, in).Get(ctx, nil)
+	if err != nil {
+		workflow.GetLogger(ctx).Warn(failed, "error", err)
+	}
+	return err
+}
+
+// encode returns the JSON of a payload, whose type always has one.
+func encode(payload any) json.RawMessage {
+	text, err := json.Marshal(payload)
+	handover.Must("a payload", err)
+	return text
 }
 
 // backoff is a pause that doubles with every try.

@@ -1,7 +1,6 @@
 package maintenance
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -276,12 +275,7 @@ func (d *drainer) input() drain.Input {
 }
 
 func (d *drainer) emptied() *drain.Word {
-	payload, err := json.Marshal(d.plans.emptiedProgress())
-	if err != nil {
-		workflow.GetLogger(d.control.life).Error("the drain does not report to the lockstep", "error", err)
-		return nil
-	}
-	return &drain.Word{WorkflowID: d.plans.lockstepID(), Signal: api.SignalNodeProgress, Payload: payload}
+	return &drain.Word{WorkflowID: d.plans.lockstepID(), Signal: api.SignalNodeProgress, Payload: encode(d.plans.emptiedProgress())}
 }
 
 // plan are the tiers of the drain: its own, or those that the plans that share the maintenance have come to.

@@ -81,8 +81,8 @@ func (c *control) awaitThaw(wait func(limit time.Duration, summary string, thawe
 // askFreezes asks the scheduler which freezes hold. Without an answer nothing changes.
 func (c *control) askFreezes() {
 	ctx := call.Within(call.Quick(c.life, "ask which freezes hold"), call.TidyWithin)
-	var held api.SlotHeld
-	if err := workflow.ExecuteActivity(ctx, call.Nodes.AskSlot, c.slot.named()).Get(c.life, &held); err != nil {
+	held, err := run[api.SlotHeld](ctx, call.Nodes.AskSlot, c.slot.named())
+	if err != nil {
 		workflow.GetLogger(c.life).Warn("the scheduler was not asked about freezes", "error", err)
 		return
 	}

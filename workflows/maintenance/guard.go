@@ -247,9 +247,9 @@ func (h *hold) cordonAgain(ctx workflow.Context) (wasLifted bool, err error) {
 func (h *hold) adopt(ctx workflow.Context) error {
 	h.journal.note("the node was deleted or replaced; its replacement is adopted when it registers")
 	ctx = call.Stoppable(ctx, "adopt the replacement of "+h.spec.Node)
-	var held node.Held
 	event := nodeevent.Event{Reason: "ReplacementAdopted", Message: h.summary(), Key: fmt.Sprint(h.journal.moment())}
-	if err := workflow.ExecuteActivity(ctx, call.Nodes.AdoptNode, h.input("", h.spec.Cordon, event)).Get(ctx, &held); err != nil {
+	held, err := run[node.Held](ctx, call.Nodes.AdoptNode, h.input("", h.spec.Cordon, event))
+	if err != nil {
 		return err
 	}
 	h.took(held)

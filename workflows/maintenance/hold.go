@@ -97,9 +97,8 @@ func (h *hold) cordon() error {
 
 func (h *hold) holdNode(ctx workflow.Context, cordon bool, event nodeevent.Event) (node.Held, error) {
 	event.Key = fmt.Sprintf("%d/%d/%d", h.journal.status().Attempt, h.CordonsRestored, h.MarksRestored)
-	var held node.Held
 	ctx = call.Quick(ctx, "mark and cordon "+h.spec.Node)
-	err := workflow.ExecuteActivity(ctx, call.Nodes.HoldNode, h.input(h.UID, cordon, event)).Get(ctx, &held)
+	held, err := run[node.Held](ctx, call.Nodes.HoldNode, h.input(h.UID, cordon, event))
 	if err == nil {
 		h.took(held)
 	}
@@ -188,15 +187,14 @@ func (h *hold) release(event nodeevent.Event, then, plan *node.Signal) (gone boo
 	again := backoff{first: retryRelease, last: pauseMost}
 	for {
 		ctx := call.Within(call.Quick(h.control.life, "release "+h.spec.Node), releaseWithin)
-		var released node.Released
-		err := workflow.ExecuteActivity(ctx, call.Nodes.ReleaseNode, node.ReleaseInput{
+		released, err := run[node.Released](ctx, call.Nodes.ReleaseNode, node.ReleaseInput{
 			Node: h.spec.Node, RunID: h.runID, Event: event,
 			HideConditions:   h.ConditionsShown,
 			WithdrawRequests: h.spec.Drain.Via == spec.ViaEvictionRequest,
 			Prior:            h.Prior,
 			Then:             then,
 			Plan:             plan,
-		}).Get(ctx, &released)
+		})
 		if err == nil {
 			h.Touched, h.UID, h.Prior, h.releasing, h.ConditionsShown = false, "", nil, false, released.ConditionsLeft
 			if released.Stripped {

@@ -251,9 +251,7 @@ func (h *hooks) awaitWord(ctx workflow.Context, one *hook, spoken func() bool) e
 // abandon ends what a hook may have left running.
 func (h *hooks) abandon(ctx workflow.Context, in checkactivity.HookInput) {
 	tidying := call.Within(call.Quick(ctx, "end hook "+in.Hook), call.TidyWithin)
-	if err := workflow.ExecuteActivity(tidying, call.Checks.AbandonHook, in).Get(ctx, nil); err != nil {
-		workflow.GetLogger(ctx).Warn("a hook may have left a Job", "hook", in.Hook, "error", err)
-	}
+	_ = attempt(tidying, "hook "+in.Hook+" may have left a Job", call.Checks.AbandonHook, in)
 }
 
 func (h *hooks) underWay(name string) *hook {

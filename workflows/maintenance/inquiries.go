@@ -87,18 +87,15 @@ func (a *admission) judge(ctx workflow.Context, name string, asked spec.Maintena
 		return "", nil
 	}
 	ctx = call.Within(call.Quick(ctx, "judge "+name), inquiryWithin)
-	var judged policyactivity.Judged
-	in := policyactivity.AmendmentInput{Maintenance: jsonOf(asked)}
-	err = workflow.ExecuteActivity(ctx, call.Policies.JudgeAmendment, in).Get(ctx, &judged)
+	judged, err := run[policyactivity.Judged](ctx, call.Policies.JudgeAmendment, policyactivity.AmendmentInput{Maintenance: encode(asked)})
 	return judged.Refused, err
 }
 
 // findPods says which of some pods is not on the node; empty where all are.
 func (a *admission) findPods(ctx workflow.Context, pods ...string) (missing string, err error) {
 	for _, pod := range pods {
-		looking := call.Within(call.Quick(ctx, "look for pod "+pod), inquiryWithin)
-		var found drain.PodFound
-		err := workflow.ExecuteActivity(looking, call.Drains.FindPod, drain.PodInput{Node: a.spec.Node, Pod: pod}).Get(looking, &found)
+		finding := call.Within(call.Quick(ctx, "look for pod "+pod), inquiryWithin)
+		found, err := run[drain.PodFound](finding, call.Drains.FindPod, drain.PodInput{Node: a.spec.Node, Pod: pod})
 		if err != nil || found.Missing != "" {
 			return found.Missing, err
 		}

@@ -82,6 +82,13 @@ func (j *journal) enter(phase api.Phase, message string) {
 	j.describe()
 }
 
+// ensure enters a phase, unless it is the present one already: then a run before this one has entered it.
+func (j *journal) ensure(phase api.Phase, message string) {
+	if j.isFresh() || j.s.Phase != phase {
+		j.enter(phase, message)
+	}
+}
+
 // measure counts the phase that is left, and the maintenance where the one that is entered is its end.
 func (j *journal) measure(next api.Phase, now time.Time) {
 	if !j.isFresh() {

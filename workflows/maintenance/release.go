@@ -71,7 +71,7 @@ func (m *maintenance) loseSlot() error {
 	}, nil); err != nil {
 		return err
 	}
-	m.slot.released()
+	m.slot.Request = ""
 	m.hooks.cleanUp(false)
 	m.drainer.endAttempt()
 	m.validator.Undecided = ""
@@ -137,7 +137,7 @@ func (m *maintenance) beginEnd(end ending) {
 // bringBack undoes what was done, whatever the end, and enters the end. It runs on a context that no cancellation
 // reaches, and repeats until it has succeeded or the node is gone, in further runs if need be.
 func (m *maintenance) bringBack() error {
-	if m.hold.Touched || m.slot.isAsked() {
+	if m.hold.Touched || m.slot.Request != "" {
 		if err := m.undo(); err != nil {
 			return err
 		}
@@ -153,9 +153,7 @@ func (m *maintenance) bringBack() error {
 // undo gives the node and the slot back. A node that is gone by then ends a completed maintenance otherwise.
 func (m *maintenance) undo() error {
 	end := *m.state.End
-	if m.journal.phase() != api.Releasing { // otherwise a run before this one began
-		m.journal.enter(api.Releasing, end.Message)
-	}
+	m.journal.ensure(api.Releasing, end.Message)
 	if err := m.control.proceedAlways(); err != nil {
 		return err
 	}
@@ -188,7 +186,7 @@ func (m *maintenance) releaseNode(event nodeevent.Event, plan *node.Signal) (gon
 	}
 	gone, err = m.hold.release(event, m.slot.releaseSignal(), plan)
 	if err == nil {
-		m.slot.released()
+		m.slot.Request = ""
 	}
 	return gone, err
 }

@@ -1,8 +1,6 @@
 package maintenance
 
 import (
-	"encoding/json"
-
 	"go.temporal.io/sdk/workflow"
 
 	"drydock/activities/node"
@@ -87,11 +85,7 @@ func (p *plans) backSignal() *node.Signal {
 	if p.planID == "" {
 		return nil
 	}
-	payload, err := json.Marshal(api.NodeNews{Node: p.spec.Node, RunID: p.runID, Back: true})
-	if err != nil {
-		workflow.GetLogger(p.control.life).Error("the plan gets no signal", "error", err)
-		return nil
-	}
+	payload := encode(api.NodeNews{Node: p.spec.Node, RunID: p.runID, Back: true})
 	return &node.Signal{WorkflowID: p.planID, Name: api.SignalNodeNews, Payload: payload}
 }
 

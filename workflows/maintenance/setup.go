@@ -128,16 +128,7 @@ func (i *identity) forPolicy() json.RawMessage {
 	if !i.prepared.Policy {
 		return nil
 	}
-	return jsonOf(i.spec)
-}
-
-func jsonOf(m spec.Maintenance) json.RawMessage {
-	text, err := json.Marshal(m)
-	if err != nil {
-		// What is no specification is refused by whoever judges.
-		return json.RawMessage(`""`)
-	}
-	return text
+	return encode(i.spec)
 }
 
 func (m *maintenance) register() {
@@ -160,16 +151,13 @@ func (m *maintenance) open() {
 
 // startCanonical starts the maintenance under its own ID, for whoever started it under another, and returns that ID.
 func (m *maintenance) startCanonical(id string) (api.Result, error) {
-	input, err := json.Marshal(m.spec)
-	if err != nil {
-		return api.Result{}, err
-	}
+	input := encode(m.spec)
 	as := call.Child(id, m.summary())
 	as.StaticDetails = "Started by workflow " + markdown.Text(m.workflowID) + "."
 	options := workflow.WithChildOptions(m.control.life, as)
-	child := workflow.ExecuteChildWorkflow(options, api.NodeMaintenanceType, json.RawMessage(input))
+	child := workflow.ExecuteChildWorkflow(options, api.NodeMaintenanceType, input)
 	var started workflow.Execution
-	err = child.GetChildWorkflowExecution().Get(m.control.life, &started)
+	err := child.GetChildWorkflowExecution().Get(m.control.life, &started)
 	result := api.Result{WorkflowID: id, RunID: started.RunID, Node: m.spec.Node, Requestor: m.spec.Requestor}
 	if err == nil {
 		result.Message = "started as workflow " + id
@@ -190,12 +178,11 @@ func (m *maintenance) startCanonical(id string) (api.Result, error) {
 	return result, nil
 }
 
-func (m *maintenance) specOf(id string) ([]byte, error) {
-	var answers []execution.Answered
+func (m *maintenance) specOf(id string) (json.RawMessage, error) {
 	ctx := call.Quick(m.control.life, "compare with the running maintenance")
-	err := workflow.ExecuteActivity(ctx, call.Executions.Query, execution.QueryInput{
+	answers, err := run[[]execution.Answered](ctx, call.Executions.Query, execution.QueryInput{
 		Executions: []execution.Run{{WorkflowID: id}}, Query: api.QueryStatus,
-	}).Get(m.control.life, &answers)
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -206,7 +193,7 @@ func (m *maintenance) specOf(id string) ([]byte, error) {
 	if err := json.Unmarshal(answers[0].Answer, &running); err != nil {
 		return nil, fmt.Errorf("status of workflow %s: %w", id, err)
 	}
-	return json.Marshal(running.Spec)
+	return encode(running.Spec), nil
 }
 
 // result closes the workflow: as completed, as cancelled, or as failed with the reason.

@@ -112,9 +112,7 @@ func (v *validator) letPodsBack(tiers *spec.Plan) error {
 	}
 	ctx := call.Quick(v.control.life, "let pods come back to "+v.spec.Node)
 	in := node.UntaintInput{Node: v.spec.Node, RunID: v.runID}
-	if err := workflow.ExecuteActivity(ctx, call.Nodes.Untaint, in).Get(v.control.life, nil); err != nil {
-		workflow.GetLogger(v.control.life).Warn("the taint was not taken off", "error", err)
-	}
+	_ = attempt(ctx, "the taint was not taken off", call.Nodes.Untaint, in)
 	return nil
 }
 
@@ -199,9 +197,7 @@ func (v *validator) incomplete(why string) (again bool, err error) {
 }
 
 func (v *validator) sayIncomplete(why string) error {
-	if v.journal.phase() != api.Validating {
-		v.journal.enter(api.Validating, why)
-	}
+	v.journal.ensure(api.Validating, why)
 	v.journal.change(func(s *api.Status) {
 		if s.Validation == nil {
 			s.Validation = &api.ValidationStatus{}
@@ -319,7 +315,5 @@ func (e *evaluation) abandon() {
 		return
 	}
 	ctx := call.Within(call.Quick(e.control.life, "end the checks of "+e.spec.Node), call.TidyWithin)
-	if err := workflow.ExecuteActivity(ctx, call.Checks.AbandonChecks, e.in).Get(e.control.life, nil); err != nil {
-		workflow.GetLogger(e.control.life).Warn("checks may have left Jobs", "error", err)
-	}
+	_ = attempt(ctx, "checks may have left Jobs", call.Checks.AbandonChecks, e.in)
 }

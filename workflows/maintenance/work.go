@@ -170,7 +170,7 @@ func (w *work) attempt(ctx workflow.Context) checkactivity.WorkEnded {
 }
 
 // awaitEnd waits for the end of what was begun, at most this long. It checks at least once: the end may be there.
-func (w *work) awaitEnd(ctx workflow.Context, left time.Duration) (ended checkactivity.WorkEnded, err error) {
+func (w *work) awaitEnd(ctx workflow.Context, left time.Duration) (checkactivity.WorkEnded, error) {
 	in := w.input()
 	in.For = period.Duration(max(left, time.Second))
 	within := in.For.Std()
@@ -178,8 +178,7 @@ func (w *work) awaitEnd(ctx workflow.Context, left time.Duration) (ended checkac
 		within += endGrace
 	}
 	ctx = call.Within(call.Stoppable(ctx, "work "+w.prepared.Work.Name), within)
-	err = workflow.ExecuteActivity(ctx, call.Checks.AwaitWork, in).Get(ctx, &ended)
-	return ended, err
+	return run[checkactivity.WorkEnded](ctx, call.Checks.AwaitWork, in)
 }
 
 func (w *work) begin(ctx workflow.Context) error {
@@ -203,10 +202,9 @@ func (w *work) begin(ctx workflow.Context) error {
 	return nil
 }
 
-func (w *work) beginning(ctx workflow.Context, what string, in checkactivity.WorkInput, within time.Duration) (begun checkactivity.WorkBegun, err error) {
+func (w *work) beginning(ctx workflow.Context, what string, in checkactivity.WorkInput, within time.Duration) (checkactivity.WorkBegun, error) {
 	ctx = call.Within(call.Quick(ctx, what+" work "+w.prepared.Work.Name), within)
-	err = workflow.ExecuteActivity(ctx, call.Checks.BeginWork, in).Get(ctx, &begun)
-	return begun, err
+	return run[checkactivity.WorkBegun](ctx, call.Checks.BeginWork, in)
 }
 
 // input has a key of the maintenance and the attempt, by which a later run finds the attempt.
