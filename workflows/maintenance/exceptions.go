@@ -57,7 +57,7 @@ func (d *drainer) skip(pod string) string {
 	return pod + " stays on the node and is not waited for"
 }
 
-// drainAnew begins the drain anew. Nothing that it waited for counts any more.
+// drainAnew begins the drain again, without the blockers that are settled now.
 func (d *drainer) drainAnew() {
 	d.journal.change(func(s *api.Status) {
 		if s.Drain != nil {
@@ -90,7 +90,7 @@ func (d *drainer) checkConsent(p api.Consent) error {
 	return nil
 }
 
-// wholeConsent refuses a consent that does not say to what, by whom or why: somebody answers for what is lost.
+// wholeConsent refuses a consent that does not say to what, by whom or why: somebody is responsible for the loss.
 func wholeConsent(p api.Consent) error {
 	if !p.Force && !p.DeleteEmptyDir {
 		return errors.New("consent to what? Set force, deleteEmptyDir or both")
@@ -134,7 +134,7 @@ func (d *drainer) consent(p api.Consent) string {
 	return "consented to " + given.What()
 }
 
-// consented is the drain with what somebody has consented to for all pods.
+// consented is the drain's specification with all consents that name no pods.
 func (d *drainer) consented() spec.Drain {
 	in := d.spec.Drain
 	for _, c := range d.journal.status().Consents {

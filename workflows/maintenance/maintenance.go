@@ -1,7 +1,7 @@
 // Package maintenance is the workflow of one node maintenance, from the request for a slot to the release of the node.
 //
-// A run is made of parts, each with its own state and files. A part takes the core (identity, journal, control, admission, slot, hold),
-// and names what else it uses; the steps, and what gives a node back, stand in this file and in release.go.
+// A run is made of parts, each with its own state and files. A part has the core (identity, journal, control, admission, slot, hold),
+// and a field for each other part that it uses. The steps are in this file, and what gives a node back is in release.go.
 package maintenance
 
 import (
@@ -18,7 +18,7 @@ import (
 	"drydock/workflows/reset"
 )
 
-// core is what every part of a maintenance takes.
+// core is what every part of a maintenance has.
 type core struct {
 	*identity
 	journal   *journal
@@ -43,8 +43,8 @@ type maintenance struct {
 }
 
 // NodeMaintenance takes one node out of service, holds it for its requestors and brings it back. Its input is the
-// JSON of spec.Maintenance. It is addressed by api.MaintenanceID; a run under another ID starts that one and returns.
-// Carried is what a run hands to the next (see state); nobody else has a say in it.
+// JSON of spec.Maintenance. Its ID is api.MaintenanceID; a run under another ID starts that one and returns.
+// Carried is the state of the run before (see state); it is refused from anybody else.
 func NodeMaintenance(root workflow.Context, input, carried converter.RawValue) (result api.Result, err error) {
 	var m *maintenance
 	err = reset.Run(root, func(ctx workflow.Context) (string, error) { return m.confirm(ctx) }, func(ctx workflow.Context) error {
@@ -55,7 +55,6 @@ func NodeMaintenance(root workflow.Context, input, carried converter.RawValue) (
 	return result, err
 }
 
-// maintain is the maintenance of a run, whose input is that of the first run, and the state of the run before it.
 func (m *maintenance) maintain(root workflow.Context, input, carried converter.RawValue) (api.Result, error) {
 	continued, err := m.restore(root, carried)
 	if err != nil {
@@ -84,7 +83,7 @@ func (m *maintenance) maintain(root workflow.Context, input, carried converter.R
 	return m.result()
 }
 
-// run is the maintenance from beginning to end, or from where the run before this one left it.
+// run carries the maintenance to its end, from the beginning or from where the run before this one left it.
 func (m *maintenance) run() error {
 	if m.state.End == nil {
 		err := m.takeSteps()
@@ -93,7 +92,6 @@ func (m *maintenance) run() error {
 		}
 		m.beginEnd(endingOf(err))
 	}
-	// Whatever happened, the node and the slot go back, on a context that no cancellation reaches.
 	if err := m.bringBack(); err != nil {
 		return err
 	}
@@ -103,10 +101,10 @@ func (m *maintenance) run() error {
 	return nil
 }
 
-// beforeSlot are the steps in which a maintenance waits for its time, or for somebody's word.
+// beforeSlot are the steps in which a maintenance waits for its time, or for an approval.
 var beforeSlot = []string{"begin", "approval", "preflight", "notice"}
 
-// steps are the life of a maintenance as its states have it (maintenance-operator, state diagram; PIKA, approach).
+// steps are those of a maintenance, in their order (maintenance-operator, state diagram; PIKA, approach).
 func (m *maintenance) steps() []step {
 	return []step{
 		{"begin", m.begin},
@@ -164,19 +162,17 @@ func (m *maintenance) takeOutOfService() error {
 
 func (m *maintenance) validate() error { return m.validator.validate(m.drainer.plan()) }
 
-// idle reports that nothing is under way that would be lost with this run.
+// idle reports whether a new run would lose nothing.
 func (m *maintenance) idle() bool {
 	return m.plans.idle() && m.hold.idle() && m.hooks.idle() && m.requestors.work.idle() && m.outbox.idle() && m.admission.idle()
 }
 
-// step is one part of the procedure.
 type step struct {
 	name string
 	take func() error
 }
 
-// stepRestart is where a maintenance goes on that begins again with the slot, stepCordoned where one does that plans share
-// and whose node they drain further.
+// A maintenance that begins again with the slot goes on at stepRestart, one whose plans drain the node further at stepCordoned.
 const (
 	stepRestart  = "restart"
 	stepCordoned = "cordoned"

@@ -18,7 +18,7 @@ const (
 	backoffLast  = time.Hour
 )
 
-// restart gives a node back whose maintenance begins again with the slot.
+// restart gives the node of a maintenance back that begins again with the slot.
 func (m *maintenance) restart() error {
 	var err error
 	switch m.state.Restarting {
@@ -33,15 +33,14 @@ func (m *maintenance) restart() error {
 	return err
 }
 
-// giveBack releases the node and its slot, and says when the next attempt begins, so that one bad budget never stops
-// other nodes.
+// giveBack releases the node and its slot until the next attempt, so that one bad budget never stops other nodes.
 func (m *maintenance) giveBack() error {
 	attempt, pause := m.journal.status().Attempt, backoffFirst
 	for range min(attempt-1, 10) {
 		pause = min(2*pause, backoffLast)
 	}
 	reason := fmt.Sprintf("the node could not be emptied in time (attempt %d) and is given back; next attempt in %s", attempt, pause)
-	// From here on there is no drain that a message could be about.
+	// From here on messages about the drain are refused.
 	m.journal.enter(api.Pending, reason)
 	if err := m.control.proceed(); err != nil {
 		return err
@@ -59,8 +58,7 @@ func (m *maintenance) giveBack() error {
 	return nil
 }
 
-// loseSlot is what follows when the scheduler knows of no slot that the maintenance holds: the node may be another's by
-// now, and what was done to it does not count.
+// loseSlot begins again where the scheduler knows of no slot that the maintenance holds: another may hold the node by now.
 func (m *maintenance) loseSlot() error {
 	if m.control.reason == slotLost {
 		m.control.begin()
@@ -82,7 +80,7 @@ func (m *maintenance) loseSlot() error {
 	return m.control.decided()
 }
 
-// backOff waits before the next attempt, unless somebody wants it now.
+// backOff waits before the next attempt, unless somebody sends retry-now.
 func (m *maintenance) backOff() error {
 	next := m.journal.status().NextAttemptAt
 	if next == nil {
@@ -98,14 +96,14 @@ func (m *maintenance) backOff() error {
 	return err
 }
 
-// beforeRelease calls the last hooks. The node stays out of service where one of them fails, until somebody decides.
+// beforeRelease calls the last hooks. Where one of them fails, the node stays out of service until somebody decides.
 func (m *maintenance) beforeRelease() error {
 	names := m.spec.Hooks.BeforeRelease
 	if len(names) == 0 {
 		return nil
 	}
 	if m.journal.phase() != api.Validating {
-		// From here on the requestor has no say any more.
+		// From here on messages of the requestor are refused.
 		m.journal.enter(api.Validating, "the hooks before the release")
 		m.hold.showPhase()
 	}
@@ -134,8 +132,8 @@ func (m *maintenance) beginEnd(end ending) {
 	m.journal.announceEnd(end)
 }
 
-// bringBack undoes what was done, whatever the end, and enters the end. It runs on a context that no cancellation
-// reaches, and repeats until it has succeeded or the node is gone, in further runs if need be.
+// bringBack undoes what was done, and enters the last phase. It is not cancelled, and is repeated until it succeeds or the node is gone, in
+// further runs if need be.
 func (m *maintenance) bringBack() error {
 	if m.hold.Touched || m.slot.Request != "" {
 		if err := m.undo(); err != nil {
@@ -150,7 +148,7 @@ func (m *maintenance) bringBack() error {
 	return nil
 }
 
-// undo gives the node and the slot back. A node that is gone by then ends a completed maintenance otherwise.
+// undo gives the node and the slot back. A completed maintenance whose node is gone by then ends as NodeGone.
 func (m *maintenance) undo() error {
 	end := *m.state.End
 	m.journal.ensure(api.Releasing, end.Message)
@@ -179,7 +177,7 @@ func (m *maintenance) undo() error {
 	return err
 }
 
-// releaseNode takes the mark off the node, gives the slot back, and then signals the plan, where there is one.
+// releaseNode releases the node and the slot, and signals the plan if there is one.
 func (m *maintenance) releaseNode(event nodeevent.Event, plan *node.Signal) (gone bool, err error) {
 	if !m.hold.Touched {
 		return false, nil
@@ -191,8 +189,8 @@ func (m *maintenance) releaseNode(event nodeevent.Event, plan *node.Signal) (gon
 	return gone, err
 }
 
-// keepRecord has the audit record kept by a workflow of its own, which reads here what happened: however long a sink is
-// away, the node's next maintenance may begin.
+// keepRecord starts the workflow that writes the audit record, which reads this history: the node's next maintenance may begin
+// however long a sink is unavailable.
 func (m *maintenance) keepRecord() {
 	if !m.prepared.Audited {
 		return

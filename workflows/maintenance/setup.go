@@ -19,13 +19,13 @@ import (
 	"drydock/workflows/inbox"
 )
 
-// identity is which maintenance this is: fixed once its input is read.
+// identity is which maintenance this is. It does not change once the input is read.
 type identity struct {
 	// cluster is the name in front of IDs, empty where there is one cluster only.
 	cluster    string
 	workflowID string
-	// runID is the first run of the chain: neither a reset nor a continue-as-new changes who a maintenance is. original is
-	// the run that this one is, or was a copy of when somebody reset it.
+	// runID is the first run of the chain: it stays the same after a reset or a continue-as-new. original is this run, or the
+	// run that a reset copied.
 	runID, original string
 	// planID is the workflow ID of the plan that began it, empty where none did.
 	planID string
@@ -36,7 +36,7 @@ type identity struct {
 
 func identityOf(ctx workflow.Context, s *state) *identity {
 	info := workflow.GetInfo(ctx)
-	// The run's own ID is not for decisions: it is another one when a reset run replays what the run before it did.
+	// The run's own ID is not for decisions: it differs when a reset run replays the history of the run before it.
 	original := cmp.Or(info.OriginalRunID, info.WorkflowExecution.RunID)
 	plan := ""
 	if parent := info.ParentWorkflowExecution; parent != nil {
@@ -45,9 +45,7 @@ func identityOf(ctx workflow.Context, s *state) *identity {
 		}
 	}
 	return &identity{
-		cluster:    api.ClusterOf(info.TaskQueueName),
-		planID:     plan,
-		prepared:   &s.Prepared,
+		cluster: api.ClusterOf(info.TaskQueueName), planID: plan, prepared: &s.Prepared,
 		workflowID: info.WorkflowExecution.ID, runID: cmp.Or(info.FirstRunID, original), original: original,
 	}
 }
@@ -72,7 +70,7 @@ func (i *identity) subject() checks.Subject {
 	}
 }
 
-// thisRun refuses a message that was meant for an earlier maintenance of the node.
+// thisRun refuses a message for an earlier maintenance of the node.
 func (i *identity) thisRun(run string) error {
 	if run != "" && run != i.runID && run != i.original {
 		return fmt.Errorf("it is meant for run %s, and this is run %s", run, i.runID)
@@ -80,9 +78,9 @@ func (i *identity) thisRun(run string) error {
 	return nil
 }
 
-// setUp reads the input, with the worker's defaults under it.
+// setUp reads the input, and fills in the worker's defaults.
 func (m *maintenance) setUp(input []byte) error {
-	// A wrong input is refused before anything else, whatever the worker's defaults are.
+	// A wrong input is refused whatever the worker's defaults are.
 	if _, err := spec.Decode(input, nil); err != nil {
 		return inbox.InvalidSpec(err)
 	}
@@ -112,8 +110,7 @@ func (m *maintenance) setUp(input []byte) error {
 	return nil
 }
 
-// checkNotBefore refuses a time that was over already when the maintenance was started: whoever gave it meant another, or
-// should say that it is to begin at once.
+// checkNotBefore refuses a time that was over when the maintenance was started: it is a mistake.
 func (m *maintenance) checkNotBefore() error {
 	started := workflow.GetInfo(m.control.life).WorkflowStartTime
 	if m.spec.NotBefore == nil || !m.spec.NotBefore.Before(started.Add(-spec.LateNotice)) {
@@ -123,7 +120,7 @@ func (m *maintenance) checkNotBefore() error {
 		instant(*m.spec.NotBefore), instant(started))
 }
 
-// forPolicy is the specification for whoever judges the maintenance by the policy; nil where there is none.
+// forPolicy is the specification for the activities that judge the maintenance by the policy; nil without a policy.
 func (i *identity) forPolicy() json.RawMessage {
 	if !i.prepared.Policy {
 		return nil
@@ -142,14 +139,14 @@ func (m *maintenance) register() {
 	m.journal.attribute(attributes...)
 }
 
-// open begins the coroutines beside the steps.
+// open starts the coroutines beside the steps.
 func (m *maintenance) open() {
 	workflow.GoNamed(m.control.life, "guard", m.hold.guard)
 	m.outbox.open()
 	m.plans.open()
 }
 
-// startCanonical starts the maintenance under its own ID, for whoever started it under another, and returns that ID.
+// startCanonical starts a maintenance that was started under another ID under its own, and returns that.
 func (m *maintenance) startCanonical(id string) (api.Result, error) {
 	input := encode(m.spec)
 	as := call.Child(id, m.summary())
@@ -196,7 +193,7 @@ func (m *maintenance) specOf(id string) (json.RawMessage, error) {
 	return encode(running.Spec), nil
 }
 
-// result closes the workflow: as completed, as cancelled, or as failed with the reason.
+// result ends the workflow as completed, cancelled, or failed.
 func (m *maintenance) result() (api.Result, error) {
 	status := m.journal.status()
 	result := api.Result{
