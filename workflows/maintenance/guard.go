@@ -190,7 +190,7 @@ func (h *hold) restoreCordon(ctx workflow.Context) error {
 	if h.CordonsRestored < maxCordonsRestored {
 		wasLifted, err := h.cordonAgain(ctx)
 		if wasLifted {
-			h.journal.note(fmt.Sprintf("uncordoned by hand; cordoned again (%d of %d)", h.CordonsRestored, maxCordonsRestored))
+			h.journal.note(fmt.Sprintf("somebody uncordoned the node; cordoned again (%d of %d)", h.CordonsRestored, maxCordonsRestored))
 		}
 		return err
 	}
@@ -203,7 +203,7 @@ func (h *hold) restoreCordon(ctx workflow.Context) error {
 		return err // a late report of a lift that was answered already
 	}
 	h.Contested = true
-	h.journal.note("uncordoned by hand once more; left schedulable, and new pods may come")
+	h.journal.note("somebody uncordoned the node once more; left schedulable, and new pods may come")
 	return nil
 }
 
@@ -217,7 +217,7 @@ func (h *hold) reconcileCordon(ctx workflow.Context) error {
 			pause = min(cordonPause<<times, pauseMost)
 		}
 		h.CordonDue = now.Add(pause)
-		h.journal.note(fmt.Sprintf("uncordoned by hand once more; cordoned again in %s (%d times so far)", period.Text(pause), h.CordonsRestored))
+		h.journal.note(fmt.Sprintf("somebody uncordoned the node once more; cordoned again in %s (%d times so far)", period.Text(pause), h.CordonsRestored))
 		return nil
 	}
 	if now.Before(h.CordonDue) {
