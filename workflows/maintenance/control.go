@@ -163,11 +163,8 @@ func (c *control) awaitOrContinue(condition func() bool) error {
 
 // awaitUpTo is await for at most limit; ok reports that the condition is met.
 func (c *control) awaitUpTo(limit time.Duration, summary string, condition func() bool) (ok bool, err error) {
-	ok, err = c.awaitAlwaysUpTo(c.life, limit, summary, func() bool { return c.stopped() || condition() })
-	if err == nil {
-		err = c.decided()
-	}
-	return ok, err
+	ok = c.awaitAlwaysUpTo(c.life, limit, summary, func() bool { return c.stopped() || condition() })
+	return ok, c.decided()
 }
 
 // awaitUpToOrContinue is awaitUpTo, but returns errContinue where the run has to end first.
@@ -186,32 +183,27 @@ func (c *control) awaitAlways(condition func() bool) {
 	}
 }
 
-// awaitAlwaysUpTo is awaitAlways for at most limit. It cancels its timer, which would wake the workflow for nothing. A coroutine passes
-// its own context.
-func (c *control) awaitAlwaysUpTo(ctx workflow.Context, limit time.Duration, summary string, condition func() bool) (ok bool, err error) {
+// awaitAlwaysUpTo is awaitAlways for at most limit; ok reports that the condition is met. It cancels its timer, which would wake the workflow
+// for nothing. A coroutine passes its own context, and checks itself whether that was cancelled.
+func (c *control) awaitAlwaysUpTo(ctx workflow.Context, limit time.Duration, summary string, condition func() bool) (ok bool) {
 	waiting, cancel := workflow.WithCancel(ctx)
 	defer cancel()
-	ok, err = workflow.AwaitWithOptions(waiting, workflow.AwaitOptions{
+	ok, err := workflow.AwaitWithOptions(waiting, workflow.AwaitOptions{
 		Timeout: limit, TimerOptions: workflow.TimerOptions{Summary: summary},
 	}, condition)
 	if err != nil || ok {
-		return ok, err
+		return ok
 	}
 	// A message that came before the time was over counts, also where no worker ran to read it. One that was passed to
 	// the reader is not pending any more: the reader has its turn first.
 	turns := 0
-	if err := workflow.Await(waiting, func() bool { turns++; return turns > 1 && !c.inbox.Unread() }); err != nil {
-		return false, err
-	}
-	return condition(), nil
+	err = workflow.Await(waiting, func() bool { turns++; return turns > 1 && !c.inbox.Unread() })
+	return err == nil && condition()
 }
 
 // pauseOrContinue pauses between two tries, whether or not the maintenance is ended; it returns errContinue where the run has to end.
 func (c *control) pauseOrContinue(d time.Duration, summary string) error {
-	if _, err := c.awaitAlwaysUpTo(c.life, d, summary, c.shouldContinue); err != nil {
-		return err
-	}
-	if c.shouldContinue() {
+	if c.awaitAlwaysUpTo(c.life, d, summary, c.shouldContinue) {
 		return errContinue
 	}
 	return nil

@@ -235,11 +235,7 @@ const drainEnds = 15 * time.Second
 
 // awaitStopped waits until a cancelled drain has stopped, so that no eviction meets a node that is back already.
 func (d *drainer) awaitStopped(future workflow.Future) error {
-	stopped, err := d.control.awaitAlwaysUpTo(d.control.life, drainEnds, "the drain stops", future.IsReady)
-	if err != nil {
-		return err
-	}
-	if stopped {
+	if d.control.awaitAlwaysUpTo(d.control.life, drainEnds, "the drain stops", future.IsReady) {
 		if err := d.ended(future); err != nil && !temporal.IsCanceledError(err) {
 			workflow.GetLogger(d.control.life).Warn("the cancelled drain", "error", err)
 		}

@@ -54,7 +54,7 @@ func (c *control) proceed() error {
 // proceedAlways is proceed, whether or not the maintenance is ended: to give a node back is a side effect too.
 func (c *control) proceedAlways() error {
 	return c.awaitThaw(func(limit time.Duration, summary string, thawed func() bool) (bool, error) {
-		return c.awaitAlwaysUpTo(c.life, limit, summary, thawed)
+		return c.awaitAlwaysUpTo(c.life, limit, summary, thawed), nil
 	})
 }
 

@@ -235,11 +235,10 @@ func overdue(deadline period.Duration, err error) string {
 // awaitWord waits until somebody says that a hook of kind signal is done.
 func (h *hooks) awaitWord(ctx workflow.Context, one *hook, spoken func() bool) error {
 	h.journal.waiting(fmt.Sprintf(`%q for hook %s`, api.MsgHookDone, one.Name))
-	_, err := h.control.awaitAlwaysUpTo(ctx, one.Deadline.Std(), "deadline of hook "+one.Name, spoken)
-	if err == nil && !spoken() {
-		err = fmt.Errorf("no hook-done within %s", one.Deadline)
+	if !h.control.awaitAlwaysUpTo(ctx, one.Deadline.Std(), "deadline of hook "+one.Name, spoken) {
+		return fmt.Errorf("no hook-done within %s", one.Deadline)
 	}
-	return err
+	return nil
 }
 
 func (h *hooks) underWay(name string) *hook {

@@ -1,6 +1,7 @@
 package maintenance
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -45,10 +46,9 @@ func (o *outbox) open() {
 		if !whom.Wants(o.journal.eventOf(api.LifecycleState{})) {
 			continue
 		}
-		c := &channel{Channel: known, id: api.NotificationID(o.cluster, known.Name, o.spec.Node, o.spec.Requestor, o.runID)}
-		if id := o.known[known.Name]; id != "" {
-			c.id, c.started = id, true
-		}
+		started := o.known[known.Name]
+		id := cmp.Or(started, api.NotificationID(o.cluster, known.Name, o.spec.Node, o.spec.Requestor, o.runID))
+		c := &channel{Channel: known, id: id, started: started != ""}
 		o.channels = append(o.channels, c)
 		o.journal.change(func(s *api.Status) {
 			if !slices.Contains(s.Tells, known.Name) {

@@ -42,7 +42,10 @@ func (h *hold) takeOutOfService(proven bool) error {
 		if err := h.control.proceed(); err != nil {
 			return err
 		}
-		err := h.moveAway()
+		tainted, err := h.taint()
+		if err == nil && tainted {
+			err = h.awaitMoved()
+		}
 		if err == nil {
 			break
 		}
@@ -58,14 +61,6 @@ func (h *hold) takeOutOfService(proven bool) error {
 	h.Moved = true
 	h.journal.waiting("")
 	return nil
-}
-
-func (h *hold) moveAway() error {
-	tainted, err := h.taint()
-	if err != nil || !tainted {
-		return err
-	}
-	return h.awaitMoved()
 }
 
 func (h *hold) outOfServiceInput() drain.OutOfServiceInput {

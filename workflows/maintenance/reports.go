@@ -22,25 +22,19 @@ func (p *plans) reportToLockstep(ctx workflow.Context) {
 	pause := reportAgainFirst
 	for {
 		revision := p.Revision
-		news, err := p.control.awaitAlwaysUpTo(ctx, pause, "report to the lockstep again", func() bool { return p.closed || p.due() })
-		if err != nil {
-			return
-		}
+		news := p.control.awaitAlwaysUpTo(ctx, pause, "report to the lockstep again", func() bool { return p.closed || p.due() })
 		if pause = min(2*pause, reportAgainLast); news || p.Revision != revision {
 			pause = reportAgainFirst
 		}
 		if p.due() && !p.Owed {
-			if _, err := p.control.awaitAlwaysUpTo(ctx, reportWithin, "the next report to the lockstep", func() bool { return p.closed || p.Owed || p.emptied() }); err != nil {
-				return
-			}
+			urgent := func() bool { return p.closed || p.Owed || p.emptied() }
+			p.control.awaitAlwaysUpTo(ctx, reportWithin, "the next report to the lockstep", urgent)
 			if !p.closed && !p.due() {
 				continue
 			}
 		}
 		if early := reportEvery - workflow.Now(ctx).Sub(p.sentAt); early > 0 && !p.closed {
-			if _, err := p.control.awaitAlwaysUpTo(ctx, early, "the next report to the lockstep, not at once", func() bool { return p.closed || p.emptied() }); err != nil {
-				return
-			}
+			p.control.awaitAlwaysUpTo(ctx, early, "the next report to the lockstep, not at once", func() bool { return p.closed || p.emptied() })
 		}
 		if p.closed {
 			return

@@ -217,15 +217,10 @@ func (w *work) input() checkactivity.WorkInput {
 }
 
 func (w *work) awaitWord(ctx workflow.Context, left time.Duration) checkactivity.WorkEnded {
-	said, err := w.control.awaitAlwaysUpTo(ctx, max(left, 0), "deadline of work "+w.prepared.Work.Name, func() bool { return w.word != nil })
-	switch {
-	case err != nil:
-		return checkactivity.WorkEnded{Message: call.Cause(err)}
-	case !said:
+	if !w.control.awaitAlwaysUpTo(ctx, max(left, 0), "deadline of work "+w.prepared.Work.Name, func() bool { return w.word != nil }) {
 		return checkactivity.WorkEnded{Message: fmt.Sprintf("no %s within %s", api.MsgHookDone, w.prepared.Work.Deadline)}
-	default:
-		return *w.word
 	}
+	return *w.word
 }
 
 func (w *work) awaitsWord(name string) bool {
