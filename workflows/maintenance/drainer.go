@@ -206,7 +206,7 @@ func (d *drainer) empty() error {
 func (d *drainer) ended(future workflow.Future) error {
 	var emptied drain.Drained
 	err := future.Get(d.control.life, &emptied)
-	d.reported = emptied.Told
+	d.reported = emptied.Reported
 	progress := emptied.DrainProgress
 	var cancelled *temporal.CanceledError
 	var timeout *temporal.TimeoutError
@@ -250,7 +250,7 @@ func (d *drainer) input() drain.Input {
 		Began: d.Ladder.Began, Cordoned: *status.CordonedAt, Force: status.Force, KillAt: d.Ladder.killAt(), Skip: status.SkippedPods,
 		BlockedSignal: api.SignalDrainBlocked,
 	}
-	in.Drain.Plan, in.TellCounts = d.plan(), d.spec.Lockstep
+	in.Drain.Plan, in.ReportCounts = d.plan(), d.spec.Lockstep
 	if d.spec.Lockstep {
 		in.Then = d.emptied()
 	}
@@ -266,8 +266,8 @@ func (d *drainer) input() drain.Input {
 	return in
 }
 
-func (d *drainer) emptied() *drain.Word {
-	return &drain.Word{WorkflowID: d.plans.lockstepID(), Signal: api.SignalNodeProgress, Payload: encode(d.plans.emptiedProgress())}
+func (d *drainer) emptied() *drain.Report {
+	return &drain.Report{WorkflowID: d.plans.lockstepID(), Signal: api.SignalNodeProgress, Payload: encode(d.plans.emptiedProgress())}
 }
 
 // plan has the tiers of the drain: its own, or the targets of the plans that share the maintenance.

@@ -139,7 +139,7 @@ func TestASharedMaintenanceGoesAsFarAsItsPlans(t *testing.T) {
 	expectStates(t, status, notices.MaintenanceUnknown, notices.MaintenanceScheduled, notices.MaintenanceStarted, notices.ObjectsDrained,
 		notices.MaintenanceEnded, notices.MaintenanceComplete)
 	in := workflowtest.InputOf[drain.Input](s, "Drain", 2)
-	if in.Drain.Plan.Static != spec.SkipStatic || len(in.Drain.Plan.Include) != 0 || !in.TellCounts || in.Before == nil || in.Before.Tier != 0 {
+	if in.Drain.Plan.Static != spec.SkipStatic || len(in.Drain.Plan.Include) != 0 || !in.ReportCounts || in.Before == nil || in.Before.Tier != 0 {
 		t.Errorf("the last drain got %+v", in)
 	}
 	end := s.Told[len(s.Told)-1]

@@ -132,7 +132,7 @@ func (s *Site) serveDrain() {
 				if err := json.Unmarshal(in.Then.Payload, &told); err != nil {
 					s.t.Errorf("payload of %s: %v", in.Then.Signal, err)
 				}
-				emptied.Told = s.toScheduler(in.Then.WorkflowID, "", in.Then.Signal, told) == nil
+				emptied.Reported = s.toScheduler(in.Then.WorkflowID, "", in.Then.Signal, told) == nil
 			}
 			return emptied, nil
 		})
