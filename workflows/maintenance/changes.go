@@ -18,6 +18,8 @@ const (
 	// a guard that finds the slot lost has it requested again. Before, anyone who could send a signal was believed, and a lost slot was
 	// noted.
 	changeConfirm = "confirm-losses"
+	// changeCheckReleases: a maintenance that is not to be done again calls no hooks. Before, it was found out when the node was held.
+	changeCheckReleases = "check-releases"
 )
 
 // changed reports whether a run goes the way of a change.

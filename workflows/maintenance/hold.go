@@ -95,14 +95,29 @@ func (h *hold) holdNode(ctx workflow.Context, cordon bool, event nodeevent.Event
 	return held, err
 }
 
-// holdUnlessRestored holds the node. Where Temporal was restored to a state in which the node was not given back yet, it waits until
+func (h *hold) holdUnlessRestored(cordon bool, event nodeevent.Event) (held node.Held, err error) {
+	err = h.unlessRestored(func() error {
+		held, err = h.holdNode(h.control.steps, cordon, event)
+		return err
+	})
+	return held, err
+}
+
+func (h *hold) checkReleases() error {
+	return h.unlessRestored(func() error {
+		ctx := call.Quick(h.control.steps, "check the releases of "+h.spec.Node)
+		return workflow.ExecuteActivity(ctx, call.Nodes.CheckReleases, h.input("", h.spec.Cordon, nodeevent.Event{})).Get(ctx, nil)
+	})
+}
+
+// unlessRestored calls an activity. Where Temporal was restored to a state in which the node was not given back yet, it waits until
 // somebody allows the maintenance to go on.
-func (h *hold) holdUnlessRestored(cordon bool, event nodeevent.Event) (node.Held, error) {
+func (h *hold) unlessRestored(try func() error) error {
 	again := backoff{first: retryRestored, last: retryRestoredMost}
 	for {
-		held, err := h.holdNode(h.control.steps, cordon, event)
+		err := try()
 		if !call.IsError(err, api.ErrorRestored) {
-			return held, err
+			return err
 		}
 		// No history of v0.1.0 has this error.
 		h.journal.waiting("somebody's word: " + call.Cause(err))
@@ -111,7 +126,7 @@ func (h *hold) holdUnlessRestored(cordon bool, event nodeevent.Event) (node.Held
 			err = h.control.proceed()
 		}
 		if err != nil {
-			return node.Held{}, err
+			return err
 		}
 		h.journal.waiting("")
 	}

@@ -115,7 +115,7 @@ func (m *maintenance) steps() []step {
 		{stepRestart, m.restart},
 		{"backOff", m.backOff},
 		{"slot", m.slot.acquire},
-		{"beforeCordon", m.hooks.beforeCordon},
+		{"beforeCordon", m.beforeCordon},
 		{"cordon", m.hold.cordon},
 		{"waitForPods", m.drainer.waitForPods},
 		{stepCordoned, m.plans.holdCordoned},
@@ -158,6 +158,16 @@ func newMaintenance(root workflow.Context) *maintenance {
 
 func (m *maintenance) takeOutOfService() error {
 	return m.hold.takeOutOfService(m.requestors.work.Succeeded)
+}
+
+// beforeCordon calls the hooks before the cordon, once it is known that Temporal was not restored to a state before the node's release.
+func (m *maintenance) beforeCordon() error {
+	if len(m.spec.Hooks.BeforeCordon) > 0 && changed(m.control.steps, changeCheckReleases) {
+		if err := m.hold.checkReleases(); err != nil {
+			return m.control.stepFailed(err)
+		}
+	}
+	return m.hooks.beforeCordon()
 }
 
 func (m *maintenance) validate() error { return m.validator.validate(m.drainer.plan()) }
