@@ -35,6 +35,7 @@ func (m *maintenance) handlers() []inbox.Handler {
 		on(m, api.MsgValidationFailed, phases{api.Validating}, v.checkValidationFailed, v.applyValidationFailed),
 		on(m, api.MsgHookDone, nil, m.checkHookDone, m.applyHookDone),
 		judged(m, api.MsgSkipHook, nil, m.hooks.checkSkip, m.hooks.applySkip),
+		inbox.On(api.MsgNote, m.checkNote, func(api.Simple) string { return "on record" }),
 	}
 }
 
@@ -182,6 +183,14 @@ func (m *maintenance) applyRetry(api.Simple) string {
 		return m.validator.tryAgain()
 	}
 	return m.requestors.retry()
+}
+
+// checkNote needs no named change: a release that did not know notes has done no more than record that one came.
+func (m *maintenance) checkNote(p api.Simple) error {
+	if strings.TrimSpace(p.Comment) == "" {
+		return errors.New("comment: missing: it is what goes on record")
+	}
+	return m.thisRun(p.Run)
 }
 
 func (m *maintenance) checkCancel(p api.Cancel) error {
