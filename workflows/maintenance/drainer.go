@@ -252,7 +252,7 @@ func (d *drainer) input() drain.Input {
 	}
 	in.Drain.Plan, in.ReportCounts = d.plan(), d.spec.Lockstep
 	if d.spec.Lockstep {
-		in.Then = d.emptied()
+		in.Then = &drain.Report{WorkflowID: d.plans.lockstepID(), Signal: api.SignalNodeProgress, Payload: encode(d.plans.emptiedProgress())}
 	}
 	if before := status.Drain; before != nil {
 		in.Before = &api.DrainProgress{
@@ -264,10 +264,6 @@ func (d *drainer) input() drain.Input {
 		}
 	}
 	return in
-}
-
-func (d *drainer) emptied() *drain.Report {
-	return &drain.Report{WorkflowID: d.plans.lockstepID(), Signal: api.SignalNodeProgress, Payload: encode(d.plans.emptiedProgress())}
 }
 
 // plan has the tiers of the drain: its own, or the targets of the plans that share the maintenance.

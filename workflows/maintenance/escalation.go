@@ -82,17 +82,15 @@ func (d *drainer) takeRung(rung api.RungTaken) error {
 		return errGivenBack
 	case spec.Fail:
 		return ending{Phase: api.Failed, Kind: api.ErrorNotDrained, Message: "the node could not be emptied: " + text}
-	case spec.Kill:
-		d.allow(spec.Kill)
-	case spec.BypassBudget:
-		if d.journal.status().Force == "" {
-			d.allow(spec.BypassBudget)
-		}
+	case spec.Kill, spec.BypassBudget:
+		d.journal.change(func(s *api.Status) {
+			if rung.Do == spec.Kill || s.Force == "" {
+				s.Force = rung.Do
+			}
+		})
 	}
 	return d.hold.warn(d.control.steps, "MaintenanceEscalated", text)
 }
-
-func (d *drainer) allow(force string) { d.journal.change(func(s *api.Status) { s.Force = force }) }
 
 func (d *drainer) checkEscalate(p api.Escalate) error {
 	if len(d.journal.status().Escalation)+len(d.Ladder.Asked) >= maxRungs {

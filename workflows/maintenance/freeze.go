@@ -37,9 +37,6 @@ func (c *control) takeFreeze(n api.FreezeNotice) {
 	c.Freezes, c.FreezeRevision = n.Reasons[:min(len(n.Reasons), maxReasons)], n.Revision
 }
 
-// forgetFreezes drops the freezes of an earlier slot: the scheduler notifies holders only.
-func (c *control) forgetFreezes() { *c.freezeState = freezeState{} }
-
 func (c *control) isFrozen() bool { return len(c.Freezes) > 0 || c.unconfirmed }
 
 // proceed waits while a freeze holds running maintenances. Every side effect follows it. It returns an error where the maintenance is ended

@@ -50,8 +50,6 @@ type cleanup struct {
 
 func (h *hooks) idle() bool { return len(h.open) == 0 && h.background == 0 }
 
-func (h *hooks) beforeCordon() error { return h.step(hookBeforeCordon, h.spec.Hooks.BeforeCordon) }
-
 func (h *hooks) afterDrain() error { return h.step(hookAfterDrain, h.spec.Hooks.AfterDrain) }
 
 func (h *hooks) step(when string, names []string) error {

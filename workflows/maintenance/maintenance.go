@@ -95,7 +95,7 @@ func (m *maintenance) run() error {
 	if err := m.bringBack(); err != nil {
 		return err
 	}
-	m.outbox.flush()
+	m.control.awaitAlways(m.outbox.idle)
 	m.keepRecord()
 	m.plans.close()
 	return nil
@@ -167,7 +167,7 @@ func (m *maintenance) beforeCordon() error {
 			return m.control.stepFailed(err)
 		}
 	}
-	return m.hooks.beforeCordon()
+	return m.hooks.step(hookBeforeCordon, m.spec.Hooks.BeforeCordon)
 }
 
 func (m *maintenance) validate() error { return m.validator.validate(m.drainer.plan()) }

@@ -180,7 +180,8 @@ func (m *maintenance) checkRetry(api.Simple) error {
 
 func (m *maintenance) applyRetry(api.Simple) string {
 	if m.validator.undecided() {
-		return m.validator.tryAgain()
+		m.validator.word = &verdict{retry: true}
+		return "what failed is tried again"
 	}
 	return m.requestors.retry()
 }

@@ -128,8 +128,6 @@ func (o *outbox) idle() bool {
 	return !slices.ContainsFunc(o.channels, func(c *channel) bool { return len(c.news) > 0 })
 }
 
-func (o *outbox) flush() { o.control.awaitAlways(o.idle) }
-
 func (i *identity) reference() api.Reference {
 	return api.Reference{WorkflowID: i.workflowID, RunID: i.runID}
 }

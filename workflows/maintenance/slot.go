@@ -96,7 +96,7 @@ func (s *slot) begin() {
 	s.journal.ensure(api.Pending, "")
 	status := s.journal.status()
 	s.Request, s.Requested = fmt.Sprintf("%s/%d", s.runID, status.Attempt), status.Since
-	s.control.forgetFreezes()
+	*s.control.freezeState = freezeState{} // of an earlier slot: the scheduler notifies holders only
 	s.journal.change(func(status *api.Status) { status.Slot = &api.SlotStatus{RequestID: s.Request} })
 	s.journal.waiting("the scheduler")
 }

@@ -217,11 +217,6 @@ func (v *validator) sayIncomplete(why string) error {
 // undecided reports whether a validation or a last hook has failed and waits for somebody's decision.
 func (v *validator) undecided() bool { return v.deciding && v.word == nil }
 
-func (v *validator) tryAgain() string {
-	v.word = &verdict{retry: true}
-	return "what failed is tried again"
-}
-
 func (v *validator) checkValidated(api.Simple) error {
 	if !v.undecided() && !v.listening {
 		return errors.New("nobody has to decide: its checks do (validation.signal is not set), or the validation has ended")
