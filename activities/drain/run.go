@@ -151,8 +151,8 @@ func (r *run) untilEmpty(ctx context.Context) (api.DrainProgress, error) {
 	}
 }
 
-// heartbeatRequests has the heartbeats report what became of the requests that are under way, for the attempt that goes on: it would not count a pod
-// whose answer it does not know.
+// heartbeatRequests has the heartbeats report the outcome of running requests to the next attempt, which could not count their pods
+// otherwise.
 func (r *run) heartbeatRequests(ctx context.Context, found observation) {
 	answered := make(chan struct{})
 	go func() {
