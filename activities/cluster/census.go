@@ -50,13 +50,13 @@ type nodeGetter interface {
 	Get(name string) (*corev1.Node, bool)
 }
 
-// nodesByGroup finds a node and tells its groups. The zero value knows none.
+// nodesByGroup finds nodes and their groups. The zero value knows none.
 type nodesByGroup struct {
 	grouper schedule.Grouper
 	nodes   nodeGetter
 }
 
-// look tells what a node shows, and its first group.
+// look returns the phase that a node shows, and its first group.
 func (n nodesByGroup) look(name string) (shown api.Phase, group string) {
 	if n.nodes == nil {
 		return "", ""

@@ -12,8 +12,8 @@ import (
 	"drydock/rules/schedule"
 )
 
-// deletedAfter is after what time a holder that marks no node is taken for deleted where the server knows none: until then it may have
-// lost a begin that it will know.
+// deletedAfter is after what time a holder that marks no node counts as deleted where the server does not find it: before that, its start
+// may not be visible yet.
 const deletedAfter = time.Minute
 
 // deaths looks after the holders' workflows, round after round, beside the watch: a server that answers slowly must not
@@ -71,11 +71,11 @@ func (d *deaths) round(ctx context.Context) error {
 	err := d.activities.Home.Fates(ctx, d.activities.Temporal, refs, func(i int, found execution.Found) {
 		switch found.Fate {
 		case execution.Ended:
-			d.tell(EndedHolder{WatchedHolder: order[i], Status: found.Status})
+			d.add(EndedHolder{WatchedHolder: order[i], Status: found.Status})
 		case execution.Unknown:
-			// Its execution was deleted. Of a maintenance the mark tells, and whether it may be touched.
+			// Its execution was deleted. A maintenance's mark shows whether it may be touched.
 			if order[i].Unmarked && time.Since(order[i].Since) > deletedAfter {
-				d.tell(EndedHolder{WatchedHolder: order[i], Status: found.Status})
+				d.add(EndedHolder{WatchedHolder: order[i], Status: found.Status})
 			}
 		case execution.Alive:
 			if order[i].Unmarked {
@@ -90,7 +90,7 @@ func (d *deaths) round(ctx context.Context) error {
 	return err
 }
 
-func (d *deaths) tell(h EndedHolder) {
+func (d *deaths) add(h EndedHolder) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.ended = append(d.ended, h)
