@@ -72,11 +72,10 @@ func (c *commands) beginWaiting() {
 
 // keepWaiting leaves the waiting commands to the next run.
 func (c *commands) keepWaiting() {
-	waiting := c.waiting
-	c.waiting, c.byKey = nil, map[string]*command{}
-	for _, left := range waiting {
+	for _, left := range c.waiting {
 		if left.keep != nil {
 			left.keep()
 		}
 	}
+	c.waiting, c.byKey = nil, map[string]*command{}
 }

@@ -21,33 +21,26 @@ type arrival struct {
 }
 
 func (i *intake) accept(a arrival) {
-	if i.rebuilt {
-		i.apply(a)
+	switch {
+	case !i.rebuilt:
+		i.waiting = append(i.waiting, a)
 		return
+	case a.request != nil:
+		i.request(*a.request)
+	default:
+		i.release(*a.release)
 	}
-	i.waiting = append(i.waiting, a)
+	i.dirty = true
 }
 
-// queriesBegin notes that from now on maintenances are asked what they want.
-func (i *intake) queriesBegin() { i.before = len(i.waiting) }
-
-// applyWaiting leaves out what runs that have answered had asked for before: it is out of date.
-func (i *intake) applyWaiting(answered map[string]bool) {
+// acceptWaiting leaves out what runs that have answered had requested before: it is out of date.
+func (i *intake) acceptWaiting(answered map[string]bool) {
 	waiting, before := i.waiting, i.before
 	i.waiting, i.before = nil, 0
 	for n, a := range waiting {
 		if a.request == nil || n >= before || !answered[a.request.RunID] {
-			i.apply(a)
+			i.accept(a)
 		}
-	}
-}
-
-func (i *intake) apply(a arrival) {
-	i.dirty = true
-	if a.request != nil {
-		i.request(*a.request)
-	} else {
-		i.release(*a.release)
 	}
 }
 

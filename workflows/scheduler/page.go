@@ -52,12 +52,7 @@ func (s *scheduler) summary() (api.Summary, error) {
 	in := s.decisionInput()
 	sum := api.Summary{
 		Usage: schedule.UsageOf(in), Rebuilding: !s.rebuilt, Freezes: len(s.controls.freezes), Strays: s.strays.counts(),
-		Pending: pendingCounts(s.slots.pending, in),
-	}
-	for _, f := range s.controls.freezes {
-		if f.Running {
-			sum.FreezesRunning++
-		}
+		Pending: pendingCounts(s.slots.pending, in), FreezesRunning: len(s.controls.notice().Reasons),
 	}
 	if seen := s.observer.latest; seen != nil {
 		sum.Nodes, sum.ObservedAt = seen.Observation.Nodes, &seen.Observation.At

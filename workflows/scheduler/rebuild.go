@@ -31,7 +31,7 @@ type rebuilding struct {
 // run asks the scheduler that ran before, the marks on nodes, and the workflows that run.
 func (s rebuilding) run() error {
 	required := s.rebuildsRequired
-	s.intake.queriesBegin()
+	s.intake.before = len(s.intake.waiting)
 	if err := s.takeOver(); err != nil {
 		return err
 	}
@@ -58,7 +58,7 @@ func (s rebuilding) run() error {
 		s.decisions.record("", fmt.Sprintf("rebuilt: %d hold a slot, %d wait for one", len(s.slots.holders), len(s.slots.pending)), "it had to be found out anew")
 	}
 	s.reclaimEnded(inventory)
-	s.intake.applyWaiting(s.answered)
+	s.intake.acceptWaiting(s.answered)
 	// A freeze of which nothing is known any more must not hold anybody for ever.
 	s.controls.freezesChange(s.now())
 	s.holdOrResume()

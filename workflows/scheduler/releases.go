@@ -184,7 +184,7 @@ func (r *releases) takeAnswer(h api.Holder, future workflow.Future) {
 		r.decisions.record("", kept, "its holder does not answer")
 		return
 	}
-	r.noteAnswer(h.RunID)
+	r.answered[h.RunID] = r.now()
 	var wanted api.SlotWanted
 	if len(answers[0].Answer) > 0 && json.Unmarshal(answers[0].Answer, &wanted) != nil {
 		return
@@ -201,15 +201,6 @@ func (r *releases) takeAnswer(h api.Holder, future workflow.Future) {
 		r.decisions.record("", kept, "its maintenance says that it has it")
 	}
 	rebuilding{r.scheduler, map[string]bool{}}.addRunning(execution.Run{WorkflowID: h.WorkflowID(r.cluster)}, wanted)
-}
-
-func (r *releases) noteAnswer(runID string) {
-	for _, run := range workflow.DeterministicKeys(r.answered) {
-		if r.now().Sub(r.answered[run]) > lastLook {
-			delete(r.answered, run)
-		}
-	}
-	r.answered[runID] = r.now()
 }
 
 func (r *releases) dropFreed() {

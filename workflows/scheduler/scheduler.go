@@ -324,10 +324,10 @@ func (s *scheduler) keepWatch() {
 	s.watcher.keep(want)
 }
 
-// invalidateUnwatched keeps the next request from being granted by an observation that no watch has compared with the cluster since.
+// invalidateUnwatched keeps the next request from being granted by an observation that no watch compares with the cluster any more.
 func (s *scheduler) invalidateUnwatched() {
-	seen := s.observer.latest
-	if !s.slots.waitsForCluster() && seen != nil && !s.watcher.comparesWith(seen.Digest) {
+	seen, watch := s.observer.latest, s.watcher.running
+	if !s.slots.waitsForCluster() && seen != nil && (watch == nil || watch.in.Digest != seen.Digest) {
 		s.observer.invalidate()
 	}
 }

@@ -52,22 +52,17 @@ func (w *watcher) keep(want cluster.WatchInput) {
 		return
 	}
 	// A rollout grants all the time: the watch follows every few seconds.
-	if left := rewatchEvery - w.now().Sub(w.running.began); left > 0 {
-		w.keepIn(left)
+	left := rewatchEvery - w.now().Sub(w.running.began)
+	if left <= 0 {
+		w.stop()
+		w.start(want)
 		return
 	}
-	w.stop()
-	w.start(want)
-}
-
-// keepIn has everything decided again after a time, and with it what the watch has to see.
-func (w *watcher) keepIn(d time.Duration) {
-	if w.running.timer {
-		return
+	if !w.running.timer {
+		w.running.timer = true
+		timer := workflow.NewTimerWithOptions(w.ctx, left, workflow.TimerOptions{Summary: "watch the new holders too"})
+		w.whenDone(timer, func(workflow.Future) {})
 	}
-	w.running.timer = true
-	timer := workflow.NewTimerWithOptions(w.ctx, d, workflow.TimerOptions{Summary: "watch the new holders too"})
-	w.whenDone(timer, func(workflow.Future) {})
 }
 
 // wanted is a watch of the cluster, if there is a digest, and of the holders that are not reacting to a change. Known are the marks that
@@ -107,11 +102,6 @@ func covers(have, want cluster.WatchInput) bool {
 		watched = watched[i+1:]
 	}
 	return true
-}
-
-// comparesWith reports whether a running watch notices that an observation no longer holds.
-func (w *watcher) comparesWith(digest string) bool {
-	return w.running != nil && w.running.in.Digest == digest
 }
 
 func (w *watcher) start(in cluster.WatchInput) {
