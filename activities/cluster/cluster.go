@@ -54,8 +54,8 @@ type Activities struct {
 	Pods *k8s.NodePods
 	// Evictions come before looking for pods; nil is none.
 	Evictions k8s.Load
-	// Census counts what the holders do; nil counts nothing.
-	Census *Census
+	// PhaseCounts counts what the holders do; nil counts nothing.
+	PhaseCounts *PhaseCounts
 
 	arrived sentArrivals
 }
@@ -216,7 +216,7 @@ func (c *Activities) WatchCluster(ctx context.Context, in WatchInput) (WatchRepo
 	unknown := unknownMarks{}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	deaths := c.lookAfter(ctx, in, grouper, view)
+	poll := c.pollHolders(ctx, in, grouper, view)
 	c.lookForArrivals(ctx, in.Holders)
 	lost := lostMarks{}
 	beat := time.NewTicker(heartbeat.Every)
@@ -234,7 +234,7 @@ func (c *Activities) WatchCluster(ctx context.Context, in WatchInput) (WatchRepo
 		nodes := view.List()
 		report.Stale = in.Digest != "" && in.Digest != c.digest(nodes, grouper)
 		marks := c.marksOn(nodes, in.Cluster, known, time.Now())
-		report.Vanished, report.Ended = marks.Vanished, deaths.take()
+		report.Vanished, report.Ended = marks.Vanished, poll.take()
 		if !in.IgnoreUnknown {
 			report.Unknown = unknown.persistent(marks.Unknown, time.Now())
 		}
@@ -244,7 +244,7 @@ func (c *Activities) WatchCluster(ctx context.Context, in WatchInput) (WatchRepo
 		select {
 		case <-view.Changed:
 			err = pause(ctx, settle)
-		case <-deaths.found:
+		case <-poll.found:
 			err = pause(ctx, gather)
 		case <-beat.C:
 		case <-lost.due():

@@ -168,7 +168,7 @@ func TestHoldersThatDoNotRunHaveEnded(t *testing.T) {
 		"w1/r": enums.WORKFLOW_EXECUTION_STATUS_RUNNING, "w2/r": enums.WORKFLOW_EXECUTION_STATUS_TERMINATED,
 		"w4/r": enums.WORKFLOW_EXECUTION_STATUS_COMPLETED, "w5/another": enums.WORKFLOW_EXECUTION_STATUS_RUNNING,
 	})}
-	d := &deaths{activities: c, found: make(chan struct{}, 1)}
+	d := &holderPoll{activities: c, found: make(chan struct{}, 1)}
 	for _, w := range []string{"w1", "w2", "w3", "w4", "w5"} {
 		d.holders = append(d.holders, WatchedHolder{RequestID: w + "/1", WorkflowID: w, RunID: "r", Since: time.Now()})
 	}
