@@ -26,7 +26,7 @@ const (
 // out who holds what before it grants anything.
 type State struct {
 	Limits api.LimitsInForce `json:"limits"`
-	// Revision counts changes of the limits, so that an observation made for other groups is told apart.
+	// Revision counts changes of the limits, so that an observation made for other groups is recognized.
 	Revision int                  `json:"revision"`
 	Freezes  []schedule.Freeze    `json:"freezes,omitempty"`
 	Holders  api.List[api.Holder] `json:"holders,omitempty"`
