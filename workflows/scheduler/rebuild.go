@@ -111,7 +111,7 @@ func (s rebuilding) takeOver() error {
 			}
 		}
 		for _, p := range before.Pending {
-			s.intake.request(p.SlotRequest)
+			s.request(p.SlotRequest)
 		}
 		if offset = before.NextOffset; offset == 0 {
 			return nil
@@ -253,7 +253,7 @@ func (s rebuilding) addRunning(run execution.Run, w api.SlotWanted) {
 		}
 	case w.GrantedAt == nil:
 		s.supersede(w.RunID, w.ID)
-		s.intake.request(w.SlotRequest)
+		s.request(w.SlotRequest)
 	default:
 		s.supersede(w.RunID, "")
 		h := holderOf(w.SlotRequest)
@@ -261,6 +261,13 @@ func (s rebuilding) addRunning(run execution.Run, w api.SlotWanted) {
 		h.GrantedAt = *w.GrantedAt
 		s.slots.hold(h)
 	}
+}
+
+func (s rebuilding) request(r api.SlotRequest) {
+	if isLater(r.Request) && !s.isUpgraded() {
+		r.Request = as010(r.Request)
+	}
+	s.intake.request(r)
 }
 
 // supersede frees all that a run had requested but one request.

@@ -136,3 +136,15 @@ func TestAHolderIsTheMaintenanceThat010TookItForUntilTheUpgrade(t *testing.T) {
 		t.Errorf("a maintenance was granted %v", planned.granted)
 	}
 }
+
+// A maintenance's answer is no signal: 0.1.0 reads it without the fields that it does not know.
+func TestARebuildOf010TakesARequestWithoutItsWindows(t *testing.T) {
+	f := newFleet(t, 2)
+	f.state = scheduler.State{}
+	f.until010 = time.Hour
+	a := f.request(1000*time.Hour, "n1", "ops", 0)
+	a.request.Windows = []string{"nights"}
+	f.saying(a, api.SlotWanted{SlotRequest: a.request, Wants: true})
+	f.expectAt(5*time.Minute, "n1/ops", "")
+	f.run(10 * time.Minute)
+}

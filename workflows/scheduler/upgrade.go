@@ -54,7 +54,12 @@ func (s *scheduler) asDecided(in schedule.Input) schedule.Input {
 		in.Limits.Groups[i].Windows = nil
 	}
 	for i, r := range in.Pending {
-		in.Pending[i] = schedule.Request{ID: r.ID, Node: r.Node, Requestor: r.Requestor, Priority: r.Priority, Created: r.Created}
+		in.Pending[i] = as010(r)
 	}
 	return in
+}
+
+// as010 is a request as 0.1.0 reads it in a state or in an answer.
+func as010(r schedule.Request) schedule.Request {
+	return schedule.Request{ID: r.ID, Node: r.Node, Requestor: r.Requestor, Priority: r.Priority, Created: r.Created}
 }
