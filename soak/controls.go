@@ -31,6 +31,8 @@ type controls struct {
 	changes   int
 	// replaced: the scheduler was terminated or reset, so that older limits may come back.
 	replaced bool
+	// knownAt is the number of changes at which it became known which limits are in force.
+	knownAt int
 }
 
 func newControls(temporal func() client.Client, log *journal, w *watcher, r *rand.Rand) *controls {
@@ -100,8 +102,12 @@ func (c *controls) suppose(may []limits) {
 func (c *controls) know(now limits) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.changes == c.knownAt && now == c.may[0] {
+		return // the judge is about to know it
+	}
 	c.replaced = false
 	c.suppose(append([]limits{now}, c.may...))
+	c.knownAt = c.changes
 	change := c.changes
 	// What happened before that is judged a little later.
 	time.AfterFunc(inForceAfter, func() {
