@@ -63,7 +63,7 @@ var table = map[string][]string{
 	"RunTriggerJob":         {api.ProfileTransitionType},
 	"Same":                  {api.NodeMaintenanceType},
 	"SeeGivenBack":          {api.SchedulerType},
-	"SeeLeftWork":           {api.SchedulerType},
+	"SeeLeftWork":           {api.SchedulerType, api.NodeRemediationType},
 	"SendIntent":            {api.MaintenancePlanType},
 	"SendProfileNotice":     {api.ProfilesType},
 	"ShowConditions":        {api.NodeMaintenanceType},

@@ -2,6 +2,7 @@ package remediation
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -106,8 +107,8 @@ func TestARemediationDecides(t *testing.T) {
 		"and begins with a slot":                   {[]option{controlPlane, hasSlot}, nil, "make/0"},
 		"and keeps it":                             {[]option{controlPlane, hasSlot, madeStep(0)}, nil, "watch objects, in 10m0s"},
 		"it is healthy before it has one":          {[]option{controlPlane, askedFor, healthy}, nil, "remove, release"},
-		"an object may be there, by a reset":       {[]option{controlPlane, reset, healthy}, nil, "remove, request, report"},
-		"an object may be there, it is cancelled":  {[]option{controlPlane, reset, func(r *remediation) { r.Cancel(now) }}, nil, "remove, request, report"},
+		"an object may be there, by a reset":       {[]option{controlPlane, reset, healthy}, nil, "remove, left, request, report"},
+		"an object may be there, it is cancelled":  {[]option{controlPlane, reset, func(r *remediation) { r.Cancel(now) }}, nil, "remove, left, request, report"},
 		"before the scheduler heard of it":         {[]option{controlPlane, healthy}, nil, "remove"},
 		"healthy, with something at work":          {[]option{controlPlane, hasSlot, madeStep(0), healthy}, nil, "remove, in 10m0s"},
 		"it has ended":                             {[]option{controlPlane, hasSlot, madeStep(0), ended, told}, nil, "release"},
@@ -225,5 +226,49 @@ func TestALargeStateIsHandedOver(t *testing.T) {
 		return a.Index == b.Index && *a.Resource == *b.Resource
 	}) {
 		t.Errorf("%v", err)
+	}
+}
+
+// A scheduler that begins anew asks a remediation of which it is not known whether it holds a slot: one that was reset, and one that follows
+// an earlier workflow.
+func TestASlotIsNotDeniedBeforeWhatWasBegunIsLookedFor(t *testing.T) {
+	controlPlane := func(r *remediation) { r.in.ControlPlane = true; r.Begin(now) }
+	for name, c := range map[string]struct {
+		options []option
+		left    any
+		want    string
+	}{
+		"before it has looked":                  {[]option{controlPlane, func(r *remediation) { r.Reset(now) }}, nil, "unknown"},
+		"the look fails":                        {[]option{controlPlane, func(r *remediation) { r.Reset(now) }}, errors.New("no API server"), "unknown"},
+		"something is at work":                  {[]option{controlPlane, func(r *remediation) { r.Reset(now) }}, true, "held"},
+		"nothing is at work":                    {[]option{controlPlane, func(r *remediation) { r.Reset(now) }}, false, "wanted"},
+		"a step that is known is at work":       {[]option{controlPlane, madeStep(0), func(r *remediation) { r.Reset(now) }}, false, "held"},
+		"it follows another":                    {[]option{func(r *remediation) { r.in.Resume = true }, controlPlane}, nil, "unknown"},
+		"it follows another that was at work":   {[]option{func(r *remediation) { r.in.Resume = true }, controlPlane}, true, "held"},
+		"the node is none of the control plane": {[]option{func(r *remediation) { r.Reset(now) }}, nil, "nothing"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := given(c.options...)
+			for _, x := range r.Decide(controller.At(now)).Effects {
+				if o := controller.Came(x, c.left); o.Key.Kind == seeLeft && c.left != nil {
+					r.Outcome(o, now)
+				}
+			}
+			answer, err := slotWanted{}.Answer(r, now)
+			got := "unknown"
+			if err == nil {
+				switch w := answer.(api.SlotWanted); {
+				case w.GrantedAt != nil:
+					got = "held"
+				case w.Wants:
+					got = "wanted"
+				default:
+					got = "nothing"
+				}
+			}
+			if got != c.want {
+				t.Errorf("%s, want %s: %+v, %v", got, c.want, answer, err)
+			}
+		})
 	}
 }

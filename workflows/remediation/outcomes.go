@@ -40,6 +40,8 @@ func (r *remediation) Outcome(o controller.Outcome, now time.Time) {
 		r.asked(o, now)
 	case sendRelease:
 		r.gaveBack(o)
+	case seeLeft:
+		r.sawLeft(o, now)
 	case startRecord:
 		r.recorded(o, now)
 	case watchObjects:

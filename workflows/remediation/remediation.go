@@ -158,6 +158,7 @@ func (r *remediation) Begin(now time.Time) {
 		r.Progress.Steps = slices.Clone(in.Left)
 		r.Leased = r.began()
 		r.OrderBy = now.Add(orderWithin)
+		r.Slot.Unknown = true
 	}
 	r.noteSlot()
 }
@@ -172,6 +173,9 @@ func (r *remediation) Decide(t controller.Turn) (d controller.Decision) {
 		if next := r.next(t.Now); next != nil {
 			d.Effects = append(d.Effects, next)
 		}
+	}
+	if look := r.lookForLeft(); look != nil {
+		d.Effects = append(d.Effects, look)
 	}
 	if said := r.slotEffect(); said != nil {
 		d.Effects = append(d.Effects, said)
@@ -199,7 +203,7 @@ func (r *remediation) Decide(t controller.Turn) (d controller.Decision) {
 func (r *remediation) Reset(now time.Time) {
 	r.WasReset, r.Looked, r.OrderBy = true, false, now.Add(orderWithin)
 	r.Old, r.Progress.Ended, r.Removing, r.Seen = false, false, false, nil
-	r.Slot = slot{Asked: r.Progress.ControlPlane}
+	r.Slot = slot{Asked: r.Progress.ControlPlane, Unknown: true}
 	r.noteSlot()
 	r.Reports.Last, r.Reports.Urgent, r.Reports.Final = "", true, false
 }
