@@ -72,20 +72,17 @@ func (l lookout) exclusionOf(node *corev1.Node) (value string, there bool) {
 
 func (l lens) group(node *corev1.Node) string { return rules.GroupOf(node.Labels, l.groupBy) }
 
-// matches are the unhealthy conditions that a node has, each since its own last transition.
+// matches are the unhealthy conditions that a node has.
 func (l lens) matches(node *corev1.Node, ignoreTerminating bool) []rules.Match {
+	if ignoreTerminating && slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == terminating }) {
+		return nil
+	}
 	var found []rules.Match
-	for _, c := range node.Status.Conditions {
-		if c.Type == terminating && ignoreTerminating {
-			return nil
-		}
-		for i, unhealthy := range l.conditions {
-			if string(c.Type) == unhealthy.Type && string(c.Status) == unhealthy.Status {
-				found = append(found, rules.Match{Index: i, Since: c.LastTransitionTime.UTC()})
-			}
+	for i, unhealthy := range l.conditions {
+		if since, has := unhealthy.Since(node); has {
+			found = append(found, rules.Match{Index: i, Since: since})
 		}
 	}
-	slices.SortFunc(found, func(a, b rules.Match) int { return a.Index - b.Index })
 	return found
 }
 

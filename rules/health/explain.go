@@ -164,7 +164,8 @@ func (w *showing) explainConditions(n Node) []ExplainCondition {
 		}
 		c := w.spec.UnhealthyConditions[m.Index]
 		at := after(m.Since, c.Duration.Std())
-		found = append(found, ExplainCondition{Type: c.Type, Status: c.Status, Since: m.Since, Duration: long(c.Duration), IllAt: at, Over: !w.now.Before(at)})
+		what, how := c.Words()
+		found = append(found, ExplainCondition{Type: what, Status: how, Since: m.Since, Duration: long(c.Duration), IllAt: at, Over: !w.now.Before(at)})
 	}
 	return found
 }

@@ -49,13 +49,6 @@ type Spec struct {
 	ControlPlane *ControlPlane `json:"controlPlane,omitempty"`
 }
 
-// UnhealthyCondition makes a node ill once its condition Type has been Status for longer than Duration.
-type UnhealthyCondition struct {
-	Type     string          `json:"type"`
-	Status   string          `json:"status"`
-	Duration period.Duration `json:"duration"`
-}
-
 // GroupThreshold is a threshold that each group of the selected nodes has to meet for a remediation within it: nodes with
 // the same values of the labels By are one. Exactly one of MinHealthy and MaxUnhealthy is set; percentages are of the group.
 type GroupThreshold struct {
