@@ -8,10 +8,12 @@ import (
 	"drydock/rules/period"
 )
 
-// UnhealthyCondition makes a node ill once it has been so for longer than Duration: once its condition Type has been Status.
+// UnhealthyCondition makes a node ill once it has been so for longer than Duration: once its condition Type has been Status, or since the
+// node was created without the condition Missing.
 type UnhealthyCondition struct {
-	Type     string          `json:"type"`
-	Status   string          `json:"status"`
+	Type     string          `json:"type,omitempty"`
+	Status   string          `json:"status,omitempty"`
+	Missing  string          `json:"missing,omitempty"`
 	Duration period.Duration `json:"duration"`
 }
 
@@ -30,6 +32,9 @@ type source interface {
 func (c UnhealthyCondition) sources() (named []source) {
 	if c.Type != "" || c.Status != "" {
 		named = append(named, nodeCondition{c.Type, c.Status})
+	}
+	if c.Missing != "" {
+		named = append(named, missingCondition(c.Missing))
 	}
 	return named
 }
