@@ -224,7 +224,7 @@ const (
 	maxProfileUID      = 100
 )
 
-// Validate tells why an input makes no sense.
+// Validate says why an input makes no sense.
 func (i ProfileTransitionInput) Validate() error {
 	switch {
 	case state.CheckName(i.Profile) != nil:

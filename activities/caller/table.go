@@ -68,7 +68,7 @@ var table = map[string][]string{
 	"SendProfileNotice":     {api.ProfilesType},
 	"ShowConditions":        {api.NodeMaintenanceType},
 	"SteerShared":           {api.LockstepType},
-	"StockRemediations":     {api.HealthCheckType},
+	"FindRemediations":      {api.HealthCheckType},
 	"TakeInventory":         {api.SchedulerType},
 	"TakeLease":             {api.NodeRemediationType},
 	"TakeOutOfService":      {api.NodeMaintenanceType},

@@ -98,7 +98,7 @@ func (w *showing) explainRemediation(n Node, found illness, e *Explanation) {
 		e.Next = fmt.Sprintf("step %d begins", order.Step+1)
 	case len(w.spec.EscalatingRemediations) == 0:
 		e.Next = "the remediation goes on until the node is healthy: it has no timeout"
-	case n.Told.Exhausted:
+	case n.Announced.Exhausted:
 		e.Next = "all steps had their time: somebody has to look at the node"
 	case found.class == soon:
 		e.Next = "the steps go on, which stand still since its condition has changed"

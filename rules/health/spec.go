@@ -41,7 +41,7 @@ type Spec struct {
 	PauseRequests []string `json:"pauseRequests,omitempty"`
 	// Flapping has a node that falls ill again go on with the next step of EscalatingRemediations.
 	Flapping *Flapping `json:"flapping,omitempty"`
-	// Notify names the channels that are told; nil are those of the worker's configuration.
+	// Notify names the channels that are notified; nil are those of the worker's configuration.
 	Notify *[]string `json:"notify,omitempty"`
 	// Etcd has control-plane nodes remediated only while etcd can lose the node's member.
 	Etcd *Etcd `json:"etcd,omitempty"`

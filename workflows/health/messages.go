@@ -134,7 +134,7 @@ func (m configure) Apply(c *check, _ time.Time) string {
 	return "configured; it counts once the worker knows all that the spec names"
 }
 
-// Settled implements controller.Settling: whoever configures the check hears whether the worker knows all that the spec names.
+// Settled implements controller.Settling: the answer to configure says whether the worker knows all that the spec names.
 func (m configure) Settled(c *check) (done bool, err error) {
 	if c.Candidate == nil && c.Refused != "" {
 		err = errors.New(c.Refused)

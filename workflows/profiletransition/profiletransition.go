@@ -140,7 +140,7 @@ func (t *transition) carry(carried *activity.Carried) error {
 	return workflow.ExecuteActivity(call.Quick(ctx, t.doing), call.Profiles.CarryTransition, t.in).Get(ctx, carried)
 }
 
-// work carries out a trigger that takes its time, and tells why it was not.
+// work carries out a trigger that takes its time, and says why it was not.
 func (t *transition) work(c activity.Carried) (why string) {
 	var worked activity.Worked
 	var err error

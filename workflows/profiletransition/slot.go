@@ -71,7 +71,7 @@ func (s *slot) take(a api.SlotAnswer) {
 	}
 }
 
-// acquire asks the scheduler for the slot, and tells why it has none. What the scheduler says of it the activities ask again.
+// acquire asks the scheduler for the slot, and says why it has none. What the scheduler says of it the activities ask again.
 func (t *transition) acquire() (why string) {
 	t.does("wait for a slot of " + t.in.Node)
 	t.slot.wants = true

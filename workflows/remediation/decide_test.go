@@ -71,7 +71,7 @@ func TestARemediationDecides(t *testing.T) {
 		r.Progress.Ended, r.Ending = true, "over"
 		r.in.Audited = true
 	}
-	told := func(r *remediation) { r.Reports.Final = true }
+	reported := func(r *remediation) { r.Reports.Final = true }
 	controlPlane := func(r *remediation) { r.Progress.ControlPlane = true }
 	askedFor := func(r *remediation) { r.Slot.Asked = true }
 	reset := func(r *remediation) { r.Reset(now) }
@@ -111,14 +111,14 @@ func TestARemediationDecides(t *testing.T) {
 		"an object may be there, it is cancelled":  {[]option{controlPlane, reset, func(r *remediation) { r.Cancel(now) }}, nil, "remove, left, request, report"},
 		"before the scheduler heard of it":         {[]option{controlPlane, healthy}, nil, "remove"},
 		"healthy, with something at work":          {[]option{controlPlane, hasSlot, madeStep(0), healthy}, nil, "remove, in 10m0s"},
-		"it has ended":                             {[]option{controlPlane, hasSlot, madeStep(0), ended, told}, nil, "release"},
+		"it has ended":                             {[]option{controlPlane, hasSlot, madeStep(0), ended, reported}, nil, "release"},
 		"it took up what was left":                 {[]option{controlPlane, madeStep(0)}, nil, "request, watch objects, in 10m0s"},
 		"the check is gone":                        {[]option{madeStep(0), orphaned(10 * time.Minute)}, nil, "watch objects, in 10m0s"},
 		"the check is gone for 25 minutes":         {[]option{madeStep(0), orphaned(25 * time.Minute)}, nil, "watch objects, in 5m0s"},
 		"nothing has begun, and the check is gone": {[]option{orphaned(30 * time.Minute)}, nil, "remove, in 10m0s"},
 		"the end is reported":                      {[]option{madeStep(0), ended}, nil, "report"},
-		"and recorded":                             {[]option{madeStep(0), ended, told}, nil, "record/node-remediation-record"},
-		"of what has begun":                        {[]option{ended, told}, nil, "end of the workflow"},
+		"and recorded":                             {[]option{madeStep(0), ended, reported}, nil, "record/node-remediation-record"},
+		"of what has begun":                        {[]option{ended, reported}, nil, "end of the workflow"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := given(c.options...)

@@ -54,7 +54,7 @@ func (o order) Check(r *remediation, _ time.Time) error {
 
 // Apply implements controller.Payload.
 func (o order) Apply(r *remediation, now time.Time) string {
-	r.Reports.Urgent = r.Reports.Urgent || o.Tell
+	r.Reports.Urgent = r.Reports.Urgent || o.Report
 	r.Reports.Orphaned, r.Reports.Failed = time.Time{}, 0
 	r.Rest(controller.Key{Kind: sendReport}, 0, now)
 	r.CheckRunID = o.CheckRunID
@@ -103,7 +103,7 @@ func (r *remediation) report(now time.Time, d *controller.Decision) {
 	})
 }
 
-// hasNothingToReport: that it has begun the check knows, and asks where it hears no more.
+// hasNothingToReport reports whether nothing has happened but the start, which the check knows of.
 func (r *remediation) hasNothingToReport() bool {
 	p := &r.Progress
 	return r.Reports.At.IsZero() && !r.Reports.Urgent && !r.in.Resume && len(p.Steps) == 0 && p.Failure == "" && p.Waiting == "" && !p.Ended

@@ -273,7 +273,7 @@ func (r *remediation) stepOf(object health.Resource) *health.StepState {
 	return &r.Progress.Steps[i]
 }
 
-// endBegan takes that a maintenance was told to end.
+// endBegan takes that the end of a maintenance was requested.
 func (r *remediation) endBegan(o controller.Outcome) {
 	if o.Err != nil {
 		r.wait("its maintenance to be ended: " + call.Cause(o.Err))
@@ -380,7 +380,7 @@ func (r *remediation) ended(o controller.Outcome) {
 	switch {
 	case completed:
 		s.Succeeded = &completed
-	case m.Ending: // what it was told to do says nothing of whether it healed the node
+	case m.Ending: // that its end was requested says nothing of whether it healed the node
 	default:
 		s.Succeeded, s.Failure = &completed, bounds.Cut(ended[0].Message, bounds.Text)
 	}

@@ -62,7 +62,7 @@ type remediation struct {
 	attributed bool
 }
 
-// reports are what the check was told.
+// reports are what the check has received.
 type reports struct {
 	// Last is the latest report that was delivered, and At when.
 	Last string    `json:"last,omitempty"`
@@ -80,7 +80,7 @@ type reports struct {
 type Maintained struct {
 	Step  int    `json:"step"`
 	RunID string `json:"runId"`
-	// Ending: it was told to end. Over: it has ended.
+	// Ending: its end was requested. Over: it has ended.
 	Ending bool `json:"ending,omitempty"`
 	Over   bool `json:"over,omitempty"`
 }

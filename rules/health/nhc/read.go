@@ -14,7 +14,7 @@ const (
 	Kind       = "NodeHealthCheck"
 )
 
-// Is tells whether an object is a NodeHealthCheck, or a list as kubectl writes it.
+// Is reports whether an object is a NodeHealthCheck, or a list as kubectl writes it.
 func Is(object map[string]any) bool {
 	_, kind := object["kind"]
 	_, version := object["apiVersion"]
