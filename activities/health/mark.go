@@ -161,7 +161,7 @@ func (a *Activities) removeObjects(ctx context.Context, in RemoveInput) (removed
 	}
 }
 
-// delete deletes an object that is still the one, and the check's; gone reports that it is not there any more.
+// delete deletes an object that is still the one, and the check's; gone: it is not there any more.
 func (a *Activities) delete(ctx context.Context, check string, r rules.Resource) (gone bool, err error) {
 	o, kind, err := a.readOwn(ctx, check, r)
 	if err != nil || o == nil {

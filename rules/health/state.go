@@ -86,7 +86,7 @@ type Running struct {
 	// BeganAt is when the check ordered it, and From the step that it began with.
 	BeganAt time.Time `json:"beganAt"`
 	From    int       `json:"from,omitempty"`
-	// Unconfirmed: nothing but what was said in its name reports that there is one.
+	// Unconfirmed: there is nothing but messages in its name.
 	Unconfirmed bool `json:"unconfirmed,omitempty"`
 	// Order is the latest.
 	Order Order `json:"order"`

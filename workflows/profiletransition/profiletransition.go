@@ -47,7 +47,7 @@ func ProfileTransition(ctx workflow.Context, input converter.RawValue) (api.Prof
 	defer t.giveBackSlot()
 	if t.in.NeedsSlot() {
 		if why := t.acquire(); why != "" {
-			return api.ProfileTransitionEnded{Error: bounds.Cut(why, bounds.Text), Waits: true, Code: t.slot.code, OpensAt: t.slot.opensAt}, nil
+			return api.ProfileTransitionEnded{Error: bounds.Cut(why, bounds.Text), Waits: true, OpensAt: t.slot.opensAt}, nil
 		}
 	}
 	moved, why := t.run()
