@@ -134,7 +134,7 @@ func (d *deciding) withdraw(waiting []string) {
 	}
 }
 
-// Withdraw takes back those remediations of nodes that have not begun, and tells which those are.
+// Withdraw takes back those remediations of nodes that have not begun, and returns their nodes.
 func (s *State) Withdraw(nodes []string) (withdrawn []string) {
 	for _, name := range nodes {
 		i, found := s.find(name)

@@ -47,7 +47,6 @@ const (
 	firstRevision = 1
 )
 
-// Decide implements controller.Controller.
 func (c *check) Decide(t controller.Turn) (d controller.Decision) {
 	switch spec := c.unjudged(); {
 	case c.Invalid != "":

@@ -16,7 +16,6 @@ import (
 	"drydock/workflows/controller"
 )
 
-// Outcome implements controller.Controller.
 func (c *check) Outcome(o controller.Outcome, now time.Time) {
 	switch o.Key.Kind {
 	case judgeSpec:

@@ -36,14 +36,14 @@ func madeStep(i int) option {
 	return func(r *remediation) {
 		r.Leased = true
 		r.setStep(health.StepState{Index: i, Resource: &health.Resource{Name: fmt.Sprint("b-", i)}, StartedAt: now})
-		r.Reports.Last, r.Reports.At = r.text(), now
+		r.Reports.Last, r.Reports.At = textOf(r.Progress), now
 	}
 }
 
 func maintains(r *remediation) {
 	r.Order.Step, r.Leased = 2, true
 	r.takeUp(activity.BegunRepair{RunID: "m", StartedAt: now}, 2)
-	r.Reports.Last, r.Reports.At = r.text(), now
+	r.Reports.Last, r.Reports.At = textOf(r.Progress), now
 }
 
 func ordered(o health.Order) option { return func(r *remediation) { r.Order = o } }
@@ -52,7 +52,7 @@ func TestARemediationDecides(t *testing.T) {
 	healthy := ordered(health.Order{Healthy: true, Revision: 2})
 	orphaned := func(since time.Duration) option {
 		return func(r *remediation) {
-			r.Reports.Orphaned, r.Reports.Last, r.Reports.At = now.Add(-since), r.text(), now
+			r.Reports.Orphaned, r.Reports.Last, r.Reports.At = now.Add(-since), textOf(r.Progress), now
 		}
 	}
 	resumed := func(r *remediation) { r.in.Resume = true }
@@ -60,7 +60,7 @@ func TestARemediationDecides(t *testing.T) {
 		return append([]option{func(r *remediation) {
 			r.in.Steps, r.in.Resume, r.in.Revision = r.in.Steps[:2], true, 0
 			r.Begin(now.Add(-waited))
-			r.Reports.Last, r.Reports.At = r.text(), now
+			r.Reports.Last, r.Reports.At = textOf(r.Progress), now
 		}}, options...)
 	}
 	looked := func(r *remediation) { r.Looked = true }
@@ -216,7 +216,7 @@ func TestALargeStateIsHandedOver(t *testing.T) {
 	for i := range maxSteps {
 		r.setStep(health.StepState{Index: i, Resource: &health.Resource{APIVersion: text, Kind: text, Namespace: text, Name: text}, Failure: text})
 	}
-	r.Reports.Last = r.text()
+	r.Reports.Last = textOf(r.Progress)
 	data, err := json.Marshal(r)
 	if err != nil || len(data) > 1_000_000 {
 		t.Errorf("%d bytes, %v", len(data), err)

@@ -52,7 +52,6 @@ func (o order) Check(r *remediation, _ time.Time) error {
 	return nil
 }
 
-// Apply implements controller.Payload.
 func (o order) Apply(r *remediation, now time.Time) string {
 	r.Reports.Urgent = r.Reports.Urgent || o.Report
 	r.Reports.Orphaned, r.Reports.Failed = time.Time{}, 0
@@ -86,7 +85,7 @@ func (r *remediation) report(now time.Time, d *controller.Decision) {
 	due, why := now, ""
 	switch {
 	case r.Reports.Urgent, r.Progress.Ended:
-	case r.text() != r.Reports.Last:
+	case textOf(r.Progress) != r.Reports.Last:
 		due, why = r.Reports.At.Add(pace), "report what has changed"
 	default:
 		due, why = r.Reports.At.Add(reportAgain), "report that it goes on"
@@ -109,8 +108,7 @@ func (r *remediation) hasNothingToReport() bool {
 	return r.Reports.At.IsZero() && !r.Reports.Urgent && !r.in.Resume && len(p.Steps) == 0 && p.Failure == "" && p.Waiting == "" && !p.Ended
 }
 
-func (r *remediation) text() string { return textOf(r.Progress) }
-
+// textOf is a report in words to compare it with others.
 func textOf(p api.RemediationProgress) string {
 	text, _ := json.Marshal(p) // of texts, numbers and times
 	return string(text)

@@ -59,15 +59,6 @@ func (r *remediation) lacksSlot() bool { return r.Progress.ControlPlane && r.Slo
 // isSlotUnknown reports whether the remediation may hold a slot without knowing it.
 func (r *remediation) isSlotUnknown() bool { return r.Slot.Unknown && r.lacksSlot() && r.wantsSlot() }
 
-// lookForLeft looks for what may have been begun with a slot; nil is that this is known.
-func (r *remediation) lookForLeft() controller.Effect {
-	if !r.isSlotUnknown() {
-		return nil
-	}
-	return r.act(seeLeft, "", "see what was begun for "+r.in.Node, controller.Call{Func: call.Health.SeeLeftWork, Within: tidyWithin},
-		activity.LeftInput{WorkflowID: r.Info.WorkflowID})
-}
-
 // sawLeft takes whether something may be at work, and has the scheduler asked at once.
 func (r *remediation) sawLeft(o controller.Outcome, now time.Time) {
 	var left bool
@@ -97,9 +88,13 @@ func (r *remediation) slotRequest() api.SlotRequest {
 	}}
 }
 
-// slotEffect asks for the slot, or gives it back; nil is that there is nothing to say.
-func (r *remediation) slotEffect() controller.Effect {
+// slotEffects ask for the slot, or give it back.
+func (r *remediation) slotEffects() (all []controller.Effect) {
 	signal := controller.Signal{To: controller.Execution{WorkflowID: api.SchedulerID(r.Info.Cluster)}}
+	if r.isSlotUnknown() {
+		all = append(all, r.act(seeLeft, "", "see what was begun for "+r.in.Node, controller.Call{Func: call.Health.SeeLeftWork, Within: tidyWithin},
+			activity.LeftInput{WorkflowID: r.Info.WorkflowID}))
+	}
 	switch {
 	case r.wantsSlot() && r.lacksSlot():
 		signal.Meta = controller.Meta{Key: controller.Key{Kind: sendRequest}, Summary: "ask for the slot of a control-plane node", Repeat: repeatRequest}
@@ -108,9 +103,9 @@ func (r *remediation) slotEffect() controller.Effect {
 		signal.Meta = controller.Meta{Key: controller.Key{Kind: sendRelease}, Summary: "give back the slot of a control-plane node"}
 		signal.Name, signal.Payload = api.SignalSlotRelease, api.SlotRelease{RequestID: r.slotRequest().ID}
 	default:
-		return nil
+		return all
 	}
-	return signal
+	return append(all, signal)
 }
 
 // asked takes whether the scheduler received the request.
@@ -148,10 +143,9 @@ type (
 	pending struct{ api.SlotAnswer }
 )
 
-// Check implements controller.Payload.
 func (a granted) Check(r *remediation, _ time.Time) error { return r.checkAnswer(a.SlotAnswer) }
 
-// Apply implements controller.Payload. Whether it is true is asked before a step begins.
+// Apply believes the grant: the activity that begins a step asks the scheduler.
 func (a granted) Apply(r *remediation, now time.Time) string {
 	if r.Slot.GrantedAt == nil {
 		r.Slot.GrantedAt = &now
@@ -161,10 +155,8 @@ func (a granted) Apply(r *remediation, now time.Time) string {
 	return "a step may begin"
 }
 
-// Check implements controller.Payload.
 func (a pending) Check(r *remediation, _ time.Time) error { return r.checkAnswer(a.SlotAnswer) }
 
-// Apply implements controller.Payload.
 func (a pending) Apply(r *remediation, _ time.Time) string {
 	if !r.lacksSlot() {
 		return "it has its slot"
