@@ -113,14 +113,14 @@ type RemediationOrder struct {
 	// RunID is the remediation's first run; empty is any.
 	RunID string `json:"runId,omitempty"`
 	Check string `json:"check"`
-	// CheckRunID is the first run of the check's chain: a remediation answers to the latest that it heard of.
+	// CheckRunID is the first run of the check's chain: a remediation answers the one that has sent its latest order.
 	CheckRunID string `json:"checkRunId"`
-	// Tell asks for a RemediationProgress whether or not something changed; one with revision 0 only asks.
-	Tell bool `json:"tell,omitempty"`
+	// Report asks for a RemediationProgress whether or not something changed; one with revision 0 only asks.
+	Report bool `json:"report,omitempty"`
 	health.Order
 }
 
-// RemediationProgress is what a remediation tells its check.
+// RemediationProgress is what a remediation reports to its check.
 type RemediationProgress = health.Progress
 
 // RemediationInput begins a NodeRemediation. Node and Check are those of its workflow ID.

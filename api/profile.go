@@ -9,7 +9,6 @@ import (
 	"drydock/rules/profile"
 	"drydock/rules/profile/check"
 	"drydock/rules/profile/state"
-	"drydock/rules/schedule"
 	"drydock/rules/spec"
 )
 
@@ -136,11 +135,10 @@ type ProfileTransitionEnded struct {
 	// these were done. Zero is that nothing was written, and Error says why: it is decided anew then.
 	Moved time.Time `json:"moved,omitzero"`
 	Error string    `json:"error,omitempty"`
-	// Waits: it has no slot, and nothing was done. Code is the kind of the reason, empty where the scheduler did not answer, and OpensAt
-	// when the windows that it waits for are open next, zero where it waits for none or that is not known.
-	Waits   bool          `json:"waits,omitempty"`
-	Code    schedule.Code `json:"code,omitempty"`
-	OpensAt time.Time     `json:"opensAt,omitzero"`
+	// Waits: it has no slot, and nothing was done. OpensAt is when the windows that it waits for are open next, zero where it waits for none
+	// or that is not known.
+	Waits   bool      `json:"waits,omitempty"`
+	OpensAt time.Time `json:"opensAt,omitzero"`
 }
 
 // ProfileReportInput asks for a report. The zero value lists all nodes, the first hundred of them.
@@ -224,7 +222,7 @@ const (
 	maxProfileUID      = 100
 )
 
-// Validate tells why an input makes no sense.
+// Validate says why an input makes no sense.
 func (i ProfileTransitionInput) Validate() error {
 	switch {
 	case state.CheckName(i.Profile) != nil:

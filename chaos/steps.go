@@ -145,7 +145,7 @@ var otherSteps = []step{
 	{name: "delete-object", what: "the deletion of a remediation object", requests: onRemedy(http.MethodDelete, ""), heals: byObjects},
 	{name: "give-lease-back", what: "the deletion of the node's lease", requests: onLease(http.MethodDelete), heals: byObjects},
 	{name: "end-remediation", what: "the remediation completes", call: command("CompleteWorkflowExecution"), heals: byObjects},
-	{name: "stock-remediations", what: "activity StockRemediations of a new check, which finds what runs", task: "StockRemediations", rebuild: true, heals: byObjects},
+	{name: "find-remediations", what: "activity FindRemediations of a new check, which finds what runs", task: "FindRemediations", rebuild: true, heals: byObjects},
 	{name: "ask-for-slot", what: "the remediation of a control-plane node asks for its slot", call: command(signals(api.SignalSlotRequest)), heals: byControlPlane},
 	{name: "grant-slot", what: "the scheduler grants it", call: command(signals(api.SignalSlotGranted)), heals: byControlPlane},
 	{name: "ensure-with-slot", what: "activity EnsureObject, and its look at that node", task: "EnsureObject", requests: readsNode, heals: byControlPlane},

@@ -3,6 +3,7 @@ package e2e
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -66,6 +67,49 @@ func TestAWorkerThatStartsTakesOverTheWatches(t *testing.T) {
 			t.Errorf("%d objects were made for %s", made, node)
 		}
 	}
+}
+
+// noticedWithin is how soon a worker that lives begins the watches of a dead one anew, on a machine that runs other tests too.
+const noticedWithin = 75*time.Second + 15*time.Second
+
+// TestWorkersThatLiveTakeOverTheWatchesOfADeadOne kills that of two workers which watches, and starts none.
+func TestWorkersThatLiveTakeOverTheWatchesOfADeadOne(t *testing.T) {
+	c := newClinic(t, 4, "")
+	template := c.template(fence, "fence", nil)
+	c.startWorker()
+	first := c.worker
+	g := c.check("left", 4, `"unhealthyConditions":[{"type":"Ready","status":"False","duration":"1s"},{"type":"Ready","status":"Unknown","duration":"1s"}],
+		"remediationTemplate":`+template+`,"minHealthy":1`)
+	g.well()
+	before := g.freshWatch()
+	g.startWorker()
+	second := g.worker
+	g.eventually("the second worker has begun the watch anew", func() error {
+		now, err := g.watch()
+		if err == nil && now.GetActivityId() == before.GetActivityId() && now.GetAttempt() == before.GetAttempt() {
+			err = fmt.Errorf("it is at attempt %d still", now.GetAttempt())
+		}
+		return err
+	})
+	watch := g.freshWatch()
+	dies, lives := first, second
+	if strings.HasPrefix(watch.GetLastWorkerIdentity(), fmt.Sprint(second.PID())+"@") {
+		dies, lives = second, first
+	}
+	g.worker = lives
+	defer g.stopWorker(lives)
+	dies.Kill()
+	killed := time.Now()
+	g.ready(g.nodes[0], false)
+	g.within(noticedWithin, "the watch is begun anew", func() error {
+		now, err := g.watch()
+		if err == nil && now.GetLastWorkerIdentity() == watch.GetLastWorkerIdentity() {
+			err = fmt.Errorf("it is with %s still", now.GetLastWorkerIdentity())
+		}
+		return err
+	})
+	t.Logf("the watch was begun anew %s after its worker was killed", time.Since(killed).Round(time.Second))
+	g.remediated(fence, g.nodes[0])
 }
 
 // watch is the attempt that watches the nodes for the check.

@@ -146,11 +146,11 @@ func work(
 ) error {
 	queue := api.TaskQueue(o.Config.Cluster, o.Config.TaskQueue)
 	refused := make(chan error, 1+len(api.Lanes))
-	newcomer := takeover.Worker{
+	self := takeover.Worker{
 		Temporal: temporal, Nodes: acts.Cluster.Nodes, Logger: o.Logger, Namespace: options.Namespace, TaskQueue: queue,
 		Identity: takeover.Identity(options.Identity, queue), Started: time.Now(),
 	}
-	workers, err := startWorkers(o, temporal, newcomer, acts, func(err error) { refused <- err })
+	workers, err := startWorkers(o, temporal, self, acts, func(err error) { refused <- err })
 	if err != nil {
 		return err
 	}
@@ -164,7 +164,7 @@ func work(
 		},
 		func() error { return untilRefused(ctx, refused) },
 		func() error {
-			newcomer.Run(ctx)
+			self.Run(ctx)
 			return nil
 		},
 		func() error {
@@ -197,7 +197,7 @@ func startWorkers(
 	workers := []sdkworker.Worker{w}
 	for _, lane := range api.Lanes {
 		options := workerOptions(o, callers, refused)
-		options.DisableWorkflowWorker = true
+		options.Identity, options.DisableWorkflowWorker = as.Identity, true // by its identity other workers know that it lives
 		beside := sdkworker.New(temporal, lane.Queue(queue), options)
 		workflows.RegisterActivities(beside, acts)
 		workers = append(workers, beside)

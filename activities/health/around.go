@@ -77,7 +77,7 @@ const (
 // knows reports whether the answer of a look counts.
 func (s snapshot) knows(look string, now time.Time) bool { return now.Sub(s.answered[look]) < knownFor }
 
-// maxDenied bounds what is told of looks that are denied, in bytes.
+// maxDenied bounds what is reported of looks that are denied, in bytes.
 const maxDenied = 500
 
 // deniedText says in words what may not be looked at; empty is nothing.
@@ -160,25 +160,25 @@ func (s *surroundings) undone(what string) {
 }
 
 // lookFirst looks at what this worker has not looked at lately, so that a watch does not report before.
-func (l lookout) lookFirst(ctx context.Context, in WatchInput) {
-	s := &l.surroundings
+func (a *Activities) lookFirst(ctx context.Context, in WatchInput) {
+	s := &a.surroundings
 	if !s.isRecent() {
-		l.lookTogether(ctx)
+		a.lookTogether(ctx)
 	}
 	for _, ref := range in.Intent.Templates {
 		if !s.wasLookedAt(lookOf(ref)) {
-			l.lookAtTemplate(ctx, ref)
+			a.lookAtTemplate(ctx, ref)
 		}
 	}
 }
 
 // lookTogether waits for the look of another watch, or looks itself where there is none.
-func (l lookout) lookTogether(ctx context.Context) {
-	s := &l.surroundings
+func (a *Activities) lookTogether(ctx context.Context) {
+	s := &a.surroundings
 	s.looking.Lock()
 	defer s.looking.Unlock()
 	if !s.isRecent() {
-		l.lookAround(ctx)
+		a.lookAround(ctx)
 	}
 }
 
@@ -197,25 +197,25 @@ func (s *surroundings) wasLookedAt(what string) bool {
 }
 
 // lookAgain looks at what is due, unless another watch does.
-func (l lookout) lookAgain(ctx context.Context) {
-	if s := &l.surroundings; s.looking.TryLock() {
+func (a *Activities) lookAgain(ctx context.Context) {
+	if s := &a.surroundings; s.looking.TryLock() {
 		defer s.looking.Unlock()
-		l.lookAround(ctx)
+		a.lookAround(ctx)
 	}
 }
 
 // lookAround looks at what is due of what all checks share. What cannot be found out is as it was: a health check neither stops nor begins
 // for want of an answer. It is called with looking held.
-func (l lookout) lookAround(ctx context.Context) {
-	s := &l.surroundings
+func (a *Activities) lookAround(ctx context.Context) {
+	s := &a.surroundings
 	if s.isDue("signs", signsEvery) {
-		l.lookFor(ctx, "signs", upgradeLook, l.lookForUpgrade)
-		if !l.Settings.IgnoreMachineHealthChecks {
-			l.lookFor(ctx, "signs", machinesLook, l.lookForMachineChecks)
+		a.lookFor(ctx, "signs", upgradeLook, a.lookForUpgrade)
+		if !a.Settings.IgnoreMachineHealthChecks {
+			a.lookFor(ctx, "signs", machinesLook, a.lookForMachineChecks)
 		}
 	}
 	if s.isDue("peers", peersEvery) {
-		l.lookFor(ctx, "peers", peersLook, l.lookForPeers)
+		a.lookFor(ctx, "peers", peersLook, a.lookForPeers)
 	}
 	if ctx.Err() == nil {
 		s.mu.Lock()
@@ -224,45 +224,45 @@ func (l lookout) lookAround(ctx context.Context) {
 	}
 }
 
-func (l lookout) lookFor(ctx context.Context, what, text string, find func(context.Context) error) {
+func (a *Activities) lookFor(ctx context.Context, what, text string, find func(context.Context) error) {
 	within, cancel := context.WithTimeout(ctx, lookWithin)
 	defer cancel()
-	l.looked(ctx, what, text, find(within))
+	a.looked(ctx, what, text, find(within))
 }
 
 // looked takes what came of a look. One whose watch has ended meanwhile is left to another watch.
-func (l lookout) looked(ctx context.Context, what, text string, err error) {
-	err = failure.Translate(ctx, l.Objects.Kube(), err)
+func (a *Activities) looked(ctx context.Context, what, text string, err error) {
+	err = failure.Translate(ctx, a.Objects.Kube(), err)
 	if ctx.Err() != nil {
-		l.surroundings.undone(what)
+		a.surroundings.undone(what)
 		return
 	}
 	denied := ""
 	if err != nil {
 		activity.GetLogger(ctx).Warn("not known: "+text, "error", err)
 	} else {
-		l.surroundings.answer(text)
+		a.surroundings.answer(text)
 	}
 	var missing *temporal.ApplicationError
 	if errors.As(err, &missing) && missing.Type() == api.ErrorMissingPermission {
 		denied = missing.Message()
 	}
-	l.surroundings.deny(text, denied)
+	a.surroundings.deny(text, denied)
 }
 
-func (l lookout) lookForUpgrade(ctx context.Context) error {
-	upgrading, err := l.clusterUpgrade(ctx)
-	if err == nil && upgrading != l.surroundings.latest().upgrading {
-		l.surroundings.set(func(s *snapshot) { s.upgrading = upgrading })
+func (a *Activities) lookForUpgrade(ctx context.Context) error {
+	upgrading, err := a.clusterUpgrade(ctx)
+	if err == nil && upgrading != a.surroundings.latest().upgrading {
+		a.surroundings.set(func(s *snapshot) { s.upgrading = upgrading })
 	}
 	return err
 }
 
-func (l lookout) lookForMachineChecks(ctx context.Context) error {
-	known := l.surroundings.latest().machines
-	machines, err := l.machineChecks(ctx, known, l.surroundings.isDue("machines", machinesEvery))
+func (a *Activities) lookForMachineChecks(ctx context.Context) error {
+	known := a.surroundings.latest().machines
+	machines, err := a.machineChecks(ctx, known, a.surroundings.isDue("machines", machinesEvery))
 	if err == nil && machines.digest != known.digest {
-		l.surroundings.set(func(s *snapshot) { s.machines = machines })
+		a.surroundings.set(func(s *snapshot) { s.machines = machines })
 	}
 	return err
 }
@@ -271,14 +271,14 @@ func (l lookout) lookForMachineChecks(ctx context.Context) error {
 func lookOf(ref rules.TemplateRef) string { return "template " + ref.APIVersion + " " + refOf(ref) }
 
 // lookAtTemplate looks at a template.
-func (l lookout) lookAtTemplate(ctx context.Context, ref rules.TemplateRef) {
-	s, look := &l.surroundings, lookOf(ref)
+func (a *Activities) lookAtTemplate(ctx context.Context, ref rules.TemplateRef) {
+	s, look := &a.surroundings, lookOf(ref)
 	if !s.isDue(look, templatesEvery) {
 		return
 	}
 	within, cancel := context.WithTimeout(ctx, lookWithin)
 	defer cancel()
-	_, found, err := l.readTemplate(within, ref)
+	_, found, err := a.readTemplate(within, ref)
 	switch {
 	case ctx.Err() != nil:
 		s.undone(look)

@@ -68,7 +68,7 @@ func TestWhatIsAroundTheNodesIsTold(t *testing.T) {
 	}
 }
 
-// A look that the account may not make is told, once: the check goes on without what it would have said.
+// A look that the account may not make is reported, once: the check goes on without what it would have said.
 func TestALookThatIsDeniedIsTold(t *testing.T) {
 	s := newSite(t, worker("n1", "True"))
 	s.kinds.Serve("config.openshift.io/v1", "ClusterVersion", "clusterversions", false)

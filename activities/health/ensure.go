@@ -36,12 +36,11 @@ const (
 
 // EnsureObject takes the node's lease and makes the remediation object of a step, or finds the one that is there. It may be repeated,
 // also by a later workflow while the activity of a terminated one still runs: the object has the same name each time, so that the API
-// server makes one of them. What stands in the way is told, and is no error.
+// server makes one of them. What stands in the way is part of the answer, and no error.
 func (a *Activities) EnsureObject(ctx context.Context, in ObjectInput) (EnsuredObject, error) {
-	h := hand{lookout{a}}
-	made, err := h.ensure(ctx, in)
+	made, err := a.ensure(ctx, in)
 	if err == nil && made.Resource == nil && activity.GetInfo(ctx).Attempt > 1 {
-		made, err = h.madeBefore(ctx, in, made)
+		made, err = a.madeBefore(ctx, in, made)
 	}
 	if err != nil {
 		return EnsuredObject{}, failure.Translate(ctx, a.Objects.Kube(), err)
@@ -50,13 +49,13 @@ func (a *Activities) EnsureObject(ctx context.Context, in ObjectInput) (EnsuredO
 }
 
 // madeBefore finds what an earlier attempt has made whose answer was lost, where there is a reason by now to make none.
-func (h hand) madeBefore(ctx context.Context, in ObjectInput, answer EnsuredObject) (EnsuredObject, error) {
-	own, err := h.findOwn(ctx, in.Check, in.Node, in.Template)
+func (a *Activities) madeBefore(ctx context.Context, in ObjectInput, answer EnsuredObject) (EnsuredObject, error) {
+	own, err := a.findOwn(ctx, in.Check, in.Node, in.Template)
 	if err != nil {
 		return EnsuredObject{}, err
 	}
 	for _, r := range own {
-		o, _, err := h.read(ctx, r)
+		o, _, err := a.read(ctx, r)
 		if err != nil {
 			return EnsuredObject{}, err
 		}
@@ -67,8 +66,8 @@ func (h hand) madeBefore(ctx context.Context, in ObjectInput, answer EnsuredObje
 	return answer, nil
 }
 
-func (h hand) ensure(ctx context.Context, in ObjectInput) (EnsuredObject, error) {
-	node, err := h.Objects.Kube().CoreV1().Nodes().Get(ctx, in.Node, metav1.GetOptions{})
+func (a *Activities) ensure(ctx context.Context, in ObjectInput) (EnsuredObject, error) {
+	node, err := a.Objects.Kube().CoreV1().Nodes().Get(ctx, in.Node, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
 		return EnsuredObject{NodeGone: true}, nil
@@ -78,21 +77,21 @@ func (h hand) ensure(ctx context.Context, in ObjectInput) (EnsuredObject, error)
 		return EnsuredObject{NodeGone: true, NodeUID: string(node.UID)}, nil
 	}
 	in.UID = string(node.UID) // the lease is the node's
-	from, bad, err := h.readTemplate(ctx, in.Template)
+	from, bad, err := a.readTemplate(ctx, in.Template)
 	if err != nil || bad.Reason != "" {
 		return EnsuredObject{Failure: bad.Why, FailureReason: bad.Reason}, err
 	}
-	if from.multiple, err = h.severalNames(ctx, in, from); err != nil {
+	if from.multiple, err = a.severalNames(ctx, in, from); err != nil {
 		return EnsuredObject{}, err
 	}
-	there, err := h.find(ctx, in, from)
+	there, err := a.find(ctx, in, from)
 	if err != nil || there.Resource == nil && there.answers() {
 		return there, err
 	}
 	if there.Resource == nil {
-		return h.begin(ctx, in, from, node)
+		return a.begin(ctx, in, from, node)
 	}
-	lease, err := h.takeLease(ctx, in)
+	lease, err := a.takeLease(ctx, in)
 	if err != nil {
 		return EnsuredObject{}, err
 	}
@@ -101,18 +100,18 @@ func (h hand) ensure(ctx context.Context, in ObjectInput) (EnsuredObject, error)
 }
 
 // begin makes the object of a step, unless something stands in the way.
-func (h hand) begin(ctx context.Context, in ObjectInput, from template, node *corev1.Node) (EnsuredObject, error) {
-	if why := h.mayTouch(in, node); why != "" {
+func (a *Activities) begin(ctx context.Context, in ObjectInput, from template, node *corev1.Node) (EnsuredObject, error) {
+	if why := a.mayTouch(in, node); why != "" {
 		return EnsuredObject{Skipped: why}, nil
 	}
-	if not := h.withoutSlot(ctx, in, node); not.answers() {
+	if not := a.withoutSlot(ctx, in, node); not.answers() {
 		return not, nil
 	}
-	machine, unproven, err := h.machineOf(ctx, in.Template, node)
+	machine, unproven, err := a.machineOf(ctx, in.Template, node)
 	if unproven != "" || err != nil {
 		return EnsuredObject{Unproven: unproven}, err
 	}
-	lease, err := h.takeLease(ctx, in)
+	lease, err := a.takeLease(ctx, in)
 	if err != nil {
 		return EnsuredObject{}, err
 	}
@@ -120,24 +119,24 @@ func (h hand) begin(ctx context.Context, in ObjectInput, from template, node *co
 	if !lease.Held {
 		return EnsuredObject{LeaseHeldBy: lease.HeldBy, Lease: state}, nil
 	}
-	if why, err := h.isIndispensable(ctx, in, node); why != "" || err != nil {
+	if why, err := a.isIndispensable(ctx, in, node); why != "" || err != nil {
 		return EnsuredObject{Indispensable: why, Lease: state}, err
 	}
-	made, err := h.make(ctx, in, from, node, machine)
+	made, err := a.make(ctx, in, from, node, machine)
 	made.Lease = state
 	return made, err
 }
 
 // takeLease takes the node's lease. The answer to a heartbeat says whether the workflow still runs: the activity of one that was terminated
 // takes no lease.
-func (h hand) takeLease(ctx context.Context, in ObjectInput) (nodelease.State, error) {
+func (a *Activities) takeLease(ctx context.Context, in ObjectInput) (nodelease.State, error) {
 	if activity.RecordHeartbeat(ctx); ctx.Err() != nil {
 		return nodelease.State{}, ctx.Err()
 	}
-	return h.leases().Take(ctx, in.want())
+	return a.leases().Take(ctx, in.want())
 }
 
-// answers tells whether it says why nothing is made.
+// answers reports whether it says why nothing is made.
 func (e EnsuredObject) answers() bool {
 	return e.NotOwned+e.Waiting+e.Skipped+e.Failure+e.Unproven != "" || e.NodeGone || e.NeedsSlot
 }
@@ -164,11 +163,11 @@ const maxGenerated = 58
 
 // severalNames reports whether the object needs a name beside the node's: its template says so, or an earlier step of the check has an
 // object of the same kind from another template under the name of the node.
-func (h hand) severalNames(ctx context.Context, in ObjectInput, from template) (bool, error) {
+func (a *Activities) severalNames(ctx context.Context, in ObjectInput, from template) (bool, error) {
 	if from.multiple || in.Step == 0 {
 		return from.multiple, nil
 	}
-	o, err := h.Objects.Get(ctx, from.makes, from.namespace, in.Node)
+	o, err := a.Objects.Get(ctx, from.makes, from.namespace, in.Node)
 	if apierrors.IsNotFound(err) {
 		return false, nil
 	}
@@ -178,7 +177,7 @@ func (h hand) severalNames(ctx context.Context, in ObjectInput, from template) (
 	return in.owns(o) && !in.isFor(o) && o.GetAnnotations()[nodeNameAnnotation] == in.Node && o.GetDeletionTimestamp() == nil, nil
 }
 
-// isFor tells whether an object is for the node, from the template. Those of older operators do not say from which.
+// isFor reports whether an object is for the node, from the template. Those of older operators do not say from which.
 func (in ObjectInput) isFor(o *unstructured.Unstructured) bool {
 	node, said := o.GetAnnotations()[nodeNameAnnotation]
 	if !said {
@@ -188,7 +187,7 @@ func (in ObjectInput) isFor(o *unstructured.Unstructured) bool {
 	return node == in.Node && (template == in.Template.Name || template == "" && o.GetName() == in.Node)
 }
 
-// owns tells whether an object is the check's: by its label, or by an owner reference to the NodeHealthCheck of its name.
+// owns reports whether an object is the check's: by its label, or by an owner reference to the NodeHealthCheck of its name.
 func (in ObjectInput) owns(o *unstructured.Unstructured) bool {
 	return o.GetLabels()[checkLabel] == in.Check || slices.ContainsFunc(o.GetOwnerReferences(), func(r metav1.OwnerReference) bool {
 		return r.Kind == ownerKind && r.APIVersion == ownerAPIVersion && r.Name == in.Check
@@ -206,11 +205,11 @@ func whose(o *unstructured.Unstructured) string {
 }
 
 // mayTouch looks at the node once more, as it is now: a watch lags behind. It returns what of the node forbids to remediate it.
-func (l lookout) mayTouch(in ObjectInput, node *corev1.Node) (why string) {
-	if value, _ := l.exclusionOf(node); value == k8s.ExcludedValue {
+func (a *Activities) mayTouch(in ObjectInput, node *corev1.Node) (why string) {
+	if value, _ := a.exclusionOf(node); value == k8s.ExcludedValue {
 		return "label " + k8s.ExcludeLabel + " is on the node"
 	}
-	if by := l.maintenanceOf(in.Check, node); by != "" {
+	if by := a.maintenanceOf(in.Check, node); by != "" {
 		return "the node is under maintenance by " + by
 	}
 	if hasRecovered(node, in.Conditions) {
@@ -220,11 +219,11 @@ func (l lookout) mayTouch(in ObjectInput, node *corev1.Node) (why string) {
 }
 
 // withoutSlot answers where the node is one of the control plane, and it is not known that the remediation holds the slot for it.
-func (l lookout) withoutSlot(ctx context.Context, in ObjectInput, node *corev1.Node) EnsuredObject {
+func (a *Activities) withoutSlot(ctx context.Context, in ObjectInput, node *corev1.Node) EnsuredObject {
 	if !in.ControlPlane && !IsControlPlane(node) {
 		return EnsuredObject{}
 	}
-	switch held, err := l.holdsSlot(ctx, in.Slot); {
+	switch held, err := a.holdsSlot(ctx, in.Slot); {
 	case err != nil: // an order to end must not wait for the scheduler
 		return EnsuredObject{Waiting: fmt.Sprintf("the scheduler to say whether the remediation has its slot: %v", err)}
 	case !held:
@@ -235,14 +234,14 @@ func (l lookout) withoutSlot(ctx context.Context, in ObjectInput, node *corev1.N
 
 // isIndispensable returns why the control plane cannot do without a node now. It is asked immediately before something is made, and where
 // there is no answer nothing is made. Once something was made the control plane does without the node already.
-func (h hand) isIndispensable(ctx context.Context, in ObjectInput, node *corev1.Node) (why string, err error) {
+func (a *Activities) isIndispensable(ctx context.Context, in ObjectInput, node *corev1.Node) (why string, err error) {
 	if in.Begun || !in.ControlPlane && !IsControlPlane(node) {
 		return "", nil
 	}
-	if other, err := h.otherControlPlane(ctx, in); other != "" || err != nil {
+	if other, err := a.otherControlPlane(ctx, in); other != "" || err != nil {
 		return other, err
 	}
-	may, err := h.mayLose(ctx, in.Node, in.Etcd)
+	may, err := a.mayLose(ctx, in.Node, in.Etcd)
 	if err != nil || may.Allowed {
 		return "", err
 	}
@@ -250,16 +249,16 @@ func (h hand) isIndispensable(ctx context.Context, in ObjectInput, node *corev1.
 }
 
 // otherControlPlane names a remediation of another control-plane node, whoever has begun it: one is remediated at a time.
-func (h hand) otherControlPlane(ctx context.Context, in ObjectInput) (string, error) {
+func (a *Activities) otherControlPlane(ctx context.Context, in ObjectInput) (string, error) {
 	name, cut := strings.CutSuffix(in.Template.Kind, templateSuffix)
 	if !cut {
 		return "", nil
 	}
-	kind, gone, err := h.kindOf(ctx, rules.Resource{APIVersion: in.Template.APIVersion, Kind: name})
+	kind, gone, err := a.kindOf(ctx, rules.Resource{APIVersion: in.Template.APIVersion, Kind: name})
 	if gone || err != nil {
 		return "", err
 	}
-	all, err := h.Objects.ListMetadata(ctx, kind, in.Template.Namespace, controlPlaneLabel)
+	all, err := a.Objects.ListMetadata(ctx, kind, in.Template.Namespace, controlPlaneLabel)
 	if err != nil {
 		return "", fmt.Errorf("listing %s: %w", kind.Resource, err)
 	}
@@ -280,12 +279,12 @@ func (h hand) otherControlPlane(ctx context.Context, in ObjectInput) (string, er
 const recovered = "the node has none of the check's conditions any more"
 
 func hasRecovered(node *corev1.Node, conditions []rules.UnhealthyCondition) bool {
-	return len(conditions) > 0 && len(lens{conditions: conditions}.matches(node, false)) == 0
+	return len(conditions) > 0 && len(criteria{conditions: conditions}.matches(node, false)) == 0
 }
 
 // make creates the object.
-func (h hand) make(ctx context.Context, in ObjectInput, from template, node *corev1.Node, machine *metav1.OwnerReference) (EnsuredObject, error) {
-	owners, err := h.owners(ctx, in, machine)
+func (a *Activities) make(ctx context.Context, in ObjectInput, from template, node *corev1.Node, machine *metav1.OwnerReference) (EnsuredObject, error) {
+	owners, err := a.owners(ctx, in, machine)
 	if err != nil {
 		return EnsuredObject{}, err
 	}
@@ -308,16 +307,16 @@ func (h hand) make(ctx context.Context, in ObjectInput, from template, node *cor
 	if from.spec != nil {
 		o.Object["spec"] = from.spec
 	}
-	created, err := h.Objects.Create(ctx, from.makes, o)
+	created, err := a.Objects.Create(ctx, from.makes, o)
 	switch {
 	case apierrors.IsAlreadyExists(err):
-		return h.findNamed(ctx, in, from, o.GetName())
+		return a.findNamed(ctx, in, from, o.GetName())
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
 		return EnsuredObject{Failure: fmt.Sprintf("the API server refuses what template %s makes: %v", refOf(in.Template), err)}, nil
 	case err != nil:
 		return EnsuredObject{}, fmt.Errorf("creating %s %s: %w", from.makes.Kind, o.GetName(), err)
 	}
-	if kept, err := h.keep(ctx, in, from, created); !kept || err != nil {
+	if kept, err := a.keep(ctx, in, from, created); !kept || err != nil {
 		return EnsuredObject{Waiting: "the node's lease, which was given back while the object was made"}, err
 	}
 	started := created.GetCreationTimestamp().UTC()
@@ -329,12 +328,12 @@ func (h hand) make(ctx context.Context, in ObjectInput, from template, node *cor
 
 // keep deletes an object that was just made if the node's lease was given back meanwhile: then the workflow was terminated, a later one has
 // ended the remediation without this object, and nobody would remove it.
-func (h hand) keep(ctx context.Context, in ObjectInput, from template, made *unstructured.Unstructured) (kept bool, err error) {
-	held, err := h.leases().IsHeld(ctx, in.Node, LeaseHolder(in.Check))
+func (a *Activities) keep(ctx context.Context, in ObjectInput, from template, made *unstructured.Unstructured) (kept bool, err error) {
+	held, err := a.leases().IsHeld(ctx, in.Node, LeaseHolder(in.Check))
 	if held || err != nil { // the next attempt finds the object
 		return true, err
 	}
-	_, err = h.delete(ctx, in.Check, *resourceOf(from, made))
+	_, err = a.delete(ctx, in.Check, *resourceOf(from, made))
 	return false, err
 }
 
@@ -352,11 +351,11 @@ const (
 )
 
 // owners are the NodeHealthCheck of the check's name, where there is one, and the Machine that the node is.
-func (h hand) owners(ctx context.Context, in ObjectInput, machine *metav1.OwnerReference) ([]metav1.OwnerReference, error) {
+func (a *Activities) owners(ctx context.Context, in ObjectInput, machine *metav1.OwnerReference) ([]metav1.OwnerReference, error) {
 	var owners []metav1.OwnerReference
 	owner := in.Owner
 	if owner == nil {
-		found, err := h.findOwner(ctx, in.Check)
+		found, err := a.findOwner(ctx, in.Check)
 		if err != nil {
 			return nil, err
 		}
@@ -374,19 +373,19 @@ func (h hand) owners(ctx context.Context, in ObjectInput, machine *metav1.OwnerR
 }
 
 // findOwner finds the NodeHealthCheck object of a check's name, nil where there is none or its kind is not served.
-func (h hand) findOwner(ctx context.Context, check string) (*api.HealthCheckOwner, error) {
-	version, err := h.Objects.Preferred(ctx, ownerGroup)
+func (a *Activities) findOwner(ctx context.Context, check string) (*api.HealthCheckOwner, error) {
+	version, err := a.Objects.Preferred(ctx, ownerGroup)
 	if err != nil || version == "" {
 		return nil, err
 	}
-	kind, err := h.Objects.Resolve(ctx, ownerAPIVersion, ownerKind)
+	kind, err := a.Objects.Resolve(ctx, ownerAPIVersion, ownerKind)
 	if isNoKind(err) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	object, err := h.Objects.Get(ctx, kind, "", check)
+	object, err := a.Objects.Get(ctx, kind, "", check)
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, nil

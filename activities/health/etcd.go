@@ -16,7 +16,7 @@ import (
 // etcdNamespace is where OpenShift has etcd's budget and guard pods.
 const etcdNamespace = "openshift-etcd"
 
-// permitted tells whether the control plane can do without a node.
+// permitted reports whether the control plane can do without a node.
 type permitted struct {
 	Allowed bool
 	Why     string
@@ -28,7 +28,7 @@ const etcdPods, etcdPodLabels = metav1.NamespaceSystem, "component=etcd,tier=con
 // mayLose reports whether the control plane can do without a node. Where etcd has a disruption budget, which a guard pod on each member's
 // node is under, the budget decides, and OpenShift has one. Elsewhere a majority of etcd's pods has to be Ready without the node, or, where
 // there are no such pods, a majority of the control plane's nodes.
-func (l lookout) mayLose(ctx context.Context, node string, etcd *rules.EtcdQuestion) (permitted, error) {
+func (a *Activities) mayLose(ctx context.Context, node string, etcd *rules.EtcdQuestion) (permitted, error) {
 	namespace, name := etcdNamespace, ""
 	if etcd != nil && etcd.Allow == rules.AllowAlways {
 		return permitted{Allowed: true}, nil
@@ -37,16 +37,16 @@ func (l lookout) mayLose(ctx context.Context, node string, etcd *rules.EtcdQuest
 		namespace, name = etcd.Namespace, etcd.Budget
 	}
 	var budgets policyv1.PodDisruptionBudgetList
-	err := l.Objects.Kube().PolicyV1().RESTClient().Get().Namespace(namespace).Resource("poddisruptionbudgets").Do(ctx).Into(&budgets)
+	err := a.Objects.Kube().PolicyV1().RESTClient().Get().Namespace(namespace).Resource("poddisruptionbudgets").Do(ctx).Into(&budgets)
 	if err != nil {
 		return permitted{}, fmt.Errorf("listing the budgets in namespace %s: %w", namespace, err)
 	}
 	if len(budgets.Items) == 0 && etcd == nil {
-		if openShift, err := l.Objects.Preferred(ctx, configGroup); openShift == "" || err != nil {
+		if openShift, err := a.Objects.Preferred(ctx, configGroup); openShift == "" || err != nil {
 			if err != nil {
 				return permitted{}, err
 			}
-			return l.membersWithout(ctx, node)
+			return a.membersWithout(ctx, node)
 		}
 	}
 	var chosen []policyv1.PodDisruptionBudget
@@ -63,16 +63,16 @@ func (l lookout) mayLose(ctx context.Context, node string, etcd *rules.EtcdQuest
 	case chosen[0].Status.DisruptionsAllowed >= 1:
 		return permitted{Allowed: true}, nil
 	}
-	return l.guardSays(ctx, node, chosen[0])
+	return a.guardSays(ctx, node, chosen[0])
 }
 
-// guardSays tells whether the member on a node is down already, where the budget lets none go.
-func (l lookout) guardSays(ctx context.Context, node string, budget policyv1.PodDisruptionBudget) (permitted, error) {
+// guardSays reports whether the member on a node is down already, where the budget lets none go.
+func (a *Activities) guardSays(ctx context.Context, node string, budget policyv1.PodDisruptionBudget) (permitted, error) {
 	selector, err := metav1.LabelSelectorAsSelector(budget.Spec.Selector)
 	if err != nil {
 		return permitted{}, fmt.Errorf("budget %s/%s: %w", budget.Namespace, budget.Name, err)
 	}
-	pods, err := l.Objects.Kube().CoreV1().Pods(budget.Namespace).List(ctx, metav1.ListOptions{
+	pods, err := a.Objects.Kube().CoreV1().Pods(budget.Namespace).List(ctx, metav1.ListOptions{
 		LabelSelector: selector.String(), FieldSelector: fields.OneTermEqualSelector("spec.nodeName", node).String(),
 	})
 	if err != nil {
@@ -89,13 +89,13 @@ func (l lookout) guardSays(ctx context.Context, node string, budget policyv1.Pod
 }
 
 // membersWithout asks etcd's static pods.
-func (l lookout) membersWithout(ctx context.Context, node string) (permitted, error) {
-	pods, err := l.Objects.Kube().CoreV1().Pods(etcdPods).List(ctx, metav1.ListOptions{LabelSelector: etcdPodLabels})
+func (a *Activities) membersWithout(ctx context.Context, node string) (permitted, error) {
+	pods, err := a.Objects.Kube().CoreV1().Pods(etcdPods).List(ctx, metav1.ListOptions{LabelSelector: etcdPodLabels})
 	if err != nil {
 		return permitted{}, fmt.Errorf("listing etcd's pods in namespace %s: %w", etcdPods, err)
 	}
 	if len(pods.Items) == 0 {
-		return l.majorityWithout(ctx, node)
+		return a.majorityWithout(ctx, node)
 	}
 	ready, onNode := 0, false
 	for _, pod := range pods.Items {
@@ -116,8 +116,8 @@ func (l lookout) membersWithout(ctx context.Context, node string) (permitted, er
 	return permitted{Allowed: true}, nil
 }
 
-func (l lookout) majorityWithout(ctx context.Context, name string) (permitted, error) {
-	view, err := l.Nodes.View(ctx)
+func (a *Activities) majorityWithout(ctx context.Context, name string) (permitted, error) {
+	view, err := a.Nodes.View(ctx)
 	if err != nil {
 		return permitted{}, err
 	}

@@ -21,7 +21,7 @@ const terminating corev1.NodeConditionType = "Terminating"
 // controlPlaneLabels are on the nodes of the control plane, with any value.
 var controlPlaneLabels = []string{"node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"}
 
-// IsControlPlane tells whether a node is one of the control plane's.
+// IsControlPlane reports whether a node is one of the control plane's.
 func IsControlPlane(node *corev1.Node) bool {
 	return slices.ContainsFunc(controlPlaneLabels, func(key string) bool {
 		_, there := node.Labels[key]
@@ -29,63 +29,60 @@ func IsControlPlane(node *corev1.Node) bool {
 	})
 }
 
-// lens is how a check looks at a node.
-type lens struct {
+// criteria is how a check looks at a node.
+type criteria struct {
 	check      string
 	selector   labels.Selector
 	conditions []rules.UnhealthyCondition
 	groupBy    []string
 }
 
-func newLens(in WatchInput) (lens, error) {
+func newCriteria(in WatchInput) (criteria, error) {
 	selector, err := labels.Parse(in.Intent.Selector)
 	if err == nil && selector.Empty() {
 		err = fmt.Errorf("it selects all nodes")
 	}
 	if err != nil {
-		return lens{}, fmt.Errorf("selector %.300q: %w", in.Intent.Selector, err)
+		return criteria{}, fmt.Errorf("selector %.300q: %w", in.Intent.Selector, err)
 	}
-	return lens{check: in.Check, selector: selector, conditions: in.Intent.Conditions, groupBy: in.Intent.GroupBy}, nil
+	return criteria{check: in.Check, selector: selector, conditions: in.Intent.Conditions, groupBy: in.Intent.GroupBy}, nil
 }
 
 // facts are what the check sees of a node. Where a MachineHealthCheck takes care of nodes that their cloud takes away, these are
 // not ill.
-func (l lookout) facts(by lens, node *corev1.Node, ignoreTerminating bool) rules.Facts {
+func (a *Activities) facts(by criteria, node *corev1.Node, ignoreTerminating bool) rules.Facts {
 	f := rules.Facts{
 		Name: node.Name, UID: string(node.UID), Group: by.group(node), ControlPlane: IsControlPlane(node),
-		CreatedAt: node.CreationTimestamp.UTC(), Upgrading: upgrading(node), UnderMaintenance: l.maintenanceOf(by.check, node),
+		CreatedAt: node.CreationTimestamp.UTC(), Upgrading: upgrading(node), UnderMaintenance: a.maintenanceOf(by.check, node),
 	}
-	f.Exclude, f.Excluded = l.exclusionOf(node)
+	f.Exclude, f.Excluded = a.exclusionOf(node)
 	_, f.Confirmed = node.Annotations[k8s.ConfirmedAnnotation]
 	f.Matches = by.matches(node, ignoreTerminating)
 	return f
 }
 
 // exclusionOf is the label by which somebody keeps remediators off a node. Drydock's own, while a maintenance holds the node, is none.
-func (l lookout) exclusionOf(node *corev1.Node) (value string, there bool) {
-	mark, err := l.Nodes.MarkOf(node)
+func (a *Activities) exclusionOf(node *corev1.Node) (value string, there bool) {
+	mark, err := a.Nodes.MarkOf(node)
 	if err != nil {
-		mark = k8s.Mark{} // whose label it is cannot be told: it counts
+		mark = k8s.Mark{} // it is not known whose label it is: it counts
 	}
 	return k8s.ExclusionOf(node, mark)
 }
 
-func (l lens) group(node *corev1.Node) string { return rules.GroupOf(node.Labels, l.groupBy) }
+func (l criteria) group(node *corev1.Node) string { return rules.GroupOf(node.Labels, l.groupBy) }
 
-// matches are the unhealthy conditions that a node has, each since its own last transition.
-func (l lens) matches(node *corev1.Node, ignoreTerminating bool) []rules.Match {
+// matches are the unhealthy conditions that a node has.
+func (l criteria) matches(node *corev1.Node, ignoreTerminating bool) []rules.Match {
+	if ignoreTerminating && slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == terminating }) {
+		return nil
+	}
 	var found []rules.Match
-	for _, c := range node.Status.Conditions {
-		if c.Type == terminating && ignoreTerminating {
-			return nil
-		}
-		for i, unhealthy := range l.conditions {
-			if string(c.Type) == unhealthy.Type && string(c.Status) == unhealthy.Status {
-				found = append(found, rules.Match{Index: i, Since: c.LastTransitionTime.UTC()})
-			}
+	for i, unhealthy := range l.conditions {
+		if since, has := unhealthy.Since(node); has {
+			found = append(found, rules.Match{Index: i, Since: since})
 		}
 	}
-	slices.SortFunc(found, func(a, b rules.Match) int { return a.Index - b.Index })
 	return found
 }
 
@@ -100,14 +97,14 @@ func upgrading(node *corev1.Node) string {
 
 // maintenanceOf is the workflow ID of a maintenance that holds the node and is no remediation of the check. Those of another Drydock
 // count: whoever works on the node is in the way.
-func (l lookout) maintenanceOf(check string, node *corev1.Node) string {
-	mark, err := l.Nodes.MarkOf(node)
+func (a *Activities) maintenanceOf(check string, node *corev1.Node) string {
+	mark, err := a.Nodes.MarkOf(node)
 	if err != nil {
 		return "a mark that cannot be read"
 	}
 	for _, h := range mark.Holders {
 		if _, of, requestor, err := api.ParseMaintenanceID(h.WorkflowID); err == nil && of == node.Name &&
-			requestor == api.RemediationRequestor(check) && l.Home.Owns(h) {
+			requestor == api.RemediationRequestor(check) && a.Home.Owns(h) {
 			continue
 		}
 		return h.WorkflowID
@@ -115,7 +112,7 @@ func (l lookout) maintenanceOf(check string, node *corev1.Node) string {
 	return ""
 }
 
-// hashOf changes with what is told.
+// hashOf changes with what is reported.
 func hashOf(value any) string {
 	h := fnv.New64a()
 	if err := json.NewEncoder(h).Encode(value); err != nil {

@@ -17,7 +17,7 @@ import (
 func (a *Activities) FindObjects(ctx context.Context, in FindInput) (FoundObjects, error) {
 	var found FoundObjects
 	for i, ref := range in.Templates {
-		own, makes, err := hand{lookout{a}}.listOwn(ctx, in.Check, in.Node, ref)
+		own, makes, err := a.listOwn(ctx, in.Check, in.Node, ref)
 		if err != nil {
 			return FoundObjects{}, failure.Translate(ctx, a.Objects.Kube(), err)
 		}
@@ -34,8 +34,8 @@ func (a *Activities) FindObjects(ctx context.Context, in FindInput) (FoundObject
 
 // find looks for the object that is there already: the step's own after a lost answer, or that of an earlier remediation of the same
 // node from the same template. Where the name is free for all, somebody else's for the node and template stands in the way, too.
-func (h hand) find(ctx context.Context, in ObjectInput, from template) (EnsuredObject, error) {
-	candidates, err := h.candidates(ctx, in, from)
+func (a *Activities) find(ctx context.Context, in ObjectInput, from template) (EnsuredObject, error) {
+	candidates, err := a.candidates(ctx, in, from)
 	if err != nil {
 		return EnsuredObject{}, err
 	}
@@ -49,15 +49,15 @@ func (h hand) find(ctx context.Context, in ObjectInput, from template) (EnsuredO
 }
 
 // candidates are the objects that may be the step's, or stand in its way.
-func (h hand) candidates(ctx context.Context, in ObjectInput, from template) ([]unstructured.Unstructured, error) {
+func (a *Activities) candidates(ctx context.Context, in ObjectInput, from template) ([]unstructured.Unstructured, error) {
 	if from.multiple {
-		all, err := h.Objects.ListMetadata(ctx, from.makes, from.namespace, "")
+		all, err := a.Objects.ListMetadata(ctx, from.makes, from.namespace, "")
 		if err != nil {
 			return nil, fmt.Errorf("listing %s: %w", from.makes.Resource, err)
 		}
 		return slices.DeleteFunc(all, func(o unstructured.Unstructured) bool { return !in.isFor(&o) }), nil
 	}
-	object, err := h.Objects.Get(ctx, from.makes, from.namespace, in.Node)
+	object, err := a.Objects.Get(ctx, from.makes, from.namespace, in.Node)
 	switch {
 	case err == nil:
 		return []unstructured.Unstructured{*object}, nil
@@ -65,8 +65,8 @@ func (h hand) candidates(ctx context.Context, in ObjectInput, from template) ([]
 		return nil, fmt.Errorf("reading %s %s: %w", from.makes.Kind, in.Node, err)
 	}
 	// It has another name where it was made while its template allowed several, or while the object of an earlier step had the node's.
-	own, _, err := h.listOwn(ctx, in.Check, in.Node, in.Template)
-	if k8s.Denied(ctx, h.Objects.Kube(), err) { // no remediator of objects with the node's name needs it
+	own, _, err := a.listOwn(ctx, in.Check, in.Node, in.Template)
+	if k8s.Denied(ctx, a.Objects.Kube(), err) { // no remediator of objects with the node's name needs it
 		return nil, nil
 	}
 	return own, err
@@ -74,8 +74,8 @@ func (h hand) candidates(ctx context.Context, in ObjectInput, from template) ([]
 
 // findNamed finds what has the name that an object was to get: that which another run of the remediation has made at the same time, or
 // what stands in the way.
-func (h hand) findNamed(ctx context.Context, in ObjectInput, from template, name string) (EnsuredObject, error) {
-	o, err := h.Objects.Get(ctx, from.makes, from.namespace, name)
+func (a *Activities) findNamed(ctx context.Context, in ObjectInput, from template, name string) (EnsuredObject, error) {
+	o, err := a.Objects.Get(ctx, from.makes, from.namespace, name)
 	switch {
 	case apierrors.IsNotFound(err):
 		return EnsuredObject{Waiting: fmt.Sprintf("%s %s has just been deleted", from.makes.Kind, name)}, nil

@@ -33,8 +33,8 @@ const (
 )
 
 // kindOf is how an object's kind is asked for; gone where it is not served any more, and its objects with it.
-func (h hand) kindOf(ctx context.Context, r rules.Resource) (kind objects.Kind, gone bool, err error) {
-	kind, err = h.Objects.Resolve(ctx, r.APIVersion, r.Kind)
+func (a *Activities) kindOf(ctx context.Context, r rules.Resource) (kind objects.Kind, gone bool, err error) {
+	kind, err = a.Objects.Resolve(ctx, r.APIVersion, r.Kind)
 	if isNoKind(err) {
 		return kind, true, nil
 	}
@@ -42,12 +42,12 @@ func (h hand) kindOf(ctx context.Context, r rules.Resource) (kind objects.Kind, 
 }
 
 // read reads a remediation object; nil is that it is gone, or another one of its name.
-func (h hand) read(ctx context.Context, r rules.Resource) (*unstructured.Unstructured, objects.Kind, error) {
-	kind, gone, err := h.kindOf(ctx, r)
+func (a *Activities) read(ctx context.Context, r rules.Resource) (*unstructured.Unstructured, objects.Kind, error) {
+	kind, gone, err := a.kindOf(ctx, r)
 	if gone || err != nil {
 		return nil, kind, err
 	}
-	o, err := h.Objects.Get(ctx, kind, r.Namespace, r.Name)
+	o, err := a.Objects.Get(ctx, kind, r.Namespace, r.Name)
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, kind, nil
@@ -60,8 +60,8 @@ func (h hand) read(ctx context.Context, r rules.Resource) (*unstructured.Unstruc
 }
 
 // readOwn is read for an object of a check. What is somebody else's is none: whoever has named it was wrong, or lied.
-func (h hand) readOwn(ctx context.Context, check string, r rules.Resource) (*unstructured.Unstructured, objects.Kind, error) {
-	o, kind, err := h.read(ctx, r)
+func (a *Activities) readOwn(ctx context.Context, check string, r rules.Resource) (*unstructured.Unstructured, objects.Kind, error) {
+	o, kind, err := a.read(ctx, r)
 	if o != nil && !(ObjectInput{Check: check}).owns(o) {
 		o = nil
 	}
@@ -69,8 +69,8 @@ func (h hand) readOwn(ctx context.Context, check string, r rules.Resource) (*uns
 }
 
 // findOwn finds the objects that a check has made for a node from a template, which may be gone itself.
-func (h hand) findOwn(ctx context.Context, check, node string, from rules.TemplateRef) ([]rules.Resource, error) {
-	all, makes, err := h.listOwn(ctx, check, node, from)
+func (a *Activities) findOwn(ctx context.Context, check, node string, from rules.TemplateRef) ([]rules.Resource, error) {
+	all, makes, err := a.listOwn(ctx, check, node, from)
 	var own []rules.Resource
 	for _, o := range all {
 		own = append(own, *resourceOf(makes, &o))
@@ -79,18 +79,18 @@ func (h hand) findOwn(ctx context.Context, check, node string, from rules.Templa
 }
 
 // listOwn lists the metadata of these objects; makes says of which kind they are.
-func (h hand) listOwn(ctx context.Context, check, node string, from rules.TemplateRef) (own []unstructured.Unstructured, makes template, err error) {
+func (a *Activities) listOwn(ctx context.Context, check, node string, from rules.TemplateRef) (own []unstructured.Unstructured, makes template, err error) {
 	makes.namespace = from.Namespace
 	name, cut := strings.CutSuffix(from.Kind, templateSuffix)
 	if !cut {
 		return nil, makes, nil // nothing is made from it
 	}
-	kind, gone, err := h.kindOf(ctx, rules.Resource{APIVersion: from.APIVersion, Kind: name})
+	kind, gone, err := a.kindOf(ctx, rules.Resource{APIVersion: from.APIVersion, Kind: name})
 	if gone || err != nil {
 		return nil, makes, err
 	}
 	makes.makes = kind
-	all, err := h.Objects.ListMetadata(ctx, kind, from.Namespace, checkLabel+"="+check)
+	all, err := a.Objects.ListMetadata(ctx, kind, from.Namespace, checkLabel+"="+check)
 	if err != nil {
 		return nil, makes, fmt.Errorf("listing %s: %w", kind.Resource, err)
 	}
@@ -98,7 +98,7 @@ func (h hand) listOwn(ctx context.Context, check, node string, from rules.Templa
 	return slices.DeleteFunc(all, func(o unstructured.Unstructured) bool { return !in.isFor(&o) }), makes, nil
 }
 
-// seenAs tells how an object stands.
+// seenAs is how an object stands.
 func seenAs(index int, o *unstructured.Unstructured) ObjectSeen {
 	if o == nil {
 		return ObjectSeen{Index: index, Gone: true}
@@ -123,31 +123,31 @@ func truth(status string) *bool {
 	return nil
 }
 
-// objectNews is how an object is now.
-type objectNews struct {
+// objectChange is how an object is now.
+type objectChange struct {
 	at   int
 	seen ObjectSeen
 }
 
-// followObject tells of an object as it is, and of each change, for as long as ctx lives.
-func (h hand) followObject(ctx context.Context, at int, w WatchedObject, news chan<- objectNews) {
-	tell := func(o *unstructured.Unstructured) {
+// followObject reports an object as it is, and each change, for as long as ctx lives.
+func (a *Activities) followObject(ctx context.Context, at int, w WatchedObject, news chan<- objectChange) {
+	report := func(o *unstructured.Unstructured) {
 		select {
-		case news <- objectNews{at, seenAs(w.Index, o)}:
+		case news <- objectChange{at, seenAs(w.Index, o)}:
 		case <-ctx.Done():
 		}
 	}
 	for ctx.Err() == nil {
-		o, kind, err := h.read(ctx, w.Resource)
+		o, kind, err := a.read(ctx, w.Resource)
 		if err == nil {
-			tell(o)
+			report(o)
 		}
 		if err == nil && o != nil {
-			err = h.Objects.Follow(ctx, kind, w.Resource.Namespace, w.Resource.Name, o.GetResourceVersion(), func(c objects.Changed) {
+			err = a.Objects.Follow(ctx, kind, w.Resource.Namespace, w.Resource.Name, o.GetResourceVersion(), func(c objects.Changed) {
 				if c.Object != nil && w.Resource.UID != "" && string(c.Object.GetUID()) != w.Resource.UID {
 					c.Object = nil
 				}
-				tell(c.Object)
+				report(c.Object)
 			})
 		}
 		if err != nil && ctx.Err() == nil {
@@ -183,9 +183,9 @@ func (a *Activities) WatchRemediation(ctx context.Context, in RemediationWatch) 
 		return RemediationSeen{}, failure.Translate(ctx, a.Nodes.Client(), err)
 	}
 	f := &following{Activities: a, in: in, view: view, now: RemediationSeen{Objects: make([]ObjectSeen, len(in.Objects))}}
-	news := make(chan objectNews)
+	news := make(chan objectChange)
 	for i, o := range in.Objects {
-		go hand{lookout{a}}.followObject(ctx, i, o, news)
+		go a.followObject(ctx, i, o, news)
 	}
 	f.keepLease(ctx)
 	beat, renew := time.NewTicker(beatEvery(ctx)), time.NewTicker(renewEvery)
@@ -256,5 +256,5 @@ func (f *following) lookAtNode(ctx context.Context) {
 	if f.now.NodeReplaced {
 		f.now.NodeUID = string(node.UID)
 	}
-	f.now.Ill = len(lens{conditions: f.in.Conditions}.matches(node, false)) > 0
+	f.now.Ill = len(criteria{conditions: f.in.Conditions}.matches(node, false)) > 0
 }

@@ -24,7 +24,7 @@ type Activities struct {
 	Nodes    *k8s.Nodes
 	Objects  *objects.Client
 	Temporal client.Client
-	// Namespace is the Temporal namespace of the workflows, and Home what tells it from others.
+	// Namespace is the Temporal namespace of the workflows, and Home its identity.
 	Namespace string
 	Home      execution.Namespace
 	Settings  Settings
@@ -63,9 +63,9 @@ type WatchInput struct {
 	Intent    rules.Intent `json:"intent"`
 	// Remediating are the nodes under remediation: facts of them are wanted though they match nothing, or left.
 	Remediating api.List[string] `json:"remediating,omitempty"`
-	// Runs are remediations of whose end the check does not hear by itself.
-	Runs  api.List[FoundRemediation] `json:"runs,omitempty"`
-	Known Known                      `json:"known,omitzero"`
+	// Runs are remediations whose end has to be reported: the check does not learn of it otherwise.
+	Runs  api.List[RunningRemediation] `json:"runs,omitempty"`
+	Known Known                        `json:"known,omitzero"`
 }
 
 // About implements caller.Input.
@@ -73,15 +73,15 @@ func (in WatchInput) About() caller.Subject { return caller.Subject{Check: in.Ch
 
 // Known is what the workflow knows of the nodes of its check: it keeps it by Take, and drops it where it has to see everything anew.
 type Known struct {
-	// All: everything was told once, or is being told.
+	// All: everything was reported once, or is being reported.
 	All bool `json:"all,omitempty"`
 	// Digest is that of the counts, of upgrades, of what disables and of what overlaps.
 	Digest string `json:"digest,omitempty"`
-	// Around is what was told beside the nodes: a worker that cannot find it out reports it as it was.
+	// Around is what was reported beside the nodes: a worker that cannot find it out reports it as it was.
 	Around Around `json:"around,omitzero"`
 	// Denied is what the worker's account may not look at.
 	Denied string `json:"denied,omitempty"`
-	// Nodes are the hashes of the facts told, by node. Nodes that are not there are healthy.
+	// Nodes are the hashes of the facts that were reported, by node. Nodes that are not there are healthy.
 	Nodes Hashes `json:"nodes,omitempty"`
 }
 
@@ -171,12 +171,6 @@ type WatchResult struct {
 func (r WatchResult) empty() bool {
 	return r.Observation == nil && r.Denied == nil && len(r.Ended) == 0
 }
-
-// lookout looks at what is there, and hand acts on it.
-type (
-	lookout struct{ *Activities }
-	hand    struct{ lookout }
-)
 
 // leases are those of the nodes.
 func (a *Activities) leases() nodelease.Leases {

@@ -23,21 +23,21 @@ const (
 
 // machineOf is the Machine that a node is, for templates whose remediators act on it: those in its namespace, and those that delete
 // Machines. A remediator would act on another node's Machine, so unproven says why the annotation of the node is not believed.
-func (h hand) machineOf(ctx context.Context, from rules.TemplateRef, node *corev1.Node) (owner *metav1.OwnerReference, unproven string, err error) {
+func (a *Activities) machineOf(ctx context.Context, from rules.TemplateRef, node *corev1.Node) (owner *metav1.OwnerReference, unproven string, err error) {
 	namespace, name, ok := strings.Cut(node.Annotations[machineAnnotation], "/")
 	owned := namespace == from.Namespace
 	if !ok || !owned && from.Kind != deletesMachines {
 		return nil, "", nil
 	}
-	version, err := h.Objects.Preferred(ctx, machineGroups[0])
+	version, err := a.Objects.Preferred(ctx, machineGroups[0])
 	if err != nil || version == "" {
 		return nil, "", err
 	}
-	kind, err := h.Objects.Resolve(ctx, machineGroups[0]+"/"+version, "Machine")
+	kind, err := a.Objects.Resolve(ctx, machineGroups[0]+"/"+version, "Machine")
 	if err != nil {
 		return nil, "", err
 	}
-	machine, err := h.Objects.Get(ctx, kind, namespace, name)
+	machine, err := a.Objects.Get(ctx, kind, namespace, name)
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, fmt.Sprintf("there is no machine %s/%s, which annotation %s of the node names: correct or remove the annotation",

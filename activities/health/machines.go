@@ -55,7 +55,7 @@ func (m machineChecks) conflict(selected map[string]selectedNode) string {
 
 // machineChecks finds the MachineHealthChecks, and the nodes of the machines that they select. Those are looked for anew where the
 // checks have changed, and where machines says so.
-func (l lookout) machineChecks(ctx context.Context, known machineChecks, machines bool) (machineChecks, error) {
+func (a *Activities) machineChecks(ctx context.Context, known machineChecks, machines bool) (machineChecks, error) {
 	found := machineChecks{nodes: map[string][]caredFor{}}
 	type owner struct {
 		machines objects.Kind
@@ -64,14 +64,14 @@ func (l lookout) machineChecks(ctx context.Context, known machineChecks, machine
 	var owners []owner
 	var versions []string
 	for _, group := range machineGroups {
-		version, err := l.Objects.Preferred(ctx, group)
+		version, err := a.Objects.Preferred(ctx, group)
 		if err != nil {
 			return known, err
 		}
 		if version == "" {
 			continue
 		}
-		checks, machine, err := l.listMachineChecks(ctx, group+"/"+version)
+		checks, machine, err := a.listMachineChecks(ctx, group+"/"+version)
 		if err != nil {
 			return known, err
 		}
@@ -89,7 +89,7 @@ func (l lookout) machineChecks(ctx context.Context, known machineChecks, machine
 		return known, nil
 	}
 	for _, o := range owners {
-		if err := l.nodesOf(ctx, o.machines, o.check, found.nodes); err != nil {
+		if err := a.nodesOf(ctx, o.machines, o.check, found.nodes); err != nil {
 			return known, err
 		}
 	}
@@ -97,17 +97,17 @@ func (l lookout) machineChecks(ctx context.Context, known machineChecks, machine
 	return found, nil
 }
 
-// listMachineChecks lists those of a version of a group, and tells the kind of its machines.
-func (l lookout) listMachineChecks(ctx context.Context, apiVersion string) (checks []unstructured.Unstructured, machines objects.Kind, err error) {
-	kind, err := l.Objects.Resolve(ctx, apiVersion, "MachineHealthCheck")
+// listMachineChecks lists those of a version of a group, and returns the kind of its machines.
+func (a *Activities) listMachineChecks(ctx context.Context, apiVersion string) (checks []unstructured.Unstructured, machines objects.Kind, err error) {
+	kind, err := a.Objects.Resolve(ctx, apiVersion, "MachineHealthCheck")
 	if err == nil {
-		machines, err = l.Objects.Resolve(ctx, apiVersion, "Machine")
+		machines, err = a.Objects.Resolve(ctx, apiVersion, "Machine")
 	}
 	switch {
 	case errors.Is(err, objects.ErrNoKind):
 		return nil, machines, nil
 	case err == nil:
-		checks, err = l.Objects.List(ctx, kind, metav1.NamespaceAll, "")
+		checks, err = a.Objects.List(ctx, kind, metav1.NamespaceAll, "")
 	}
 	if apierrors.IsNotFound(err) {
 		return nil, machines, nil // it was served a moment ago
@@ -115,7 +115,7 @@ func (l lookout) listMachineChecks(ctx context.Context, apiVersion string) (chec
 	return checks, machines, err
 }
 
-// isTerminatingOnly tells whether a check only looks for machines that their cloud takes away, and no health check of ours does.
+// isTerminatingOnly reports whether a check only looks for machines that their cloud takes away, and no health check of ours does.
 func isTerminatingOnly(check unstructured.Unstructured) bool {
 	conditions, _, err := unstructured.NestedSlice(check.Object, "spec", "unhealthyConditions")
 	if err != nil || len(conditions) != 1 {
@@ -126,7 +126,7 @@ func isTerminatingOnly(check unstructured.Unstructured) bool {
 }
 
 // nodesOf adds the nodes of the machines that a check selects.
-func (l lookout) nodesOf(ctx context.Context, kind objects.Kind, check unstructured.Unstructured, into map[string][]caredFor) error {
+func (a *Activities) nodesOf(ctx context.Context, kind objects.Kind, check unstructured.Unstructured, into map[string][]caredFor) error {
 	selector := labels.Everything()
 	if said, ok, err := unstructured.NestedMap(check.Object, "spec", "selector"); err == nil && ok {
 		var read metav1.LabelSelector
@@ -137,7 +137,7 @@ func (l lookout) nodesOf(ctx context.Context, kind objects.Kind, check unstructu
 			return fmt.Errorf("MachineHealthCheck %s/%s: selector: %w", check.GetNamespace(), check.GetName(), err)
 		}
 	}
-	machines, err := l.Objects.List(ctx, kind, check.GetNamespace(), selector.String())
+	machines, err := a.Objects.List(ctx, kind, check.GetNamespace(), selector.String())
 	if err != nil {
 		return fmt.Errorf("listing the machines of MachineHealthCheck %s/%s: %w", check.GetNamespace(), check.GetName(), err)
 	}

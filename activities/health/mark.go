@@ -29,7 +29,7 @@ const (
 func (a *Activities) MarkObjects(ctx context.Context, in MarkInput) (MarkedObjects, error) {
 	marked := MarkedObjects{Gone: make([]bool, len(in.Objects))}
 	for i, r := range in.Objects {
-		o, kind, err := hand{lookout{a}}.readOwn(ctx, in.Check, r)
+		o, kind, err := a.readOwn(ctx, in.Check, r)
 		if err != nil {
 			return MarkedObjects{}, failure.Translate(ctx, a.Objects.Kube(), err)
 		}
@@ -43,7 +43,7 @@ func (a *Activities) MarkObjects(ctx context.Context, in MarkInput) (MarkedObjec
 		patch := map[string]any{"metadata": map[string]any{"uid": o.GetUID(), "annotations": annotations}}
 		_, err = a.Objects.Patch(ctx, kind, r.Namespace, r.Name, patch)
 		if apierrors.IsInvalid(err) { // so it is where another object has the name: the UID cannot be changed
-			again, _, reading := hand{lookout{a}}.readOwn(ctx, in.Check, r)
+			again, _, reading := a.readOwn(ctx, in.Check, r)
 			if reading == nil && again == nil {
 				marked.Gone[i] = true
 				continue
@@ -76,7 +76,7 @@ func (in MarkInput) marks(o *unstructured.Unstructured, now time.Time) map[strin
 		set(oldAnnotation, oldFlag)
 	}
 	if in.HealthySince != nil {
-		// Whatever is there by somebody else's hand, or of an earlier recovery, is not since when the node is healthy.
+		// What somebody else has written, or an earlier recovery, is not since when the node is healthy.
 		if since := in.HealthySince.UTC().Format(time.RFC3339); there[delayAnnotation] != since {
 			marks[delayAnnotation] = since
 		}
@@ -90,22 +90,22 @@ func (in MarkInput) marks(o *unstructured.Unstructured, now time.Time) map[strin
 // RemoveObjects deletes remediation objects, which tells their remediators to clean up; once they are gone it gives the lease back
 // and takes off the node's confirmation. It waits for finalizers for some seconds only.
 func (a *Activities) RemoveObjects(ctx context.Context, in RemoveInput) (Removed, error) {
-	removed, err := hand{lookout{a}}.remove(ctx, in)
+	removed, err := a.remove(ctx, in)
 	return removed, failure.Translate(ctx, a.Objects.Kube(), err)
 }
 
-func (h hand) remove(ctx context.Context, in RemoveInput) (Removed, error) {
-	removed, err := h.removeObjects(ctx, in)
+func (a *Activities) remove(ctx context.Context, in RemoveInput) (Removed, error) {
+	removed, err := a.removeObjects(ctx, in)
 	if err != nil || !removed.Done {
 		return removed, err
 	}
 	if !in.KeepLease {
-		if err := h.leases().GiveBack(ctx, in.Node, LeaseHolder(in.Check)); err != nil {
+		if err := a.leases().GiveBack(ctx, in.Node, LeaseHolder(in.Check)); err != nil {
 			return Removed{}, err
 		}
 		// The activity of a terminated remediation may have made an object since the first list. If it makes one from now on, it finds that
 		// the lease is gone, and deletes the object itself.
-		again, err := h.removeObjects(ctx, RemoveInput{Check: in.Check, Node: in.Node, Templates: in.Templates})
+		again, err := a.removeObjects(ctx, RemoveInput{Check: in.Check, Node: in.Node, Templates: in.Templates})
 		if err != nil {
 			return Removed{}, err
 		}
@@ -116,23 +116,23 @@ func (h hand) remove(ctx context.Context, in RemoveInput) (Removed, error) {
 	if in.KeepConfirmation {
 		return removed, nil
 	}
-	return removed, h.takeConfirmation(ctx, in.Node)
+	return removed, a.takeConfirmation(ctx, in.Node)
 }
 
 // removeObjects deletes the objects, and waits for finalizers for some seconds.
-func (h hand) removeObjects(ctx context.Context, in RemoveInput) (removed Removed, err error) {
-	told := len(in.Objects)
+func (a *Activities) removeObjects(ctx context.Context, in RemoveInput) (removed Removed, err error) {
+	named := len(in.Objects)
 	for _, template := range in.Templates {
-		own, err := h.findOwn(ctx, in.Check, in.Node, template)
+		own, err := a.findOwn(ctx, in.Check, in.Node, template)
 		if err != nil {
 			return Removed{}, err
 		}
 		in.Objects = append(in.Objects, own...)
 	}
 	removed.Gone = make([]bool, len(in.Objects))
-	defer func() { removed.Gone = removed.Gone[:min(told, len(removed.Gone))] }()
+	defer func() { removed.Gone = removed.Gone[:min(named, len(removed.Gone))] }()
 	for i, r := range in.Objects {
-		gone, err := h.delete(ctx, in.Check, r)
+		gone, err := a.delete(ctx, in.Check, r)
 		if err != nil {
 			return Removed{}, err
 		}
@@ -142,7 +142,7 @@ func (h hand) removeObjects(ctx context.Context, in RemoveInput) (removed Remove
 		removed.Done = true
 		for i, r := range in.Objects {
 			if !removed.Gone[i] {
-				o, _, err := h.readOwn(ctx, in.Check, r)
+				o, _, err := a.readOwn(ctx, in.Check, r)
 				if err != nil {
 					return Removed{}, err
 				}
@@ -161,13 +161,13 @@ func (h hand) removeObjects(ctx context.Context, in RemoveInput) (removed Remove
 	}
 }
 
-// delete deletes an object that is still the one, and the check's; gone tells that it is not there any more.
-func (h hand) delete(ctx context.Context, check string, r rules.Resource) (gone bool, err error) {
-	o, kind, err := h.readOwn(ctx, check, r)
+// delete deletes an object that is still the one, and the check's; gone: it is not there any more.
+func (a *Activities) delete(ctx context.Context, check string, r rules.Resource) (gone bool, err error) {
+	o, kind, err := a.readOwn(ctx, check, r)
 	if err != nil || o == nil {
 		return o == nil && err == nil, err
 	}
-	err = h.Objects.Delete(ctx, kind, r.Namespace, r.Name, o.GetUID())
+	err = a.Objects.Delete(ctx, kind, r.Namespace, r.Name, o.GetUID())
 	switch {
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
 		return true, nil
@@ -178,8 +178,8 @@ func (h hand) delete(ctx context.Context, check string, r rules.Resource) (gone 
 }
 
 // takeConfirmation takes off a node that a person has found it healthy: it was about this remediation.
-func (h hand) takeConfirmation(ctx context.Context, name string) error {
-	nodes := h.Objects.Kube().CoreV1().Nodes()
+func (a *Activities) takeConfirmation(ctx context.Context, name string) error {
+	nodes := a.Objects.Kube().CoreV1().Nodes()
 	node, err := nodes.Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil

@@ -29,13 +29,13 @@ type peer struct {
 }
 
 // lookForPeers finds the checks that run, by their memos. One without a memo has not begun yet.
-func (l lookout) lookForPeers(ctx context.Context) error {
+func (a *Activities) lookForPeers(ctx context.Context) error {
 	queue := activity.GetInfo(ctx).TaskQueue
-	request := &workflowservice.ListWorkflowExecutionsRequest{Namespace: l.Namespace, Query: fmt.Sprintf(
+	request := &workflowservice.ListWorkflowExecutionsRequest{Namespace: a.Namespace, Query: fmt.Sprintf(
 		"WorkflowType = '%s' AND TaskQueue = '%s' AND ExecutionStatus = 'Running'", api.HealthCheckType, queue)}
 	var peers []peer
 	for {
-		page, err := l.Temporal.ListWorkflow(ctx, request)
+		page, err := a.Temporal.ListWorkflow(ctx, request)
 		if err != nil {
 			return fmt.Errorf("listing health checks: %w", err)
 		}
@@ -56,11 +56,11 @@ func (l lookout) lookForPeers(ctx context.Context) error {
 	}
 	slices.SortFunc(peers, func(a, b peer) int { return compareAge(a.name, a.createdAt, b.name, b.createdAt) })
 	peers = peers[:min(len(peers), maxPeers)]
-	same := slices.EqualFunc(peers, l.surroundings.latest().peers, func(a, b peer) bool {
+	same := slices.EqualFunc(peers, a.surroundings.latest().peers, func(a, b peer) bool {
 		return a.name == b.name && a.createdAt.Equal(b.createdAt) && a.selector.String() == b.selector.String()
 	})
 	if !same {
-		l.surroundings.set(func(s *snapshot) { s.peers, s.peersVersion = peers, s.version })
+		a.surroundings.set(func(s *snapshot) { s.peers, s.peersVersion = peers, s.version })
 	}
 	return nil
 }
@@ -71,7 +71,7 @@ func compareAge(name string, created time.Time, other string, otherCreated time.
 }
 
 // overlap is the oldest of the checks, older than this one, that selects a node which this one selects too.
-func (s *sight) overlap(peers []peer) (found rules.Overlap) {
+func (s *inventory) overlap(peers []peer) (found rules.Overlap) {
 	for _, p := range peers {
 		if p.name == s.in.Check || compareAge(p.name, p.createdAt, s.in.Check, s.in.CreatedAt) >= 0 {
 			continue

@@ -69,7 +69,7 @@ func TestALostAnswerIsFoundThoughNothingWouldBeMadeAnyMore(t *testing.T) {
 	made := s.ensure(in)
 	s.kinds.Delete("restarter.example.com/restarttemplates/fixers/t")
 	refused := s.ensure(in)
-	again, err := hand{lookout{s.acts}}.madeBefore(t.Context(), in, refused)
+	again, err := s.acts.madeBefore(t.Context(), in, refused)
 	if err != nil || refused.Resource != nil || again.Resource == nil || *again.Resource != *made.Resource || !again.Lease.Held {
 		t.Errorf("%+v, then %+v, %v", refused, again, err)
 	}

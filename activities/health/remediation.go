@@ -133,7 +133,7 @@ type RemediationWatch struct {
 	Lease *LeaseWant `json:"lease,omitempty"`
 	// Conditions have the node itself looked at; empty does not.
 	Conditions []rules.UnhealthyCondition `json:"conditions,omitempty"`
-	// Known is what the workflow was told last; nil is told at once.
+	// Known is what was reported last; nil has everything reported at once.
 	Known *RemediationSeen `json:"known,omitempty"`
 }
 
@@ -175,7 +175,7 @@ type ObjectSeen struct {
 type MarkInput struct {
 	Check   string           `json:"check"`
 	Objects []rules.Resource `json:"objects"`
-	// TimedOut tells the remediator to stop; one that has succeeded is not told.
+	// TimedOut tells the remediator to stop, unless it has succeeded.
 	TimedOut *time.Time `json:"timedOut,omitempty"`
 	// Old flags objects that are older than 48 h.
 	Old bool `json:"old,omitempty"`
@@ -187,7 +187,7 @@ type MarkInput struct {
 // About implements caller.Input.
 func (in MarkInput) About() caller.Subject { return caller.Subject{Check: in.Check} }
 
-// MarkedObjects tells for each object whether it is there, and has the marks.
+// MarkedObjects says for each object whether it is there, and has the marks.
 type MarkedObjects struct {
 	Gone []bool `json:"gone,omitempty"`
 	// Flagged are how many were flagged as old by this call.
@@ -199,7 +199,7 @@ type RemoveInput struct {
 	Check   string           `json:"check"`
 	Node    string           `json:"node"`
 	Objects []rules.Resource `json:"objects,omitempty"`
-	// Templates have the check's objects for the node removed that are from them, too: somebody may have made one and not told.
+	// Templates have the check's objects for the node removed that are from them, too: an activity may have made one whose answer was lost.
 	Templates []rules.TemplateRef `json:"templates,omitempty"`
 	// KeepLease leaves the lease, and KeepConfirmation the node's annotation that it is healthy.
 	KeepLease        bool `json:"keepLease,omitempty"`
@@ -209,29 +209,29 @@ type RemoveInput struct {
 // About implements caller.Input.
 func (in RemoveInput) About() caller.Subject { return caller.Subject{Check: in.Check, Node: in.Node} }
 
-// Removed tells for each object whether it is gone. Done: all are, and lease and confirmation are taken off. Otherwise finalizers
-// keep some: WatchRemediation tells when they are gone, and then RemoveObjects does the rest.
+// Removed says for each object whether it is gone. Done: all are, and lease and confirmation are taken off. Otherwise finalizers
+// keep some: WatchRemediation reports when they are gone, and then RemoveObjects does the rest.
 type Removed struct {
 	Gone []bool `json:"gone,omitempty"`
 	Done bool   `json:"done,omitempty"`
 }
 
-// StockInput names a check and the task queue of its cluster.
-type StockInput struct {
+// RemediationsInput names a check and the task queue of its cluster.
+type RemediationsInput struct {
 	Check     string `json:"check"`
 	TaskQueue string `json:"taskQueue"`
 }
 
 // About implements caller.Input.
-func (in StockInput) About() caller.Subject { return caller.Subject{Check: in.Check} }
+func (in RemediationsInput) About() caller.Subject { return caller.Subject{Check: in.Check} }
 
-// Stock is what runs of a check.
-type Stock struct {
-	Remediations api.List[FoundRemediation] `json:"remediations,omitempty"`
+// FoundRemediations are the remediations of a check that run.
+type FoundRemediations struct {
+	Remediations api.List[RunningRemediation] `json:"remediations,omitempty"`
 }
 
-// FoundRemediation is a remediation that runs; RunID is the first of its chain.
-type FoundRemediation struct {
+// RunningRemediation is a remediation that runs; RunID is the first of its chain.
+type RunningRemediation struct {
 	Node  string `json:"node"`
 	RunID string `json:"runId"`
 }

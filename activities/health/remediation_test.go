@@ -266,7 +266,7 @@ func TestEtcdsBudget(t *testing.T) {
 			if c.guard != nil {
 				s.server.Set(c.guard)
 			}
-			may, err := lookout{s.acts}.mayLose(t.Context(), "n1", &rules.EtcdQuestion{Etcd: rules.Etcd{Namespace: "etcd"}})
+			may, err := s.acts.mayLose(t.Context(), "n1", &rules.EtcdQuestion{Etcd: rules.Etcd{Namespace: "etcd"}})
 			if err != nil || may.Allowed != c.want || (may.Why == "") != c.want {
 				t.Errorf("%+v, %v", may, err)
 			}
@@ -342,7 +342,7 @@ func TestEtcdOfKubeadm(t *testing.T) {
 			for _, p := range c.members {
 				s.server.Set(p)
 			}
-			may, err := lookout{s.acts}.mayLose(t.Context(), "n1", c.etcd)
+			may, err := s.acts.mayLose(t.Context(), "n1", c.etcd)
 			if err != nil || may.Allowed != c.want || (may.Why == "") != c.want {
 				t.Errorf("%+v, %v", may, err)
 			}
@@ -354,7 +354,7 @@ func TestNoBudgetOnOpenShiftAllowsNothing(t *testing.T) {
 	plane := activitytest.Labelled("node-role.kubernetes.io/master", "")
 	s := newSite(t, worker("n1", "Unknown", plane), worker("n2", "True", plane), worker("n3", "True", plane))
 	s.kinds.Serve("config.openshift.io/v1", "ClusterVersion", "clusterversions", false)
-	if may, err := (lookout{s.acts}).mayLose(t.Context(), "n1", nil); err != nil || may.Allowed || !strings.Contains(may.Why, "0 budgets") {
+	if may, err := s.acts.mayLose(t.Context(), "n1", nil); err != nil || may.Allowed || !strings.Contains(may.Why, "0 budgets") {
 		t.Errorf("%+v, %v", may, err)
 	}
 }

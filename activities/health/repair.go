@@ -124,15 +124,14 @@ func (a *Activities) mayRepair(ctx context.Context, in RepairInput) (BegunRepair
 	case in.UID != "" && string(node.UID) != in.UID:
 		return BegunRepair{Replaced: true}, nil
 	}
-	h := hand{lookout{a}}
 	asked := ObjectInput{Check: in.Check, Node: in.Node, ControlPlane: in.ControlPlane, Begun: in.Begun, Conditions: in.Conditions, Etcd: in.Etcd, Slot: in.Slot}
-	if why := h.mayTouch(asked, node); why != "" {
+	if why := a.mayTouch(asked, node); why != "" {
 		return BegunRepair{Refused: why}, nil
 	}
-	if not := h.withoutSlot(ctx, asked, node); not.answers() {
+	if not := a.withoutSlot(ctx, asked, node); not.answers() {
 		return BegunRepair{Waiting: not.Waiting, NeedsSlot: not.NeedsSlot}, nil
 	}
-	why, err := h.isIndispensable(ctx, asked, node)
+	why, err := a.isIndispensable(ctx, asked, node)
 	return BegunRepair{Indispensable: why}, err
 }
 

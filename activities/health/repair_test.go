@@ -31,7 +31,7 @@ type maintenances struct {
 	status  string
 	running bool
 	inputs  []string
-	told    []string
+	sent    []string
 }
 
 func newMaintenances() *maintenances {
@@ -72,7 +72,7 @@ func newMaintenances() *maintenances {
 				return serviceerror.NewNotFound("it does not run")
 			}
 			text, err := json.Marshal(payload)
-			m.told = append(m.told, name+" "+string(text))
+			m.sent = append(m.sent, name+" "+string(text))
 			return err
 		})
 	return m
@@ -171,8 +171,8 @@ func TestAMaintenanceIsToldToEnd(t *testing.T) {
 		})
 		env.RegisterActivity(s.acts.EndRepair)
 		_, err := env.ExecuteActivity(s.acts.EndRepair, c.in)
-		if err != nil || strings.Join(m.told, "\n") != strings.Join(c.want, "\n") {
-			t.Errorf("%s: %v, told %q, want %q", name, err, m.told, c.want)
+		if err != nil || strings.Join(m.sent, "\n") != strings.Join(c.want, "\n") {
+			t.Errorf("%s: %v, reported %q, want %q", name, err, m.sent, c.want)
 		}
 	}
 }

@@ -23,14 +23,14 @@ const (
 )
 
 // endedOf are the nodes whose remediations have ended.
-func (l lookout) endedOf(ctx context.Context, in WatchInput) (ended []string, err error) {
+func (a *Activities) endedOf(ctx context.Context, in WatchInput) (ended []string, err error) {
 	cluster := api.ClusterOf(activity.GetInfo(ctx).TaskQueue)
 	var mu sync.Mutex
 	var group errgroup.Group
 	group.SetLimit(atOnce)
 	for _, one := range in.Runs[:min(len(in.Runs), maxDescribed)] {
 		group.Go(func() error {
-			first, err := execution.Running(ctx, l.Temporal, api.RemediationID(cluster, in.Check, one.Node))
+			first, err := execution.Running(ctx, a.Temporal, api.RemediationID(cluster, in.Check, one.Node))
 			if err != nil || first == one.RunID {
 				return err
 			}
@@ -45,15 +45,15 @@ func (l lookout) endedOf(ctx context.Context, in WatchInput) (ended []string, er
 	return ended, err
 }
 
-// StockRemediations finds the remediations of a check that run. Visibility lags: those that it does not know yet are found by the
+// FindRemediations finds the remediations of a check that run. Visibility lags: those that it does not know yet are found by the
 // leases of their nodes, which each takes before it does anything.
-func (a *Activities) StockRemediations(ctx context.Context, in StockInput) (Stock, error) {
+func (a *Activities) FindRemediations(ctx context.Context, in RemediationsInput) (FoundRemediations, error) {
 	ctx, stop := heartbeat.UntilWorkerStops(ctx)
 	defer stop()
 	cluster := api.ClusterOf(in.TaskQueue)
 	all, err := execution.ListRunning(ctx, a.Temporal, a.Namespace, execution.InventoryInput{WorkflowType: api.NodeRemediationType, TaskQueue: in.TaskQueue})
 	if err != nil {
-		return Stock{}, err
+		return FoundRemediations{}, err
 	}
 	nodes := map[string]bool{}
 	for _, run := range all {
@@ -63,13 +63,13 @@ func (a *Activities) StockRemediations(ctx context.Context, in StockInput) (Stoc
 	}
 	leased, err := a.leases().HeldBy(ctx, LeaseHolder(in.Check))
 	if err != nil {
-		return Stock{}, failure.Translate(ctx, a.Objects.Kube(), err)
+		return FoundRemediations{}, failure.Translate(ctx, a.Objects.Kube(), err)
 	}
 	for _, node := range leased {
 		nodes[node] = true
 	}
 	names := slices.Sorted(maps.Keys(nodes))
-	found := make([]FoundRemediation, len(names))
+	found := make([]RunningRemediation, len(names))
 	var group errgroup.Group
 	group.SetLimit(atOnce)
 	for i, node := range names {
@@ -78,12 +78,12 @@ func (a *Activities) StockRemediations(ctx context.Context, in StockInput) (Stoc
 				return context.Cause(ctx)
 			}
 			first, err := execution.Running(ctx, a.Temporal, api.RemediationID(cluster, in.Check, node))
-			found[i] = FoundRemediation{Node: node, RunID: first}
+			found[i] = RunningRemediation{Node: node, RunID: first}
 			return err
 		})
 	}
 	if err := group.Wait(); err != nil {
-		return Stock{}, err
+		return FoundRemediations{}, err
 	}
-	return Stock{Remediations: slices.DeleteFunc(found, func(f FoundRemediation) bool { return f.RunID == "" })}, nil
+	return FoundRemediations{Remediations: slices.DeleteFunc(found, func(f RunningRemediation) bool { return f.RunID == "" })}, nil
 }

@@ -46,9 +46,9 @@ func TestTheRemediationsThatRunAreFound(t *testing.T) {
 		"node-remediation/workers/n1/r1": runs, "node-remediation/workers/n2/r2": runs, "node-remediation/others/n3/r3": runs,
 		"node-remediation/workers/n4/r4": ended, "node-remediation/workers/n5/r5": ended,
 	}, "node-remediation/workers/n1", "node-remediation/others/n3", "node-remediation/workers/n5", "north/node-remediation/workers/n6")
-	stock, err := activitytest.Call(t, s.acts.StockRemediations, StockInput{Check: "workers", TaskQueue: api.DefaultTaskQueue})
-	if err != nil || fmt.Sprint(stock.Remediations) != "[{n1 r1} {n2 r2}]" {
-		t.Errorf("%+v, %v", stock, err)
+	found, err := activitytest.Call(t, s.acts.FindRemediations, RemediationsInput{Check: "workers", TaskQueue: api.DefaultTaskQueue})
+	if err != nil || fmt.Sprint(found.Remediations) != "[{n1 r1} {n2 r2}]" {
+		t.Errorf("%+v, %v", found, err)
 	}
 }
 
@@ -60,7 +60,7 @@ func TestRemediationsThatHaveEndedAreReported(t *testing.T) {
 	})
 	in := check("workers")
 	in.Known.Take(s.see(in))
-	in.Runs = []FoundRemediation{{Node: "n1", RunID: "r1"}, {Node: "n2", RunID: "r2"}, {Node: "n3", RunID: "r3"}, {Node: "n4", RunID: "r4"}}
+	in.Runs = []RunningRemediation{{Node: "n1", RunID: "r1"}, {Node: "n2", RunID: "r2"}, {Node: "n3", RunID: "r3"}, {Node: "n4", RunID: "r4"}}
 	if seen := s.see(in); !slices.Equal(seen.Ended, []string{"n2", "n3", "n4"}) || seen.Observation != nil {
 		t.Errorf("%+v", seen)
 	}
@@ -72,7 +72,7 @@ func TestRemediationsThatMayNotBeFoundNameThePermission(t *testing.T) {
 	s := newSite(t)
 	s.deny("list", "coordination.k8s.io", "leases", "medik8s-leases")
 	s.acts.Temporal = listing(nil)
-	_, err := activitytest.Call(t, s.acts.StockRemediations, StockInput{Check: "workers", TaskQueue: api.DefaultTaskQueue})
+	_, err := activitytest.Call(t, s.acts.FindRemediations, RemediationsInput{Check: "workers", TaskQueue: api.DefaultTaskQueue})
 	if activitytest.ErrorType(err) != api.ErrorMissingPermission || !strings.Contains(err.Error(), "medik8s-leases") ||
 		!strings.Contains(err.Error(), "`kubectl apply -f deploy/kubernetes/rbac-health.yaml`") {
 		t.Errorf("%v", err)

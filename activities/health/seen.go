@@ -11,19 +11,19 @@ import (
 	rules "drydock/rules/health"
 )
 
-// sight is what a watch sees of the nodes for one check, kept up to date node by node.
-type sight struct {
-	lens
-	lookout
+// inventory is what a watch sees of the nodes for one check, kept up to date node by node.
+type inventory struct {
+	criteria
+	*Activities
 	in WatchInput
-	// named are the nodes under remediation: they are told of whatever they are. known are the hashes of what was told.
+	// named are the nodes under remediation, which are reported whatever they are. known are the hashes of what was reported.
 	named map[string]bool
 	known Hashes
 	// selected are the nodes that the check selects, counts those of each group, and of all under "".
 	selected map[string]selectedNode
 	counts   map[string]rules.GroupCount
-	// news are the nodes that are not as the workflow knows them.
-	news map[string]nodeNews
+	// unreported are the nodes that are not as the workflow knows them.
+	unreported map[string]nodeChange
 	// ignoreTerminating: see Activities.facts.
 	ignoreTerminating bool
 	// overlaps is what overlap has found with the peers of version overlapped, nil where that is to be found anew.
@@ -37,27 +37,27 @@ type selectedNode struct {
 	node     *corev1.Node
 }
 
-type nodeNews struct {
+type nodeChange struct {
 	facts rules.Facts
 	hash  string
 }
 
-func (l lookout) newSight(in WatchInput) (*sight, error) {
-	by, err := newLens(in)
-	s := &sight{lens: by, lookout: l, in: in, named: map[string]bool{}, known: maps.Clone(in.Known.Nodes)}
+func (a *Activities) newInventory(in WatchInput) (*inventory, error) {
+	by, err := newCriteria(in)
+	s := &inventory{criteria: by, Activities: a, in: in, named: map[string]bool{}, known: maps.Clone(in.Known.Nodes)}
 	for _, name := range in.Remediating {
 		s.named[name] = true
 	}
 	for _, name := range in.Intent.Unseen {
 		s.named[name] = true
-		delete(s.known, name) // told before, and forgotten
+		delete(s.known, name) // reported before, and forgotten
 	}
 	return s, err
 }
 
 // all looks at every node there is, and at those that were there.
-func (s *sight) all(nodes []*corev1.Node) {
-	s.selected, s.counts, s.news = map[string]selectedNode{}, map[string]rules.GroupCount{"": {}}, map[string]nodeNews{}
+func (s *inventory) all(nodes []*corev1.Node) {
+	s.selected, s.counts, s.unreported = map[string]selectedNode{}, map[string]rules.GroupCount{"": {}}, map[string]nodeChange{}
 	there := make(map[string]bool, len(nodes))
 	for _, node := range nodes {
 		there[node.Name] = true
@@ -76,25 +76,25 @@ func (s *sight) all(nodes []*corev1.Node) {
 }
 
 // look takes in how a node is now; nil is gone.
-func (s *sight) look(name string, node *corev1.Node) {
+func (s *inventory) look(name string, node *corev1.Node) {
 	before, was := s.selected[name]
 	if was {
 		s.count(before, -1)
 		delete(s.selected, name)
 	}
 	known := s.known[name]
-	told := known != "" || s.named[name]
+	reported := known != "" || s.named[name]
 	selects := node != nil && s.selector.Matches(labelsOf(node))
 	if was != selects || was && !maps.Equal(before.node.Labels, node.Labels) {
 		s.overlaps = nil
 	}
-	if !selects && !told {
-		delete(s.news, name)
+	if !selects && !reported {
+		delete(s.unreported, name)
 		return
 	}
 	facts := rules.Facts{Name: name, Gone: true}
 	if node != nil {
-		facts = s.facts(s.lens, node, s.ignoreTerminating)
+		facts = s.facts(s.criteria, node, s.ignoreTerminating)
 	}
 	facts.Left = !selects
 	if selects {
@@ -107,13 +107,13 @@ func (s *sight) look(name string, node *corev1.Node) {
 		hash = hashOf(facts)
 	}
 	if hash == known {
-		delete(s.news, name)
+		delete(s.unreported, name)
 		return
 	}
-	s.news[name] = nodeNews{facts, hash}
+	s.unreported[name] = nodeChange{facts, hash}
 }
 
-func (s *sight) count(n selectedNode, by int) {
+func (s *inventory) count(n selectedNode, by int) {
 	groups := []string{""}
 	if n.group != "" {
 		groups = append(groups, n.group)
@@ -131,12 +131,12 @@ func (s *sight) count(n selectedNode, by int) {
 }
 
 // groups are the counts, of all nodes first.
-func (s *sight) groups() []rules.GroupCount {
+func (s *inventory) groups() []rules.GroupCount {
 	return slices.SortedFunc(maps.Values(s.counts), func(a, b rules.GroupCount) int { return cmp.Compare(a.Group, b.Group) })
 }
 
 // report is what is not as the workflow knows it.
-func (s *sight) report(around snapshot, now time.Time) (result WatchResult) {
+func (s *inventory) report(around snapshot, now time.Time) (result WatchResult) {
 	o := rules.Observation{At: now.UTC(), Full: !s.in.Known.All, Groups: s.groups(), Upgrading: s.upgrading(around, now), Overlap: s.overlapWith(around, now)}
 	o.DisabledReason, o.Disabled = s.disabled(around, now)
 	machines := s.hasMachineChecks(around, now)
@@ -144,21 +144,21 @@ func (s *sight) report(around snapshot, now time.Time) (result WatchResult) {
 		result.Denied = &denied
 	}
 	digest := hashOf([]any{o.Groups, o.Upgrading, o.DisabledReason, o.Disabled, o.Overlap, machines})
-	if !o.Full && len(s.news) == 0 && digest == s.in.Known.Digest {
+	if !o.Full && len(s.unreported) == 0 && digest == s.in.Known.Digest {
 		return result
 	}
-	names := slices.Sorted(maps.Keys(s.news))
-	o.More = len(names) > maxTold
-	for _, name := range names[:min(len(names), maxTold)] {
-		o.Nodes = append(o.Nodes, s.news[name].facts)
-		result.Hashes = append(result.Hashes, s.news[name].hash)
+	names := slices.Sorted(maps.Keys(s.unreported))
+	o.More = len(names) > maxReported
+	for _, name := range names[:min(len(names), maxReported)] {
+		o.Nodes = append(o.Nodes, s.unreported[name].facts)
+		result.Hashes = append(result.Hashes, s.unreported[name].hash)
 	}
 	result.Observation, result.Digest, result.MachineChecks = &o, digest, machines
 	return result
 }
 
 // upgrading says in words that the cluster is being upgraded.
-func (s *sight) upgrading(around snapshot, now time.Time) string {
+func (s *inventory) upgrading(around snapshot, now time.Time) string {
 	if !around.knows(upgradeLook, now) {
 		return s.in.Known.Around.Upgrading
 	}
@@ -166,7 +166,7 @@ func (s *sight) upgrading(around snapshot, now time.Time) string {
 }
 
 // hasMachineChecks reports whether there is a MachineHealthCheck that counts.
-func (s *sight) hasMachineChecks(around snapshot, now time.Time) bool {
+func (s *inventory) hasMachineChecks(around snapshot, now time.Time) bool {
 	switch {
 	case s.Settings.IgnoreMachineHealthChecks:
 		return false
@@ -177,7 +177,7 @@ func (s *sight) hasMachineChecks(around snapshot, now time.Time) bool {
 }
 
 // overlapWith is overlap, which takes a look at every node, where something has changed since.
-func (s *sight) overlapWith(around snapshot, now time.Time) rules.Overlap {
+func (s *inventory) overlapWith(around snapshot, now time.Time) rules.Overlap {
 	if !around.knows(peersLook, now) {
 		return s.in.Known.Around.Overlap
 	}
@@ -189,7 +189,7 @@ func (s *sight) overlapWith(around snapshot, now time.Time) rules.Overlap {
 }
 
 // disabled says why the check may begin nothing, the first reason that there is.
-func (s *sight) disabled(around snapshot, now time.Time) (reason, why string) {
+func (s *inventory) disabled(around snapshot, now time.Time) (reason, why string) {
 	before := s.in.Known.Around
 	if !s.Settings.IgnoreMachineHealthChecks {
 		why := around.machines.conflict(s.selected)

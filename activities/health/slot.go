@@ -35,8 +35,8 @@ func (a *Activities) SeeLeftWork(ctx context.Context, in LeftInput) (bool, error
 	return repair.RunID != "", err
 }
 
-// holdsSlot asks the scheduler whether a request holds its slot: that a remediation was told so is no proof, since anybody may have said
-// so, and it may have been reset to a time when it did.
+// holdsSlot asks the scheduler whether a request holds its slot: an answer that the remediation has received
+// is no proof. Anybody may have sent it, and the remediation may have been reset to a time when it held the slot.
 func (a *Activities) holdsSlot(ctx context.Context, request string) (bool, error) {
 	if request == "" {
 		return false, nil

@@ -54,14 +54,14 @@ func refOf(ref rules.TemplateRef) string {
 }
 
 // readTemplate finds a template and what it makes. An error is one that may be over the next time.
-func (l lookout) readTemplate(ctx context.Context, ref rules.TemplateRef) (template, problem, error) {
+func (a *Activities) readTemplate(ctx context.Context, ref rules.TemplateRef) (template, problem, error) {
 	missing := func(why string) (template, problem, error) {
 		return template{}, problem{rules.DisabledTemplateNotFound, why}, nil
 	}
 	invalid := func(why string) (template, problem, error) {
 		return template{}, problem{rules.DisabledTemplateInvalid, why}, nil
 	}
-	kind, err := l.Objects.Resolve(ctx, ref.APIVersion, ref.Kind)
+	kind, err := a.Objects.Resolve(ctx, ref.APIVersion, ref.Kind)
 	switch {
 	case errors.Is(err, objects.ErrNoKind):
 		return missing(fmt.Sprintf("the API server has no kind %s in %s: install the remediator", ref.Kind, ref.APIVersion))
@@ -70,11 +70,11 @@ func (l lookout) readTemplate(ctx context.Context, ref rules.TemplateRef) (templ
 	case kind.Namespaced && ref.Namespace == "":
 		return missing(fmt.Sprintf("template %s has no namespace, and its kind has one", refOf(ref)))
 	}
-	object, err := l.Objects.Get(ctx, kind, ref.Namespace, ref.Name)
+	object, err := a.Objects.Get(ctx, kind, ref.Namespace, ref.Name)
 	switch {
 	case apierrors.IsNotFound(err):
 		return missing(fmt.Sprintf("there is no template %s", refOf(ref)))
-	case k8s.Denied(ctx, l.Objects.Kube(), err):
+	case k8s.Denied(ctx, a.Objects.Kube(), err):
 		return missing(fmt.Sprintf("the worker's account may not read template %s: label the remediator's ClusterRole %s", refOf(ref), aggregateLabel))
 	case err != nil:
 		return template{}, problem{}, fmt.Errorf("reading template %s: %w", refOf(ref), err)
@@ -89,7 +89,7 @@ func (l lookout) readTemplate(ctx context.Context, ref rules.TemplateRef) (templ
 	case ref.Kind == metal3Kind && ref.Namespace != metal3Namespace:
 		return invalid(fmt.Sprintf("template %s has to be in namespace %s", refOf(ref), metal3Namespace))
 	}
-	of, err := l.Objects.Resolve(ctx, ref.APIVersion, makes)
+	of, err := a.Objects.Resolve(ctx, ref.APIVersion, makes)
 	switch {
 	case errors.Is(err, objects.ErrNoKind):
 		return invalid(fmt.Sprintf("the API server has no kind %s in %s, which template %s is for", makes, ref.APIVersion, refOf(ref)))

@@ -160,7 +160,7 @@ func TestATemplateThatHangsHoldsNobodyUp(t *testing.T) {
 	slow := check("slow")
 	slow.Intent.Templates = []rules.TemplateRef{{APIVersion: "fix.example.com/v1", Kind: "FixTemplate", Namespace: "n", Name: "t"}}
 	look := func(ctx context.Context, in WatchInput) error {
-		lookout{s.acts}.lookFirst(ctx, in)
+		s.acts.lookFirst(ctx, in)
 		return nil
 	}
 	over := make(chan error, 1)

@@ -16,20 +16,20 @@ const configGroup = "config.openshift.io"
 
 // clusterUpgrade says in words that the cluster is being upgraded: OpenShift's ClusterVersion says so where there is one, and the
 // configured signs elsewhere. An object that is not there says nothing.
-func (l lookout) clusterUpgrade(ctx context.Context) (string, error) {
-	signs := l.Settings.Upgrades
-	version, err := l.Objects.Preferred(ctx, configGroup)
+func (a *Activities) clusterUpgrade(ctx context.Context) (string, error) {
+	signs := a.Settings.Upgrades
+	version, err := a.Objects.Preferred(ctx, configGroup)
 	if err != nil {
 		return "", err
 	}
 	if version != "" {
-		kind, err := l.Objects.Resolve(ctx, configGroup+"/"+version, "ClusterVersion")
+		kind, err := a.Objects.Resolve(ctx, configGroup+"/"+version, "ClusterVersion")
 		switch {
 		case errors.Is(err, objects.ErrNoKind):
 		case err != nil:
 			return "", err
 		default:
-			versions, err := l.Objects.List(ctx, kind, "", "")
+			versions, err := a.Objects.List(ctx, kind, "", "")
 			if err != nil {
 				return "", fmt.Errorf("listing ClusterVersions: %w", err)
 			}
@@ -41,22 +41,22 @@ func (l lookout) clusterUpgrade(ctx context.Context) (string, error) {
 		}
 	}
 	for _, sign := range signs {
-		if said, err := l.saysUpgrade(ctx, sign); said != "" || err != nil {
+		if said, err := a.saysUpgrade(ctx, sign); said != "" || err != nil {
 			return said, err
 		}
 	}
 	return "", nil
 }
 
-func (l lookout) saysUpgrade(ctx context.Context, sign UpgradeSign) (string, error) {
-	kind, err := l.Objects.Resolve(ctx, sign.APIVersion, sign.Kind)
+func (a *Activities) saysUpgrade(ctx context.Context, sign UpgradeSign) (string, error) {
+	kind, err := a.Objects.Resolve(ctx, sign.APIVersion, sign.Kind)
 	if errors.Is(err, objects.ErrNoKind) {
 		return "", nil
 	}
 	if err != nil {
 		return "", err
 	}
-	object, err := l.Objects.Get(ctx, kind, sign.Namespace, sign.Name)
+	object, err := a.Objects.Get(ctx, kind, sign.Namespace, sign.Name)
 	switch {
 	case apierrors.IsNotFound(err):
 		return "", nil

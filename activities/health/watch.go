@@ -18,13 +18,13 @@ import (
 const (
 	// settle lets a burst of changes end before they are reported.
 	settle = 300 * time.Millisecond
-	// HeartbeatTimeout is how long a WatchHealth may go without a heartbeat: each is billed, and each check has a watch. For as long
-	// nobody watches after a worker has died, unless another starts, which begins the watch anew.
+	// HeartbeatTimeout is how long a WatchHealth may go without a heartbeat: each is billed, and each check has a watch. Other workers notice
+	// earlier that one has died, and begin its watches anew.
 	HeartbeatTimeout = 5 * time.Minute
-	// WatchFor is how long a watch runs that has nothing to tell.
+	// WatchFor is how long a watch runs that has nothing to report.
 	WatchFor = 6 * time.Hour
-	// maxTold bounds the nodes that one report is about.
-	maxTold = 1000
+	// maxReported bounds the nodes that one report is about.
+	maxReported = 1000
 )
 
 // changedNodes are those that changed since they were last taken.
@@ -53,7 +53,7 @@ func (c *changedNodes) take() map[string]bool {
 
 // nodeWatch is one WatchHealth under way.
 type nodeWatch struct {
-	*sight
+	*inventory
 	view    *k8s.View
 	changes *changedNodes
 	// looked receives a token when something around the nodes has changed, ended the nodes whose remediations have ended.
@@ -62,12 +62,12 @@ type nodeWatch struct {
 }
 
 // WatchHealth returns what has changed for a check, at once where something has already, and nothing once its time is over. What a
-// node's heartbeats and reasons say changes nothing. Conditions are told of with the beginning of their durations: what follows once
-// those are over is for the check to know. It is called with HeartbeatTimeout. The nodes are watched once for all checks.
+// node's heartbeats and reasons say changes nothing. Conditions are reported with the beginning of their durations: the check
+// knows when those are over. It is called with HeartbeatTimeout. The nodes are watched once for all checks.
 func (a *Activities) WatchHealth(ctx context.Context, in WatchInput) (WatchResult, error) {
 	ctx, stop := a.watches.begin(ctx, activity.GetInfo(ctx).WorkflowExecution.ID)
 	defer stop()
-	sight, err := lookout{a}.newSight(in)
+	inventory, err := a.newInventory(in)
 	if err != nil {
 		return WatchResult{}, temporal.NewNonRetryableApplicationError(err.Error(), api.ErrorInvalidSpec, nil)
 	}
@@ -79,7 +79,7 @@ func (a *Activities) WatchHealth(ctx context.Context, in WatchInput) (WatchResul
 	if err != nil {
 		return WatchResult{}, failure.Translate(ctx, a.Nodes.Client(), failure.OrCause(ctx, err))
 	}
-	w := &nodeWatch{sight: sight, view: view, changes: changes, looked: make(chan struct{}, 1), ended: make(chan []string)}
+	w := &nodeWatch{inventory: inventory, view: view, changes: changes, looked: make(chan struct{}, 1), ended: make(chan []string)}
 	w.lookFirst(ctx, in)
 	w.lookAtAll()
 	go w.keepLooking(ctx, w.surroundings.latest().version)
@@ -193,8 +193,8 @@ func (w *nodeWatch) takeIn() {
 	}
 }
 
-// watches are those that run on this worker, by workflow. A new one ends the one before, which the server tells of its cancellation
-// only with a heartbeat.
+// watches are those that run on this worker, by workflow. A new one ends the one before, which learns of its cancellation only with a
+// heartbeat.
 type watches struct {
 	mu      sync.Mutex
 	running map[string]*running

@@ -100,20 +100,20 @@ func (s *site) see(in WatchInput) WatchResult {
 // quiet makes sure that a watch has nothing to tell, while something happens that is none of its business.
 func (s *site) quiet(in WatchInput, happens func()) {
 	s.Helper()
-	told := make(chan WatchResult, 1)
+	reported := make(chan WatchResult, 1)
 	go func() {
 		env := activitytest.Environment()
 		env.RegisterActivity(s.acts.WatchHealth)
 		if value, err := env.ExecuteActivity(s.acts.WatchHealth, in); err == nil {
 			var seen WatchResult
 			if value.Get(&seen) == nil {
-				told <- seen
+				reported <- seen
 			}
 		}
 	}()
 	happens()
 	select {
-	case seen := <-told:
+	case seen := <-reported:
 		s.Errorf("it tells %+v", seen)
 	case <-time.After(3 * settle):
 	}
@@ -207,7 +207,7 @@ func TestFactsOfANode(t *testing.T) {
 	s := newSite(t)
 	c := check("workers")
 	c.Intent.GroupBy = []string{"zone", "rack"}
-	l, err := newLens(c)
+	l, err := newCriteria(c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -216,19 +216,19 @@ func TestFactsOfANode(t *testing.T) {
 		activitytest.MarkedBy(k8s.Holder{WorkflowID: "node-maintenance/n1/ops", RunID: "r"}), func(n *corev1.Node) {
 			n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{Type: "Disk", Status: "True", LastTransitionTime: since})
 		})
-	f := lookout{s.acts}.facts(l, node, true)
+	f := s.acts.facts(l, node, true)
 	if f.Group != "a/(none)" || !f.Excluded || f.Exclude != "" || !f.Confirmed || !f.ControlPlane || f.UnderMaintenance != "node-maintenance/n1/ops" ||
 		!strings.Contains(f.Upgrading, "two") || len(f.Matches) != 2 || f.Matches[1].Index != 2 {
 		t.Errorf("%+v", f)
 	}
 	node.Status.Conditions = append(node.Status.Conditions, corev1.NodeCondition{Type: terminating, Status: "False"})
-	if with, without := (lookout{s.acts}).facts(l, node, true), (lookout{s.acts}).facts(l, node, false); len(with.Matches) != 0 || len(without.Matches) != 2 {
+	if with, without := s.acts.facts(l, node, true), s.acts.facts(l, node, false); len(with.Matches) != 0 || len(without.Matches) != 2 {
 		t.Errorf("terminating: %+v, %+v", with.Matches, without.Matches)
 	}
 	ours := `{"holders":[{"workflowId":"node-maintenance/n1/health-workers","runId":"r"}],"excluded":{}}`
 	for text, excluded := range map[string]bool{ours: false, "": true, "{": true} {
 		held := worker("n1", "False", activitytest.Labelled(k8s.ExcludeLabel, k8s.ExcludedValue), annotated(api.HoldersAnnotation, text))
-		if f := (lookout{s.acts}).facts(l, held, true); f.Excluded != excluded {
+		if f := s.acts.facts(l, held, true); f.Excluded != excluded {
 			t.Errorf("excluded %v where the mark is %q", f.Excluded, text)
 		}
 	}
@@ -237,7 +237,7 @@ func TestFactsOfANode(t *testing.T) {
 		"node-maintenance/n1/" + api.RemediationRequestor("others"):  "node-maintenance/n1/health-others",
 	} {
 		held := worker("n1", "False", activitytest.MarkedBy(k8s.Holder{WorkflowID: workflow, RunID: "r", Namespace: "home"}))
-		if got := (lookout{s.acts}).maintenanceOf("workers", held); got != want {
+		if got := s.acts.maintenanceOf("workers", held); got != want {
 			t.Errorf("held by %s: under %q, want %q", workflow, got, want)
 		}
 	}
@@ -298,7 +298,7 @@ func TestAnOlderCheckThatSelectsTheSameNodesIsNamed(t *testing.T) {
 
 func TestManyNodesAreReportedInParts(t *testing.T) {
 	s := newSite(t)
-	for i := range maxTold + 200 {
+	for i := range maxReported + 200 {
 		s.server.Set(worker(fmt.Sprintf("n%04d", i), "Unknown"))
 	}
 	in := check("workers")
@@ -307,7 +307,7 @@ func TestManyNodesAreReportedInParts(t *testing.T) {
 	second := s.see(in)
 	in.Known.Take(second)
 	a, b := first.Observation, second.Observation
-	if !a.Full || !a.More || len(a.Nodes) != maxTold || b.Full || b.More || len(b.Nodes) != 200 || b.Groups[0].Matching != maxTold+200 {
+	if !a.Full || !a.More || len(a.Nodes) != maxReported || b.Full || b.More || len(b.Nodes) != 200 || b.Groups[0].Matching != maxReported+200 {
 		t.Errorf("%d, %v and %d, %v", len(a.Nodes), a.More, len(b.Nodes), b.More)
 	}
 	s.quiet(in, func() {})
@@ -316,7 +316,7 @@ func TestManyNodesAreReportedInParts(t *testing.T) {
 	if err == nil {
 		err = json.Unmarshal(text, &read)
 	}
-	if err != nil || len(read.Known.Nodes) != maxTold+200 || !maps.Equal(read.Known.Nodes, in.Known.Nodes) || len(text) > 64<<10 {
+	if err != nil || len(read.Known.Nodes) != maxReported+200 || !maps.Equal(read.Known.Nodes, in.Known.Nodes) || len(text) > 64<<10 {
 		t.Errorf("%d bytes, %d nodes: %v", len(text), len(read.Known.Nodes), err)
 	}
 }

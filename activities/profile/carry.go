@@ -203,7 +203,7 @@ func (a *Activities) read(ctx context.Context, in api.ProfileTransitionInput) (n
 	return node, data, "", nil
 }
 
-// isDone tells that the annotation shows the transition already: the answer to the write was lost.
+// isDone reports that the annotation shows the transition already: the answer to the write was lost.
 func isDone(in api.ProfileTransitionInput, data state.Data) (at time.Time, done bool) {
 	is, there := data.Profiles[in.Profile]
 	switch {
@@ -323,7 +323,7 @@ type GiveUpInput struct {
 	Why string `json:"why"`
 }
 
-// GiveUpTransition takes back what a transition holds, and tells that it was not carried out.
+// GiveUpTransition takes back what a transition holds, and reports that it was not carried out.
 func (a *Activities) GiveUpTransition(ctx context.Context, in GiveUpInput) error {
 	// Whether it holds the node only a step knows, whose answer may be lost.
 	if err := a.giveBack(ctx, in.CarryInput); err != nil {

@@ -17,7 +17,7 @@ type changes struct {
 
 func newChanges() *changes { return &changes{digests: map[string]uint64{}} }
 
-// note takes a change, and tells whether it is worth it.
+// note takes a change, and reports whether it is worth it.
 func (c *changes) note(node *corev1.Node, gone bool) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -179,7 +179,7 @@ func (a *Activities) describe(ctx context.Context, id string) (*workflowpb.Workf
 	return d.GetWorkflowExecutionInfo(), nil
 }
 
-// lookAtMaintenance tells whether the maintenance is Ready, or has ended. It is asked only where its history has grown.
+// lookAtMaintenance reports whether the maintenance is Ready, or has ended. It is asked only where its history has grown.
 func (a *Activities) lookAtMaintenance(ctx context.Context, id, run string, seen *int64) (worked Worked, over bool, err error) {
 	info, err := a.describe(ctx, id)
 	if err != nil {

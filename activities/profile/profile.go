@@ -89,7 +89,7 @@ type UnderWay struct {
 	Lost    bool      `json:"lost,omitempty"`
 }
 
-// IsForward tells that a transition does not lead back to operational.
+// IsForward reports that a transition does not lead back to operational.
 func IsForward(to state.State) bool { return to != state.Operational }
 
 // Failed is a transition that was not carried out, and is not decided on before Until.

@@ -58,7 +58,7 @@ const (
 	seenFor = 2 * time.Minute
 )
 
-// isSeen tells whether the node shows the end of a transition. One of another node by that name is over with its end.
+// isSeen reports whether the node shows the end of a transition. One of another node by that name is over with its end.
 func (u UnderWay) isSeen(node *corev1.Node, now time.Time) bool {
 	if !u.Ended {
 		return false
@@ -82,7 +82,7 @@ func (u UnderWay) isSeen(node *corev1.Node, now time.Time) bool {
 	}
 }
 
-// isPointless tells that a transition runs for a profile which was taken from the node's label: a drain would go on for ever.
+// isPointless reports that a transition runs for a profile which was taken from the node's label: a drain would go on for ever.
 func (u UnderWay) isPointless(node *corev1.Node) bool {
 	return !u.Ended && !u.Stopped && !u.IDTaken && u.RunID != "" && !slices.Contains(state.Profiles(node.Labels), u.Profile)
 }
@@ -197,7 +197,7 @@ func (s *sorting) take(one rules.Evaluation) {
 // maxOfInstance bounds the notifications of an instance that are being sent: one that nobody takes must not keep others from it.
 const maxOfInstance = 100
 
-// tells notes the notifications of a node that are due, and tells whether there are some. Those for which there is no room are left
+// tells notes the notifications of a node that are due, and reports whether there are some. Those for which there is no room are left
 // out: no node waits for them.
 func (s *sorting) tells(node *corev1.Node, one rules.Evaluation) (told bool, left []string) {
 	for _, p := range one.Profiles {
@@ -297,7 +297,7 @@ func (s *sorting) leaves(node *corev1.Node, one rules.Evaluation, maintained map
 	}
 }
 
-// keeps tells whether a profile keeps its maintenance.
+// keeps reports whether a profile keeps its maintenance.
 func (s *sorting) keeps(p rules.Evaluated) bool {
 	underWay := p.Busy != nil && p.Busy.Until.IsZero()
 	return p.Unknown || underWay || p.Move != nil || s.config.Maintains(p.Profile, p.State)

@@ -31,10 +31,10 @@ const (
 	blockRetry       = "retry"
 	blockTurn        = "controlPlane"
 
-	// told of remediations that ended with nothing begun
-	toldLease    = "lease"
-	toldNotOwned = "notOwned"
-	toldFailed   = "failed"
+	// why a remediation ended with nothing begun
+	endLease    = "lease"
+	endNotOwned = "notOwned"
+	endFailed   = "failed"
 )
 
 // allBlocks are the reasons why nothing begins on any node.

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// oldAfter is how old a remediation object is that people are told of (medik8s, old-remediation-cr-flag).
+	// oldAfter is the age from which on people are warned of a remediation object (medik8s, old-remediation-cr-flag).
 	oldAfter = 48 * time.Hour
 	// retryAfter is when a remediation is tried again that stood back for somebody else's, and the first time for one that
 	// failed; each failure doubles it up to maxRetry.
@@ -48,7 +48,7 @@ func Decide(in Input) Decision {
 		}
 		d.begin()
 	}
-	d.out.Events = d.events.told()
+	d.out.Events = d.events.all()
 	d.out.State = *d.state
 	return *d.out
 }
@@ -67,12 +67,12 @@ func (d *deciding) recoveries() {
 		switch {
 		case n.Unseen:
 		case len(n.Matches) > 0:
-			n.WellSince, n.ConfirmedBy, n.Told.Confirm = time.Time{}, "", false
+			n.WellSince, n.ConfirmedBy, n.Announced.Confirm = time.Time{}, "", false
 			if found := d.spec.illnessOf(n.Facts, d.now); found.class == soon {
 				d.wake(found.at)
 			}
 		default:
-			n.Told.Unhealthy, n.Told.Label, n.Told.Skipped = false, false, ""
+			n.Announced.Unhealthy, n.Announced.Label, n.Announced.Skipped = false, false, ""
 			if n.Remediation != nil && n.WellSince.IsZero() {
 				n.WellSince = d.now
 			}
@@ -134,7 +134,7 @@ func (d *deciding) withdraw(waiting []string) {
 	}
 }
 
-// Withdraw takes back those remediations of nodes that have not begun, and tells which those are.
+// Withdraw takes back those remediations of nodes that have not begun, and returns their nodes.
 func (s *State) Withdraw(nodes []string) (withdrawn []string) {
 	for _, name := range nodes {
 		i, found := s.find(name)
@@ -165,14 +165,14 @@ func (d *deciding) begin() {
 	for _, c := range candidates {
 		d.consider(c)
 	}
-	told := ""
+	announced := ""
 	if len(candidates) > 0 && len(d.blocks) > 0 {
 		b := d.blocks[0]
-		if told = b.kind; told != d.state.Told && b.kind != blockDisabled {
+		if announced = b.kind; announced != d.state.AnnouncedBlock && b.kind != blockDisabled {
 			d.events.add(Event{Reason: EventRemediationSkipped, Text: "no remediation begins: " + b.text, Warning: b.warning})
 		}
 	}
-	d.state.Told = told
+	d.state.AnnouncedBlock = announced
 }
 
 // candidate is a node whose remediation is due.
@@ -183,12 +183,12 @@ type candidate struct {
 
 func (d *deciding) consider(c candidate) {
 	n := c.node
-	if !n.Told.Unhealthy {
-		n.Told.Unhealthy = true
+	if !n.Announced.Unhealthy {
+		n.Announced.Unhealthy = true
 		d.events.add(Event{Reason: EventDetectedUnhealthy, Node: n.Name, Text: d.spec.words(c.ill)})
 	}
-	if n.Excluded && n.Exclude == "" && !n.Told.Label {
-		n.Told.Label = true
+	if n.Excluded && n.Exclude == "" && !n.Announced.Label {
+		n.Announced.Label = true
 		d.events.add(Event{Reason: EventInvalidNodeLabel, Node: n.Name, Text: "the label " + excludeLabel + " has no value, and is ignored: want true", Warning: true})
 	}
 	if n.Past != nil {
@@ -205,12 +205,12 @@ func (d *deciding) consider(c candidate) {
 	d.out.Begin = append(d.out.Begin, Begin{Node: n.Name, UID: n.UID, ControlPlane: n.ControlPlane, Step: from, Since: c.ill.since, Why: why})
 }
 
-// skipped tells once why a node is not remediated. What goes for all nodes is told for all at once.
+// skipped announces once why a node is not remediated. What blocks all nodes is announced for all of them together.
 func (d *deciding) skipped(n *Node, own []block) {
-	if len(own) == 0 || own[0].kind == blockRetry || own[0].kind == n.Told.Skipped {
+	if len(own) == 0 || own[0].kind == blockRetry || own[0].kind == n.Announced.Skipped {
 		return
 	}
-	n.Told.Skipped = own[0].kind
+	n.Announced.Skipped = own[0].kind
 	d.events.add(Event{Reason: EventRemediationSkipped, Node: n.Name, Text: own[0].text, Warning: own[0].warning})
 }
 

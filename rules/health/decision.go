@@ -23,7 +23,7 @@ type Decision struct {
 	Orders []Order
 	// Anew: there were more nodes than are remembered, and there is room now: everything is to be seen anew.
 	Anew bool
-	// Events are what has to be told, bounded.
+	// Events are to be announced, bounded.
 	Events []Event
 	// Wake is the first instant at which Decide may say something else by itself; zero is none. A timer that fires before it
 	// only has to be set again.
@@ -58,7 +58,7 @@ type Order struct {
 	Why     string `json:"why,omitempty"`
 }
 
-// Event is something that is told to people, once. Reason is one of the reasons; Node is empty where it is the check's.
+// Event is announced to people, once. Reason is one of the reasons; Node is empty where it is the check's.
 type Event struct {
 	Reason  string `json:"reason"`
 	Node    string `json:"node,omitempty"`

@@ -197,16 +197,15 @@ func (s Spec) validateConditions(wrong *problems) {
 		wrong.add("unhealthyConditions", "%d entries: at most %d are taken", len(s.UnhealthyConditions), maxConditions)
 		return
 	}
-	seen := map[[2]string]bool{}
+	seen := map[source]bool{}
 	for i, c := range s.UnhealthyConditions {
 		at := fmt.Sprintf("unhealthyConditions[%d]", i)
-		wrong.word(at+".type", c.Type)
-		wrong.word(at+".status", c.Status)
-		key := [2]string{c.Type, c.Status}
-		if seen[key] {
-			wrong.add(at, "%q with status %q is there twice", c.Type, c.Status)
+		c.validate(wrong, at)
+		if seen[c.source()] {
+			what, how := c.Words()
+			wrong.add(at, "%s %s is there twice", what, how)
 		}
-		seen[key] = true
+		seen[c.source()] = true
 	}
 }
 

@@ -5,7 +5,7 @@ import (
 	"drydock/rules/number"
 )
 
-// maxEvents is how many events of a reason are told at once; the rest is counted.
+// maxEvents is how many events of a reason are announced at once; the rest is counted.
 const maxEvents = 20
 
 // events are those of one decision.
@@ -28,8 +28,8 @@ func (e *events) add(one Event) {
 	}
 }
 
-// told are the events, with one for each reason of which there are more.
-func (e *events) told() []Event {
+// all are the events, with one for each reason of which there are more.
+func (e *events) all() []Event {
 	for _, reason := range e.order {
 		if more := e.count[reason] - maxEvents; more > 0 {
 			e.list = append(e.list, Event{Reason: reason, Text: "the same goes for " + number.Of(more, "further node")})

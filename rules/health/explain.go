@@ -98,7 +98,7 @@ func (w *showing) explainRemediation(n Node, found illness, e *Explanation) {
 		e.Next = fmt.Sprintf("step %d begins", order.Step+1)
 	case len(w.spec.EscalatingRemediations) == 0:
 		e.Next = "the remediation goes on until the node is healthy: it has no timeout"
-	case n.Told.Exhausted:
+	case n.Announced.Exhausted:
 		e.Next = "all steps had their time: somebody has to look at the node"
 	case found.class == soon:
 		e.Next = "the steps go on, which stand still since its condition has changed"
@@ -164,7 +164,8 @@ func (w *showing) explainConditions(n Node) []ExplainCondition {
 		}
 		c := w.spec.UnhealthyConditions[m.Index]
 		at := after(m.Since, c.Duration.Std())
-		found = append(found, ExplainCondition{Type: c.Type, Status: c.Status, Since: m.Since, Duration: long(c.Duration), IllAt: at, Over: !w.now.Before(at)})
+		what, how := c.Words()
+		found = append(found, ExplainCondition{Type: what, Status: how, Since: m.Since, Duration: long(c.Duration), IllAt: at, Over: !w.now.Before(at)})
 	}
 	return found
 }

@@ -163,9 +163,9 @@ func (c *cluster) remediation(name string) *Progress {
 
 func (c *cluster) report(name string) {
 	c.t.Helper()
-	told := *c.remediation(name)
-	told.Steps = slices.Clone(told.Steps)
-	if !c.state.Report(told) {
+	said := *c.remediation(name)
+	said.Steps = slices.Clone(said.Steps)
+	if !c.state.Report(said) {
 		c.t.Fatalf("what the remediation of %s says does not count", name)
 	}
 	c.decide()
@@ -198,9 +198,9 @@ func (c *cluster) end(name string, change ...func(*Progress)) {
 	for _, change := range change {
 		change(p)
 	}
-	told := *p
+	said := *p
 	delete(c.running, name)
-	if !c.state.Report(told) {
+	if !c.state.Report(said) {
 		c.t.Fatalf("the end of the remediation of %s does not count", name)
 	}
 	c.decide()
@@ -219,8 +219,8 @@ func (c *cluster) status() Status {
 	return Look(Input{Spec: c.spec, State: c.state, Now: c.now}, 0, 0)
 }
 
-// told counts the events of a reason.
-func (c *cluster) told(reason string) (n int) {
+// announced counts the events of a reason.
+func (c *cluster) announced(reason string) (n int) {
 	for _, e := range c.events {
 		if e.Reason == reason {
 			n++

@@ -57,8 +57,8 @@ func (s Spec) words(i illness) string {
 	if i.class == well {
 		return ""
 	}
-	c := s.UnhealthyConditions[i.index]
-	return fmt.Sprintf("condition %s is %s since %s", c.Type, c.Status, stamp(i.since))
+	what, how := s.UnhealthyConditions[i.index].Words()
+	return fmt.Sprintf("condition %s is %s since %s", what, how, stamp(i.since))
 }
 
 // stamp writes a time as programs read it; who shows it to people writes it in their zone.

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// defaultPage and maxPage are how many nodes are told at a time.
+	// defaultPage and maxPage are how many nodes are shown at a time.
 	defaultPage = 100
 	maxPage     = 1000
 )

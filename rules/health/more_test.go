@@ -19,7 +19,7 @@ func TestGroupsHaveThresholdsOfTheirOwn(t *testing.T) {
 	c.ill("n2", 0) // b
 	c.pass(301 * time.Second)
 	c.wantBegun("n2")
-	c.want("told of both", c.told(EventRemediationSkipped) == 2)
+	c.want("announced of both", c.announced(EventRemediationSkipped) == 2)
 	groups := c.status().Groups
 	c.want("shown", len(groups) == 2 && groups[0].Blocked && groups[0].Healthy == 1 && groups[0].MinHealthy == 2 && !groups[1].Blocked)
 	c.well("n4")
@@ -72,7 +72,7 @@ func TestARemediationThatWaitsForItsSlotIsEndedByAPause(t *testing.T) {
 	c.want("nothing else does", !c.order("n1").Healthy && !c.order("n3").Healthy)
 	c.obey("n2")
 	c.end("n2")
-	c.want("it is not remediated", c.told(EventRemediationFailed) == 0 && c.running["n2"] == nil)
+	c.want("it is not remediated", c.announced(EventRemediationFailed) == 0 && c.running["n2"] == nil)
 	c.state.Pauses = nil
 	c.pass(time.Second)
 	c.wantBegun("n1", "n2", "n3")
@@ -157,7 +157,7 @@ func TestRemediationRemovedBySomebodyElseBeginsWithItsStep(t *testing.T) {
 	c.pass(61 * time.Second)
 	c.obey("n1")
 	c.end("n1")
-	c.want("told", c.told(EventRemediationFailed) == 1)
+	c.want("announced", c.announced(EventRemediationFailed) == 1)
 	c.wantBegun()
 	c.pass(time.Minute)
 	c.want("the step that was at work", c.order("n1").Step == 1)
@@ -204,7 +204,7 @@ func TestCheckBegunAnewTakesUpItsRemediations(t *testing.T) {
 	c.watch()
 	c.want("they were seen", len(IntentOf(c.spec, c.state).Unseen) == 0)
 	c.want("the next step, and nothing begun twice", c.order("n1").Step == 1 && len(c.last.Begin) == 0)
-	c.want("not told again", c.told(EventDetectedUnhealthy) == 0)
+	c.want("not announced again", c.announced(EventDetectedUnhealthy) == 0)
 }
 
 func TestDurationIsNotBegunAnewByARestart(t *testing.T) {
@@ -277,7 +277,7 @@ func TestEventsAreBounded(t *testing.T) {
 		f.Matches = []Match{{Index: 0, Since: c.now.Add(-time.Hour)}}
 	}
 	c.watch()
-	c.want("all begin, and are told shortly", len(c.begun()) == 200 && len(c.last.Events) == maxEvents+1)
+	c.want("all begin, and are announced shortly", len(c.begun()) == 200 && len(c.last.Events) == maxEvents+1)
 	c.want("how many more", strings.Contains(c.last.Events[maxEvents].Text, "180"))
 }
 
@@ -406,7 +406,7 @@ func TestOneControlPlaneNodeAtATime(t *testing.T) {
 	c.wantPhase(PhaseRemediating, 6, 9)
 	explained := Explain(Input{Spec: c.spec, State: c.state, Now: c.now}, "n1")
 	c.want("whose turn it is", slices.Equal(explained.Blocks, []string{"one control-plane node is remediated at a time, now n2"}))
-	c.want("told once", c.told(EventRemediationSkipped) == 1)
+	c.want("announced once", c.announced(EventRemediationSkipped) == 1)
 	c.well("n2")
 	c.want("it is being removed", c.order("n2").Healthy)
 	c.wantBegun("n2", "n5")
@@ -432,7 +432,7 @@ func TestAControlPlaneNodeThatIsIndispensableMakesRoomForTheNext(t *testing.T) {
 	c.well("n2")
 	c.end("n2")
 	c.wantBegun("n1")
-	c.want("neither has failed, and each is told of once", c.told(EventRemediationFailed) == 0 && c.told(EventRemediationSkipped) == 2)
+	c.want("neither has failed, and each is announced of once", c.announced(EventRemediationFailed) == 0 && c.announced(EventRemediationSkipped) == 2)
 }
 
 func TestDeletedControlPlaneNodeKeepsItsTurn(t *testing.T) {
@@ -461,12 +461,12 @@ func TestAnOlderCheckWithTheSameNodesIsNamedAndStopsNothing(t *testing.T) {
 		c.want("named", strings.Contains(c.status().Overlap, word))
 	}
 	c.watch(elder("n2")) // another node of the same check is nothing new
-	c.want("told once", c.told(EventOverlap) == 1 && c.told(EventDisabled) == 0)
+	c.want("announced once", c.announced(EventOverlap) == 1 && c.announced(EventDisabled) == 0)
 	c.end("n1", func(p *Progress) { p.LeaseHeldBy = "NodeHealthCheck-elder" })
 	c.wantBegun()
 	c.want("who has it is named", strings.Contains(c.status().UnhealthyNodes[0].Blocked, "held by NodeHealthCheck-elder"))
 	c.watch()
 	c.want("over", c.status().Overlap == "")
 	c.watch(elder("n2"))
-	c.want("told again", c.told(EventOverlap) == 2)
+	c.want("announced again", c.announced(EventOverlap) == 2)
 }

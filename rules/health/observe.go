@@ -74,7 +74,7 @@ func (s *State) merge(o Observation) {
 			at[f.Name], nodes = i, append(nodes, Node{})
 		}
 		if before := nodes[i]; before.UID != "" && f.UID != "" && before.UID != f.UID {
-			nodes[i].Past, nodes[i].Told, nodes[i].ConfirmedBy, nodes[i].WellSince = nil, Told{Steps: before.Told.Steps}, "", time.Time{}
+			nodes[i].Past, nodes[i].Announced, nodes[i].ConfirmedBy, nodes[i].WellSince = nil, Announced{Steps: before.Announced.Steps}, "", time.Time{}
 		}
 		if nodes[i].Remediation != nil {
 			f.ControlPlane = f.ControlPlane || nodes[i].ControlPlane // of a node that was deleted nobody knows any more
@@ -97,7 +97,7 @@ func (n *Node) settle() {
 	}
 }
 
-// bounded cuts what was seen of a node; ok tells whether it is one.
+// bounded cuts what was seen of a node; ok reports whether it is one.
 func bounded(f Facts) (_ Facts, ok bool) {
 	f.UID, f.Group = bounds.Cut(f.UID, maxShort), bounds.Cut(f.Group, maxShort)
 	f.Exclude, f.Upgrading = bounds.Cut(f.Exclude, maxShort), bounds.Cut(f.Upgrading, maxShort)
@@ -159,7 +159,7 @@ func (s State) Node(name string) (Node, bool) {
 	return s.Nodes[i], true
 }
 
-// Remediating tells that a remediation runs: what it follows from may not change.
+// Remediating reports whether a remediation runs: what it follows from may not change.
 func (s State) Remediating() bool {
 	return slices.ContainsFunc(s.Nodes, func(n Node) bool { return n.Remediation != nil })
 }

@@ -20,7 +20,7 @@ func asJSON(t failer, v any) string {
 	return string(text)
 }
 
-// quiet tells that a decision says nothing.
+// quiet reports that a decision says nothing.
 func quiet(d Decision) bool {
 	return len(d.Begin)+len(d.Orders)+len(d.Events) == 0 && !d.Anew
 }
@@ -39,7 +39,7 @@ type world struct {
 	r *rapid.T
 	// names are sorted, so that what is drawn is the same again.
 	names []string
-	// plain is the same check without restarts, told of facts in another order.
+	// plain is the same check without restarts, announced of facts in another order.
 	plain State
 	more  func(*Observation)
 }
@@ -206,11 +206,11 @@ func (w *world) someRunning() *Progress {
 }
 
 func (w *world) tell(p *Progress) {
-	told := *p
-	told.Steps = slices.Clone(p.Steps)
-	w.state.Report(told)
-	told.Steps = slices.Clone(p.Steps)
-	w.plain.Report(told)
+	said := *p
+	said.Steps = slices.Clone(p.Steps)
+	w.state.Report(said)
+	said.Steps = slices.Clone(p.Steps)
+	w.plain.Report(said)
 	if p.Ended {
 		delete(w.running, p.Node)
 	}
@@ -343,7 +343,7 @@ func (w *world) seeAnew() {
 	}
 }
 
-// TestPartsSayTheSame: what is told in parts leaves the state that one observation of everything does.
+// TestPartsSayTheSame: what is announced in parts leaves the state that one observation of everything does.
 func TestPartsSayTheSame(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		var before State

@@ -10,7 +10,7 @@ import (
 	"drydock/rules/spec"
 )
 
-// Report takes in what a remediation says, and tells whether it counts. A remediation that the check does not know of is
+// Report takes in what a remediation says, and reports whether it counts. A remediation that the check does not know of is
 // taken up: the check has begun anew. It changes Nodes in place.
 func (s *State) Report(p Progress) bool {
 	if spec.NodeName(p.Node) != nil {
@@ -42,8 +42,8 @@ func (s *State) Report(p Progress) bool {
 // maxLead is far more than the orders that one side of a remediation can know of and the other not.
 const maxLead = 1 << 20
 
-// follow has the order be one that the remediation takes, of which the latest revision counts. One that has taken orders that are
-// not known here, of a check before this one, is told the present order anew: it has not heard that.
+// follow has the order be one that the remediation takes, of which the latest revision counts. A remediation that has taken orders of an
+// earlier check, which are not known here, gets the present order anew.
 func (r *Running) follow(p Progress) {
 	o := &r.Order
 	switch {
@@ -78,7 +78,7 @@ func (s *State) Runs(node, run string, at time.Time) {
 		return
 	}
 	running := *s.Nodes[i].Remediation
-	running.Hearsay = false
+	running.Unconfirmed = false
 	s.Nodes[i].Remediation = &running
 	if before := running.Progress; before != nil {
 		if before.RunID == run && !before.Ended {
@@ -91,11 +91,11 @@ func (s *State) Runs(node, run string, at time.Time) {
 }
 
 // adopt takes up a remediation that runs.
-func (s *State) adopt(i int, found bool, p Progress, hearsay bool) bool {
+func (s *State) adopt(i int, found bool, p Progress, unconfirmed bool) bool {
 	if p.Ended || found && s.Nodes[i].Past != nil && s.Nodes[i].Past.RunID == p.RunID {
 		return false
 	}
-	running := &Running{BeganAt: p.StartedAt, From: p.Step, Progress: &p, Hearsay: hearsay}
+	running := &Running{BeganAt: p.StartedAt, From: p.Step, Progress: &p, Unconfirmed: unconfirmed}
 	running.Order = Order{Node: p.Node, Revision: p.Revision, Step: p.Step}
 	for _, step := range p.Steps {
 		if step.TimedOut != nil {
@@ -106,8 +106,8 @@ func (s *State) adopt(i int, found bool, p Progress, hearsay bool) bool {
 		s.Nodes = slices.Insert(s.Nodes, i, Node{Facts: Facts{Name: p.Node, UID: p.UID, ControlPlane: p.ControlPlane}, Unseen: true})
 	}
 	s.Nodes[i].Remediation = running
-	// What it had told is not known; told twice would be worse than not at all.
-	s.Nodes[i].Told.Unhealthy, s.Nodes[i].Told.Steps = true, len(p.Steps)
+	// Whether this was announced is not known: twice would be worse than not at all.
+	s.Nodes[i].Announced.Unhealthy, s.Nodes[i].Announced.Steps = true, len(p.Steps)
 	return true
 }
 

@@ -40,7 +40,7 @@ func TestRemediationBeginsStrictlyAfterTheDuration(t *testing.T) {
 	c.wantPhase(PhaseRemediating, 2, 3)
 	s := c.status()
 	c.want("one remediation", len(s.UnhealthyNodes) == 1 && len(s.UnhealthyNodes[0].Remediations) == 1 && s.InFlightRemediations["n1"].Equal(c.now))
-	c.want("detected once", c.told(EventDetectedUnhealthy) == 1 && c.told(EventRemediationCreated) == 1)
+	c.want("detected once", c.announced(EventDetectedUnhealthy) == 1 && c.announced(EventRemediationCreated) == 1)
 }
 
 func TestNodeIsHealthyWhenItsRemediationIsGone(t *testing.T) {
@@ -54,7 +54,7 @@ func TestNodeIsHealthyWhenItsRemediationIsGone(t *testing.T) {
 	c.want("since when", c.status().UnhealthyNodes[0].ConditionsHealthyTimestamp != nil)
 	c.end("n1")
 	c.wantPhase(PhaseEnabled, 3, 3)
-	c.want("removed", c.told(EventRemediationRemoved) == 1 && len(c.status().UnhealthyNodes) == 0)
+	c.want("removed", c.announced(EventRemediationRemoved) == 1 && len(c.status().UnhealthyNodes) == 0)
 }
 
 func TestTooFewHealthy(t *testing.T) {
@@ -66,9 +66,9 @@ func TestTooFewHealthy(t *testing.T) {
 	c.wantBegun()
 	c.wantPhase(PhaseEnabled, 3, 7)
 	c.want("four nodes", len(c.status().UnhealthyNodes) == 4)
-	c.want("told once", c.told(EventRemediationSkipped) == 1)
+	c.want("announced once", c.announced(EventRemediationSkipped) == 1)
 	c.pass(time.Second)
-	c.want("told once", c.told(EventRemediationSkipped) == 1)
+	c.want("announced once", c.announced(EventRemediationSkipped) == 1)
 	c.well("n4")
 	c.wantBegun("n1", "n2", "n3")
 }
@@ -106,10 +106,10 @@ func TestOldRemediation(t *testing.T) {
 	c.pass(48*time.Hour - time.Second)
 	c.want("not yet", !c.order("n1").Old)
 	c.pass(2 * time.Minute)
-	c.want("marked and told", c.order("n1").Old && c.told(EventOldRemediation) == 1 && c.order("n1").TimedOut == nil)
+	c.want("marked and announced", c.order("n1").Old && c.announced(EventOldRemediation) == 1 && c.order("n1").TimedOut == nil)
 	c.obey("n1")
 	c.pass(time.Hour)
-	c.want("once", c.told(EventOldRemediation) == 1)
+	c.want("once", c.announced(EventOldRemediation) == 1)
 }
 
 func TestRemediationOfSomebodyElse(t *testing.T) {
@@ -120,7 +120,7 @@ func TestRemediationOfSomebodyElse(t *testing.T) {
 	c.want("shown, not remediated", len(c.status().UnhealthyNodes) == 1 && len(c.status().UnhealthyNodes[0].Remediations) == 0)
 	c.wantPhase(PhaseEnabled, 2, 3)
 	c.wantBegun()
-	c.want("a try later", c.last.Wake.Equal(c.now.Add(time.Minute)) && c.told(EventRemediationSkipped) == 1)
+	c.want("a try later", c.last.Wake.Equal(c.now.Add(time.Minute)) && c.announced(EventRemediationSkipped) == 1)
 	c.pass(time.Minute)
 	c.wantBegun("n1")
 }
@@ -137,7 +137,7 @@ func TestLeaseOfSomebodyElse(t *testing.T) {
 		c.wantBegun()
 		c.pass(time.Second)
 	}
-	c.want("skipped is told once", c.told(EventRemediationSkipped) == 1 && c.told(EventDetectedUnhealthy) == 1)
+	c.want("skipped is announced once", c.announced(EventRemediationSkipped) == 1 && c.announced(EventDetectedUnhealthy) == 1)
 	c.made("n1")
 	c.wantPhase(PhaseRemediating, 2, 3)
 }
@@ -194,12 +194,12 @@ func TestFourStepsOfOneKind(t *testing.T) {
 		c.want("the next step", c.order("n1").Step == i+1 && len(c.order("n1").TimedOut) == i+1)
 		c.obey("n1")
 	}
-	c.want("each told", c.told(EventRemediationCreated) == 4 && c.told(EventRemediationEscalated) == 3)
+	c.want("each announced", c.announced(EventRemediationCreated) == 4 && c.announced(EventRemediationEscalated) == 3)
 	c.pass(2*time.Minute + tick)
-	c.want("the last one times out too", c.told(EventNoTemplateLeft) == 1 && len(c.order("n1").TimedOut) == 4 && c.order("n1").Step == 3)
+	c.want("the last one times out too", c.announced(EventNoTemplateLeft) == 1 && len(c.order("n1").TimedOut) == 4 && c.order("n1").Step == 3)
 	c.obey("n1")
 	c.pass(time.Hour)
-	c.want("told once", c.told(EventNoTemplateLeft) == 1)
+	c.want("announced once", c.announced(EventNoTemplateLeft) == 1)
 	c.well("n1")
 	c.want("all removed", c.order("n1").Healthy)
 }
@@ -211,7 +211,7 @@ func TestOneNodesStepsStopNoOthers(t *testing.T) {
 	c.pass(301 * time.Second)
 	c.made("n1")
 	c.end("n2", func(p *Progress) { p.Failure = "the API server refused it" })
-	c.want("told", c.told(EventRemediationFailed) == 1)
+	c.want("announced", c.announced(EventRemediationFailed) == 1)
 	c.pass(61 * time.Second)
 	c.want("the other goes on", c.order("n1").Step == 1)
 	c.wantBegun("n1", "n2")
@@ -263,10 +263,10 @@ func TestExcludeLabel(t *testing.T) {
 			c.ill("n1", 0)
 			c.pass(301 * time.Second)
 			c.want("begun or not", (len(c.begun()) == 1) == test.begins)
-			c.want("told", c.told(EventInvalidNodeLabel) == test.invalid)
+			c.want("announced", c.announced(EventInvalidNodeLabel) == test.invalid)
 			c.wantPhase(PhaseEnabled, 2, 3)
 			if !test.begins {
-				c.want("skipped once", c.told(EventRemediationSkipped) == 1)
+				c.want("skipped once", c.announced(EventRemediationSkipped) == 1)
 				c.nodes["n1"].Excluded = false
 				c.watch()
 				c.wantBegun("n1")
@@ -330,7 +330,7 @@ func TestHealthyDelayByHand(t *testing.T) {
 			}
 			c.well("n1")
 			c.pass(100 * time.Hour)
-			c.want("kept, told once", !c.order("n1").Healthy && c.last.Wake.IsZero() && c.told(EventConfirmationNeeded) == 1)
+			c.want("kept, announced once", !c.order("n1").Healthy && c.last.Wake.IsZero() && c.announced(EventConfirmationNeeded) == 1)
 			c.want("not delayed by time", c.status().UnhealthyNodes[0].HealthyDelayed == nil)
 			release(c)
 			c.want("removed", c.order("n1").Healthy)
@@ -431,7 +431,7 @@ func TestPause(t *testing.T) {
 	}
 	c.decide()
 	c.wantBegun("n2")
-	c.want("told once", c.told(EventRemediationSkipped) == 1)
+	c.want("announced once", c.announced(EventRemediationSkipped) == 1)
 }
 
 func TestUpgrade(t *testing.T) {
@@ -504,10 +504,10 @@ func TestDisabled(t *testing.T) {
 			c.wantPhase(PhaseDisabled, 2, 3)
 			first := c.status().Conditions[0]
 			c.want("the condition", first.Type == ConditionDisabled && first.Status == "True" && first.Reason == reason)
-			c.want("told", c.told(EventDisabled) == 1 && c.told(EventEnabled) == 1)
+			c.want("announced", c.announced(EventDisabled) == 1 && c.announced(EventEnabled) == 1)
 			c.watch()
 			c.wantBegun("n1")
-			c.want("told", c.told(EventEnabled) == 2 && c.status().Conditions[0].Reason == NotDisabled)
+			c.want("announced", c.announced(EventEnabled) == 2 && c.status().Conditions[0].Reason == NotDisabled)
 		})
 	}
 }
@@ -568,7 +568,7 @@ func TestStorm(t *testing.T) {
 	c.pass(tick)
 	c.wantBegun("n2", "n3", "n4")
 	c.want("over", condition(ConditionStorm).Status == "False" && condition(ConditionStormCooldown).Status == "False")
-	c.want("told", c.told(EventStormStarted) == 2 && c.told(EventStormCooldownStarted) == 2 && c.told(EventStormEnded) == 1)
+	c.want("announced", c.announced(EventStormStarted) == 2 && c.announced(EventStormCooldownStarted) == 2 && c.announced(EventStormEnded) == 1)
 }
 
 func TestStormEndsWhenAllRecover(t *testing.T) {
@@ -579,7 +579,7 @@ func TestStormEndsWhenAllRecover(t *testing.T) {
 	c.want("storm", c.status().Storm != nil)
 	c.nodes["n1"].Matches = nil
 	c.well("n2")
-	c.want("over", c.status().Storm == nil && c.told(EventStormEnded) == 1)
+	c.want("over", c.status().Storm == nil && c.announced(EventStormEnded) == 1)
 	c.ill("n3", 0)
 	c.pass(301 * time.Second)
 	c.wantBegun("n3")

@@ -41,19 +41,12 @@ type Spec struct {
 	PauseRequests []string `json:"pauseRequests,omitempty"`
 	// Flapping has a node that falls ill again go on with the next step of EscalatingRemediations.
 	Flapping *Flapping `json:"flapping,omitempty"`
-	// Notify names the channels that are told; nil are those of the worker's configuration.
+	// Notify names the channels that are notified; nil are those of the worker's configuration.
 	Notify *[]string `json:"notify,omitempty"`
 	// Etcd has control-plane nodes remediated only while etcd can lose the node's member.
 	Etcd *Etcd `json:"etcd,omitempty"`
 	// ControlPlane decides when a control-plane node may be remediated.
 	ControlPlane *ControlPlane `json:"controlPlane,omitempty"`
-}
-
-// UnhealthyCondition makes a node ill once its condition Type has been Status for longer than Duration.
-type UnhealthyCondition struct {
-	Type     string          `json:"type"`
-	Status   string          `json:"status"`
-	Duration period.Duration `json:"duration"`
 }
 
 // GroupThreshold is a threshold that each group of the selected nodes has to meet for a remediation within it: nodes with

@@ -11,12 +11,12 @@ type State struct {
 	// Pauses are the requests of people that nothing new begins, beside Spec.PauseRequests.
 	Pauses []Pause `json:"pauses,omitempty"`
 	Storm  Storm   `json:"storm,omitzero"`
-	// Disabled is how the check was told to be last; DisabledAt since when.
+	// Disabled is why the check is disabled, as it was announced last; DisabledAt since when.
 	Disabled   string    `json:"disabled,omitempty"`
 	DisabledAt time.Time `json:"disabledAt,omitzero"`
-	// Told is what keeps anything from beginning, as it was told last.
-	Told string `json:"told,omitempty"`
-	// Overlap is the check that people were told of as overlapping.
+	// AnnouncedBlock is what keeps anything from beginning, as it was announced last.
+	AnnouncedBlock string `json:"announcedBlock,omitempty"`
+	// Overlap is the overlapping check that was announced last.
 	Overlap string `json:"overlap,omitempty"`
 }
 
@@ -71,8 +71,8 @@ type Node struct {
 	Remediation *Running `json:"remediation,omitempty"`
 	// Past is the latest remediation that ended; it is remembered for as long as it counts.
 	Past *Past `json:"past,omitempty"`
-	// Told is what was told of the node, so that nothing is told twice.
-	Told Told `json:"told,omitzero"`
+	// Announced is what was announced of the node, so that nothing is announced twice.
+	Announced Announced `json:"announced,omitzero"`
 }
 
 // hasTurn reports whether the node is one of the control plane that is remediated, as far as is known: one that was never seen, and whose
@@ -86,8 +86,8 @@ type Running struct {
 	// BeganAt is when the check ordered it, and From the step that it began with.
 	BeganAt time.Time `json:"beganAt"`
 	From    int       `json:"from,omitempty"`
-	// Hearsay: nothing but what was said in its name tells that there is one.
-	Hearsay bool `json:"hearsay,omitempty"`
+	// Unconfirmed: there is nothing but messages in its name.
+	Unconfirmed bool `json:"unconfirmed,omitempty"`
 	// Order is the latest.
 	Order Order `json:"order"`
 	// Progress is the latest that the remediation said; nil before it said anything.
@@ -108,8 +108,8 @@ type Past struct {
 	Failure string    `json:"failure,omitempty"`
 }
 
-// Told is what was told of a node.
-type Told struct {
+// Announced is what was announced of a node.
+type Announced struct {
 	Unhealthy bool `json:"unhealthy,omitempty"`
 	Label     bool `json:"label,omitempty"`
 	Exhausted bool `json:"exhausted,omitempty"`

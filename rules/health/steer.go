@@ -17,7 +17,7 @@ func (d *deciding) end() {
 		p := n.Remediation.Progress
 		past := Past{EndedAt: d.now, RunID: p.RunID, Step: p.Step}
 		if n.Remediation.Order.Healthy || p.Recovered {
-			if n.Told.Steps > 0 {
+			if n.Announced.Steps > 0 {
 				d.events.add(Event{Reason: EventRemediationRemoved, Node: n.Name, Text: "its remediation is over and removed"})
 			}
 		} else {
@@ -25,7 +25,7 @@ func (d *deciding) end() {
 		}
 		n.Past, n.Remediation = &past, nil
 		n.WellSince, n.ConfirmedBy = time.Time{}, ""
-		n.Told = Told{Unhealthy: n.Told.Unhealthy, Label: n.Told.Label, Skipped: n.Told.Skipped}
+		n.Announced = Announced{Unhealthy: n.Announced.Unhealthy, Label: n.Announced.Label, Skipped: n.Announced.Skipped}
 	}
 }
 
@@ -40,28 +40,28 @@ func (d *deciding) endedAlone(n *Node, past *Past) {
 	wait, reason := retryAfter, EventRemediationSkipped
 	switch {
 	case p.LeaseHeldBy != "":
-		kind, past.Failure = toldLease, fmt.Sprintf("the node's lease is held by %s", p.LeaseHeldBy)
+		kind, past.Failure = endLease, fmt.Sprintf("the node's lease is held by %s", p.LeaseHeldBy)
 	case p.NotOwned != "":
-		kind, past.Failure = toldNotOwned, fmt.Sprintf("there is a remediation of somebody else: %s", p.NotOwned)
+		kind, past.Failure = endNotOwned, fmt.Sprintf("there is a remediation of somebody else: %s", p.NotOwned)
 	case p.Indispensable != "":
 		kind, past.Failure = blockTurn, p.Indispensable
 	default:
-		kind, reason = toldFailed, EventRemediationFailed
+		kind, reason = endFailed, EventRemediationFailed
 		past.Failure = cmp.Or(p.Failure, "the remediation was removed by somebody else")
 		wait = min(retryAfter<<min(past.Failed-1, 10), maxRetry)
 	}
 	past.RetryAt = d.now.Add(wait)
-	if n.Told.Skipped != kind {
-		n.Told.Skipped = kind
+	if n.Announced.Skipped != kind {
+		n.Announced.Skipped = kind
 		d.events.add(Event{Reason: reason, Node: n.Name, Text: past.Failure, Warning: true})
 	}
 }
 
-// created tells of the remediation objects that are new.
+// created announces the remediation objects that are new.
 func (d *deciding) created() {
 	for i := range d.state.Nodes {
 		n := &d.state.Nodes[i]
-		if n.Remediation == nil || n.Remediation.Progress.begun() <= n.Told.Steps {
+		if n.Remediation == nil || n.Remediation.Progress.begun() <= n.Announced.Steps {
 			continue
 		}
 		begun := 0
@@ -69,15 +69,15 @@ func (d *deciding) created() {
 			if step.StartedAt.IsZero() {
 				continue
 			}
-			if begun++; begun > n.Told.Steps {
+			if begun++; begun > n.Announced.Steps {
 				d.events.add(Event{Reason: EventRemediationCreated, Node: n.Name, Text: step.what()})
 			}
 		}
-		n.Told.Steps, n.Told.Skipped = begun, ""
+		n.Announced.Steps, n.Announced.Skipped = begun, ""
 	}
 }
 
-// disabled tells when the check is disabled, and when that is over.
+// disabled announces that the check is disabled, and that this is over.
 func (d *deciding) disabled() {
 	if !d.state.Seen.Known {
 		return
@@ -97,7 +97,7 @@ func (d *deciding) disabled() {
 	d.events.add(Event{Reason: EventDisabled, Text: fmt.Sprintf("%s: %s", reason, text), Warning: true})
 }
 
-// overlap tells of an older check that selects nodes of this check, once. Whichever takes a node's lease first remediates it.
+// overlap announces an older check that selects nodes of this check, once. Whichever takes a node's lease first remediates it.
 func (d *deciding) overlap() {
 	other := d.state.Seen.Overlap
 	if other.Check == d.state.Overlap {
@@ -159,8 +159,8 @@ func (d *deciding) over(n *Node) string {
 	case delay == 0:
 		return "the node is healthy"
 	case delay < 0:
-		if !n.Told.Confirm {
-			n.Told.Confirm = true
+		if !n.Announced.Confirm {
+			n.Announced.Confirm = true
 			d.events.add(Event{Reason: EventConfirmationNeeded, Node: n.Name, Text: "the node is healthy again, and somebody has to confirm it"})
 		}
 		return ""
@@ -172,7 +172,7 @@ func (d *deciding) over(n *Node) string {
 	}
 }
 
-// succeeded tells whether the step at work says so.
+// succeeded reports whether the step at work says so.
 func (d *deciding) succeeded(n *Node) bool {
 	step := n.Remediation.Progress.step(n.Remediation.Order.Step)
 	return step != nil && step.succeeded()
@@ -184,7 +184,7 @@ func (d *deciding) escalate(n *Node, order *Order) {
 		return // a remediation without steps has no timeout
 	}
 	step := n.Remediation.Progress.step(order.Step)
-	if step == nil || n.Told.Exhausted || len(d.blocks) > 0 || len(d.nodeBlocks(*n, false)) > 0 {
+	if step == nil || n.Announced.Exhausted || len(d.blocks) > 0 || len(d.nodeBlocks(*n, false)) > 0 {
 		return
 	}
 	deadline := after(step.StartedAt, d.steps[order.Step].Timeout.Std())
@@ -203,7 +203,7 @@ func (d *deciding) escalate(n *Node, order *Order) {
 	}
 	order.Why = why
 	if order.Step+1 >= len(d.steps) {
-		n.Told.Exhausted = true
+		n.Announced.Exhausted = true
 		d.events.add(Event{Reason: EventNoTemplateLeft, Node: n.Name, Text: why + ", and there is no further one", Warning: true})
 		return
 	}
@@ -211,7 +211,7 @@ func (d *deciding) escalate(n *Node, order *Order) {
 	d.events.add(Event{Reason: EventRemediationEscalated, Node: n.Name, Text: fmt.Sprintf("%s: step %d begins", why, order.Step+1), Warning: true})
 }
 
-// alert tells of remediation objects that have been there for two days.
+// alert warns of remediation objects that have been there for two days.
 func (d *deciding) alert(n *Node, order *Order) {
 	if order.Old || n.Remediation.Progress == nil {
 		return

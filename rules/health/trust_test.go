@@ -17,7 +17,7 @@ func TestAnOrderCountsOnlyOnceItWasTaken(t *testing.T) {
 	c.want("the node is healthy", c.order("n1").Healthy)
 	p := Progress{Node: "n1", RunID: "older", Revision: 3, Step: 1, StartedAt: c.now, Steps: []StepState{{Index: 0, StartedAt: c.now, TimedOut: &c.now}}}
 	c.want("it counts", c.state.Report(p))
-	c.want("it was not told that", c.order("n1").Healthy && c.order("n1").Revision > 3)
+	c.want("it was not announced that", c.order("n1").Healthy && c.order("n1").Revision > 3)
 	c.want("nothing goes back", c.order("n1").Step == 1 && slices.Equal(c.order("n1").TimedOut, []int{0}))
 	p.Revision = c.order("n1").Revision
 	c.want("it counts", c.state.Report(p))

@@ -69,7 +69,7 @@ func (v *view) stormOver() time.Time {
 	return v.state.Storm.CooldownSince.Add(v.spec.StormCooldownDuration.Std())
 }
 
-// anyIll tells whether a node's condition is over its duration: before that nothing is to be held back.
+// anyIll reports whether a node's condition is over its duration: before that nothing is to be held back.
 func (v *view) anyIll() bool {
 	for _, n := range v.state.Nodes {
 		if !n.Unseen && !n.Left && v.spec.illnessOf(n.Facts, v.now).class == ill {

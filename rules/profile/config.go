@@ -54,7 +54,7 @@ type Instance[T any] struct {
 	// path is where it stands in the file, at which place of its list.
 	path string
 	at   int
-	// made tells that its configuration is right. A kind that is not built has none.
+	// made reports that its configuration is right. A kind that is not built has none.
 	made, notBuilt bool
 }
 
@@ -102,7 +102,7 @@ func (c *Config) Profile(name string) (Profile, bool) {
 	return c.Profiles[i], true
 }
 
-// Known tells whether there is a profile of a name.
+// Known reports whether there is a profile of a name.
 func (c *Config) Known(name string) bool {
 	_, known := c.Profile(name)
 	return known
@@ -144,7 +144,7 @@ func (c *Config) checksOf(of chain.Check) []check.Check {
 	return all
 }
 
-// Maintains tells whether a profile has nodes maintained in a state: by a trigger on entering it, or on the way to it.
+// Maintains reports whether a profile has nodes maintained in a state: by a trigger on entering it, or on the way to it.
 func (c *Config) Maintains(profile string, in state.State) bool {
 	p, known := c.Profile(profile)
 	if !known {

@@ -116,7 +116,7 @@ func unreadable(node *corev1.Node) Evaluation {
 	return Evaluation{Node: node.Name, Problem: err.Error()}
 }
 
-// Changes tells whether the annotation or the label is to be written.
+// Changes reports whether the annotation or the label is to be written.
 func (e Evaluation) Changes(node *corev1.Node) bool {
 	text, there := node.Annotations[state.DataAnnotation]
 	written, err := state.Read(text)

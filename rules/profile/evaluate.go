@@ -45,7 +45,7 @@ type Evaluation struct {
 	// those write it when they are done. Label is the most crucial state.
 	Data  state.Data  `json:"-"`
 	Label state.State `json:"label,omitempty"`
-	// Changed tells that Data or Label is to be written.
+	// Changed reports that Data or Label is to be written.
 	Changed bool `json:"changed,omitempty"`
 }
 

@@ -20,7 +20,7 @@ type Seen struct {
 // History is by profile and check of a node since when it says the same.
 type History map[string]Seen
 
-// Fails tells that a check of a profile could not tell whether it holds when it was asked last.
+// Fails reports that a check of a profile could not tell whether it holds when it was asked last.
 func (h History) Fails(profile, instance string) bool { return h[seenKey(profile, instance)].Failed }
 
 func seenKey(profile, instance string) string { return profile + "/" + instance }

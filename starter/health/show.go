@@ -235,7 +235,8 @@ func what(head terminal.Rows, s health.Spec) {
 	head.Add("Selector:", metav1.FormatLabelSelector(&s.Selector))
 	conditions := make([]string, len(s.UnhealthyConditions))
 	for i, c := range s.UnhealthyConditions {
-		conditions[i] = fmt.Sprintf("%s %s for %s", c.Type, c.Status, period.Text(c.Duration.Std()))
+		what, how := c.Words()
+		conditions[i] = fmt.Sprintf("%s %s for %s", what, how, period.Text(c.Duration.Std()))
 	}
 	head.Add("Ill:", strings.Join(conditions, ", or "))
 	switch {

@@ -1,5 +1,6 @@
-// Package takeover has a worker that starts begin the watches of other workers anew. The server does not know that a worker has died
-// before the heartbeat timeout of what it carried out is over, and nobody sees meanwhile what happens to the cluster.
+// Package takeover begins the watches of dead workers anew: those of all others when a worker starts, and those of a worker that does not
+// poll any more. The server does not know that a worker has died before the heartbeat timeout of what it carried out is over, and nobody
+// sees meanwhile what happens to the cluster.
 package takeover
 
 import (
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
@@ -63,6 +65,7 @@ type Temporal interface {
 	ListWorkflow(context.Context, *workflowservice.ListWorkflowExecutionsRequest) (*workflowservice.ListWorkflowExecutionsResponse, error)
 	DescribeWorkflowExecution(ctx context.Context, workflowID, runID string) (*workflowservice.DescribeWorkflowExecutionResponse, error)
 	CompleteActivityByIDWithOptions(ctx context.Context, o client.CompleteActivityByIDOptions) error
+	DescribeTaskQueue(ctx context.Context, queue string, kind enums.TaskQueueType) (*workflowservice.DescribeTaskQueueResponse, error)
 }
 
 // Nodes are what most watches look at.
@@ -71,7 +74,7 @@ type Nodes interface {
 	Sync(ctx context.Context) error
 }
 
-// Worker is the worker that starts.
+// Worker is this worker.
 type Worker struct {
 	Temporal             Temporal
 	Nodes                Nodes
@@ -82,15 +85,21 @@ type Worker struct {
 	Started  time.Time
 }
 
-// Run begins the watches of other workers anew, and returns when that is done or ctx ends. What fails is logged, and tried again.
+// Run begins the watches of other workers anew, and then those of workers that die, until ctx ends.
 func (w Worker) Run(ctx context.Context) {
+	w.start(ctx)
+	w.watch(ctx)
+}
+
+// start begins the watches of other workers anew, and returns when that is done or ctx ends. What fails is logged, and tried again.
+func (w Worker) start(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, giveUp)
 	defer cancel()
-	p := newPass(w)
+	p := newPass(w, newcomer{w.Identity, w.Started})
 	for done := 0; done < passes; {
 		began, err := p.run(ctx)
 		if began > 0 {
-			w.Logger.Info("watches of other workers were begun anew on the workers that run", "watches", began)
+			w.Logger.Info("began the watches of other workers anew", "watches", began)
 		}
 		switch {
 		case err == nil:
@@ -113,8 +122,9 @@ func (w Worker) Run(ctx context.Context) {
 // pass looks for watches of other workers.
 type pass struct {
 	Worker
-	watches watches
-	limiter *rate.Limiter
+	watches   watches
+	suspicion suspicion
+	limiter   *rate.Limiter
 	// nodes are looked for once in a run of the pass.
 	nodes *nodes
 
@@ -125,8 +135,8 @@ type pass struct {
 
 type activityKey struct{ run, activity string }
 
-func newPass(w Worker) *pass {
-	return &pass{Worker: w, watches: allWatches(), limiter: rate.NewLimiter(perSecond, atOnce), begun: map[activityKey]bool{}}
+func newPass(w Worker, s suspicion) *pass {
+	return &pass{Worker: w, watches: allWatches(), suspicion: s, limiter: rate.NewLimiter(perSecond, atOnce), begun: map[activityKey]bool{}}
 }
 
 // run is one pass; it returns how many watches it began anew, whatever else failed.
@@ -223,7 +233,7 @@ func (p *pass) attempts(ctx context.Context, id string) (*workflowpb.WorkflowExe
 	var attempts []*workflowpb.PendingActivityInfo
 	for _, a := range described.GetPendingActivities() {
 		key := activityKey{info.GetExecution().GetRunId(), a.GetActivityId()}
-		if !p.begun[key] && (newcomer{p.Identity, p.Started}).takes(p.watches, info.GetType().GetName(), a) {
+		if !p.begun[key] && p.watches.mayBegin(info.GetType().GetName(), a) && p.suspicion.covers(a) {
 			attempts = append(attempts, a)
 		}
 	}
@@ -236,11 +246,10 @@ func (p *pass) attempts(ctx context.Context, id string) (*workflowpb.WorkflowExe
 // once more than needed.
 func (p *pass) fail(ctx context.Context, info *workflowpb.WorkflowExecutionInfo, a *workflowpb.PendingActivityInfo) error {
 	execution := info.GetExecution()
-	message := fmt.Sprintf("begun anew: worker %s has started, and that of this attempt, %s, may have died", p.Identity, a.GetLastWorkerIdentity())
 	err := p.Temporal.CompleteActivityByIDWithOptions(ctx, client.CompleteActivityByIDOptions{
 		Namespace: p.Namespace, WorkflowID: execution.GetWorkflowId(), RunID: execution.GetRunId(), ActivityID: a.GetActivityId(),
 		WorkflowType: info.GetType().GetName(), ActivityType: a.GetActivityType().GetName(), TaskQueue: p.TaskQueue,
-		Err: temporal.NewApplicationErrorWithOptions(message, errorType, temporal.ApplicationErrorOptions{NextRetryDelay: retryAfter}),
+		Err: temporal.NewApplicationErrorWithOptions("begun anew: "+p.suspicion.why(a), errorType, temporal.ApplicationErrorOptions{NextRetryDelay: retryAfter}),
 	})
 	if isGone(err) {
 		return nil

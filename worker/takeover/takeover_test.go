@@ -14,12 +14,14 @@ import (
 	"time"
 
 	commonpb "go.temporal.io/api/common/v1"
+	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 	taskqueuepb "go.temporal.io/api/taskqueue/v1"
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"drydock/api"
 )
@@ -45,11 +47,39 @@ type server struct {
 	now, most atomic.Int64
 	synced    int
 	blind     error
+	// polled is when workers polled last, down why the server does not answer. listed counts the lists of workflows.
+	polled map[string]time.Time
+	down   error
+	listed int
+	onFail func()
+}
+
+func (s *server) setDown(why error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.down = why
+}
+
+func (s *server) DescribeTaskQueue(_ context.Context, queue string, kind enums.TaskQueueType) (*workflowservice.DescribeTaskQueueResponse, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	answer := &workflowservice.DescribeTaskQueueResponse{}
+	if queue != "drydock" || kind != enums.TASK_QUEUE_TYPE_ACTIVITY {
+		return answer, s.down
+	}
+	for identity, at := range s.polled {
+		if time.Since(at) > 5*time.Minute { // as the server does
+			continue
+		}
+		answer.Pollers = append(answer.Pollers, &taskqueuepb.PollerInfo{Identity: identity, LastAccessTime: timestamppb.New(at)})
+	}
+	return answer, s.down
 }
 
 func (s *server) ListWorkflow(_ context.Context, r *workflowservice.ListWorkflowExecutionsRequest) (*workflowservice.ListWorkflowExecutionsResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.listed++
 	if s.unseen > 0 {
 		s.unseen--
 		return nil, serviceerror.NewUnavailable("no visibility")
@@ -104,6 +134,9 @@ func (s *server) CompleteActivityByIDWithOptions(_ context.Context, o client.Com
 		return fmt.Errorf("the attempt ends with %w", o.Err)
 	}
 	s.failed = append(s.failed, fmt.Sprintf("%s/%s/%s", o.WorkflowID, o.RunID, o.ActivityID))
+	if s.onFail != nil {
+		s.onFail()
+	}
 	return nil
 }
 
@@ -118,7 +151,7 @@ func (s *server) run(ctx context.Context) string {
 	var log strings.Builder
 	Worker{
 		Temporal: s, Nodes: s, Logger: slog.New(slog.NewTextHandler(&log, nil)), Namespace: "default", TaskQueue: "drydock", Identity: ours, Started: started,
-	}.Run(ctx)
+	}.start(ctx)
 	slices.Sort(s.failed)
 	return log.String()
 }
@@ -231,7 +264,7 @@ func TestRequestsAreBounded(t *testing.T) {
 		}
 		began := time.Now()
 		if err := func() error {
-			_, err := newPass(Worker{Temporal: s, Nodes: s, TaskQueue: "drydock"}).run(t.Context())
+			_, err := newPass(Worker{Temporal: s, Nodes: s, TaskQueue: "drydock"}, newcomer{}).run(t.Context())
 			return err
 		}(); err != nil {
 			t.Fatal(err)
@@ -250,7 +283,7 @@ func TestTheMostUrgentAreFirst(t *testing.T) {
 		"a-plan": watching(api.MaintenancePlanType, "AwaitEnds"), "a-remediation": watching(api.NodeRemediationType, "WatchRemediation"),
 		"scheduler": watching(api.SchedulerType, "WatchCluster"), "health": watching(api.HealthCheckType, "WatchHealth"),
 	}}
-	got, err := newPass(Worker{Temporal: s, TaskQueue: "drydock"}).running(t.Context())
+	got, err := newPass(Worker{Temporal: s, TaskQueue: "drydock"}, newcomer{}).running(t.Context())
 	if want := []string{"scheduler", "health", "a-remediation", "a-plan"}; err != nil || !slices.Equal(got, want) {
 		t.Errorf("got %v, %v, want %v", got, err, want)
 	}

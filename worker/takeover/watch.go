@@ -1,6 +1,7 @@
 package takeover
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -33,19 +34,44 @@ func allWatches() watches {
 	return all
 }
 
-// newcomer is the worker that starts.
+// mayBegin reports whether an attempt of an activity may be begun anew: one of a watch that a worker carries out. An attempt that is being
+// cancelled or paused is left alone, and so is the last attempt of an activity that may not be tried again, which would end it.
+func (w watches) mayBegin(workflowType string, a *workflowpb.PendingActivityInfo) bool {
+	last := a.GetMaximumAttempts() > 0 && a.GetAttempt() >= a.GetMaximumAttempts()
+	return slices.Contains(w.names[workflowType], a.GetActivityType().GetName()) &&
+		a.GetState() == enums.PENDING_ACTIVITY_STATE_STARTED && !a.GetPaused() && !last
+}
+
+// suspicion is which workers may have died.
+type suspicion interface {
+	// covers reports whether the worker of an attempt may have died.
+	covers(a *workflowpb.PendingActivityInfo) bool
+	// why is the reason that the server shows for the end of an attempt.
+	why(a *workflowpb.PendingActivityInfo) string
+}
+
+// newcomer is a worker that starts: whatever another worker began before may be a dead one's.
 type newcomer struct {
 	identity string
 	started  time.Time
 }
 
-// takes reports whether an attempt of an activity is to be begun anew: one of a watch that another worker began before this one
-// started, whether that worker lives or not. An attempt that is being cancelled or paused is left alone, and so is the last attempt
-// of an activity that may not be tried again, which would end it.
-func (n newcomer) takes(all watches, workflowType string, a *workflowpb.PendingActivityInfo) bool {
-	last := a.GetMaximumAttempts() > 0 && a.GetAttempt() >= a.GetMaximumAttempts()
-	return slices.Contains(all.names[workflowType], a.GetActivityType().GetName()) &&
-		a.GetState() == enums.PENDING_ACTIVITY_STATE_STARTED && !a.GetPaused() && !last &&
-		a.GetLastWorkerIdentity() != n.identity &&
+func (n newcomer) covers(a *workflowpb.PendingActivityInfo) bool {
+	return a.GetLastWorkerIdentity() != n.identity &&
 		a.GetLastStartedTime() != nil && !a.GetLastStartedTime().AsTime().After(n.started.Add(clockSkew))
+}
+
+func (n newcomer) why(a *workflowpb.PendingActivityInfo) string {
+	return fmt.Sprintf("worker %s has started, and that of this attempt, %s, may have died", n.identity, a.GetLastWorkerIdentity())
+}
+
+// silent are the identities of workers that do not poll any more.
+type silent []string
+
+func (s silent) covers(a *workflowpb.PendingActivityInfo) bool {
+	return slices.Contains(s, a.GetLastWorkerIdentity())
+}
+
+func (s silent) why(a *workflowpb.PendingActivityInfo) string {
+	return fmt.Sprintf("worker %s does not poll any more", a.GetLastWorkerIdentity())
 }

@@ -75,8 +75,9 @@ func TestWhichAttemptsAreTaken(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			if got := (newcomer{ours, started}).takes(allWatches(), test.workflow, attempt(test.change)); got != test.want {
-				t.Errorf("taken: %t", got)
+			a := attempt(test.change)
+			if got := allWatches().mayBegin(test.workflow, a) && (newcomer{ours, started}).covers(a); got != test.want {
+				t.Errorf("begun anew: %t", got)
 			}
 		})
 	}

@@ -15,9 +15,8 @@ type Watch struct {
 	Activity any
 }
 
-// Watches are all of them, those that a cluster has one of first. A worker that starts begins them anew in this order, since the worker
-// that carried them out may have died; an activity that is missing here is begun anew after its heartbeat timeout. What changes a node,
-// such as a drain, does not belong here.
+// Watches are all of them, those that a cluster has one of first. Workers begin those of a dead worker anew in this order; an
+// activity that is missing here is begun anew after its heartbeat timeout. What changes a node, such as a drain, does not belong here.
 func Watches() []Watch {
 	return []Watch{
 		{api.SchedulerType, Cluster.WatchCluster},

@@ -47,7 +47,6 @@ const (
 	firstRevision = 1
 )
 
-// Decide implements controller.Controller.
 func (c *check) Decide(t controller.Turn) (d controller.Decision) {
 	switch spec := c.unjudged(); {
 	case c.Invalid != "":
@@ -79,7 +78,7 @@ func (c *check) nodesKey() controller.Key {
 // knows nothing of; until the pace allows that it goes on.
 func (c *check) watch(t controller.Turn) controller.Watch {
 	in := activity.WatchInput{
-		Check: c.name, RunID: c.Info.Run, CreatedAt: c.CreatedAt, Intent: health.IntentOf(c.Spec, c.Health), Runs: c.unheard(t),
+		Check: c.name, RunID: c.Info.Run, CreatedAt: c.CreatedAt, Intent: health.IntentOf(c.Spec, c.Health), Runs: c.runsToWatch(t),
 	}
 	want := in
 	for i := range c.Health.Nodes {
@@ -94,8 +93,8 @@ func (c *check) watch(t controller.Turn) controller.Watch {
 	}
 }
 
-// unheard are the remediations of whose end the frame does not tell: those that an earlier run has started, or another check of this name.
-func (c *check) unheard(t controller.Turn) (all []activity.FoundRemediation) {
+// runsToWatch are the remediations whose end the frame does not report: those that an earlier run has started, or another check of this name.
+func (c *check) runsToWatch(t controller.Turn) (all []activity.RunningRemediation) {
 	for i := range c.Health.Nodes {
 		n := &c.Health.Nodes[i]
 		r, one := n.Remediation, c.Children[n.Name]
@@ -110,7 +109,7 @@ func (c *check) unheard(t controller.Turn) (all []activity.FoundRemediation) {
 			run = one.Run
 		}
 		if run != "" && !t.Hears(run) {
-			all = append(all, activity.FoundRemediation{Node: n.Name, RunID: run})
+			all = append(all, activity.RunningRemediation{Node: n.Name, RunID: run})
 		}
 	}
 	return all
@@ -181,8 +180,8 @@ func (c *check) withdraw(nodes []string, why string, now time.Time) {
 func (c *check) find(kind string, repeat time.Duration) controller.Effect {
 	return controller.Activity{
 		Meta:  controller.Meta{Key: controller.Key{Kind: kind}, Summary: "find the remediations of check " + c.name, Repeat: repeat},
-		Call:  controller.Call{Func: call.Health.StockRemediations, Within: actWithin},
-		Input: activity.StockInput{Check: c.name, TaskQueue: c.Info.TaskQueue},
+		Call:  controller.Call{Func: call.Health.FindRemediations, Within: actWithin},
+		Input: activity.RemediationsInput{Check: c.name, TaskQueue: c.Info.TaskQueue},
 	}
 }
 
@@ -280,7 +279,7 @@ func isOver(r *health.Running) bool { return r.Progress != nil && r.Progress.End
 
 // order sends a remediation its present order.
 func (c *check) order(node string, r *health.Running, one *child) controller.Effect {
-	order := api.RemediationOrder{RunID: one.Run, Check: c.name, CheckRunID: c.Info.Run, Tell: true, Order: r.Order}
+	order := api.RemediationOrder{RunID: one.Run, Check: c.name, CheckRunID: c.Info.Run, Report: true, Order: r.Order}
 	if isAcknowledged(r) {
 		order.Order = health.Order{Node: node} // it only asks
 	}

@@ -27,12 +27,12 @@ func TestEventsThatAChannelWasNotToldOfAreHandedOver(t *testing.T) {
 	s.well(10*time.Minute, "b")
 	s.live(12 * time.Minute)
 	want := []string{"HealthCheckEnabled check workers", "NodeUnhealthy node b", "RemediationBegun node b", "RemediationEnded node b"}
-	if s.runs != 2 || len(s.told) != len(want) {
-		t.Fatalf("in %d runs the channel was told of %q", s.runs, s.told)
+	if s.runs != 2 || len(s.received) != len(want) {
+		t.Fatalf("in %d runs the channel was sent %q", s.runs, s.received)
 	}
-	for i, told := range s.told {
-		if state, _, _ := strings.Cut(want[i], " "); !strings.HasPrefix(told, state) {
-			t.Errorf("told of %q, want %q", s.told, want)
+	for i, sent := range s.received {
+		if state, _, _ := strings.Cut(want[i], " "); !strings.HasPrefix(sent, state) {
+			t.Errorf("sent %q, want %q", s.received, want)
 		}
 	}
 }
@@ -136,7 +136,7 @@ func TestEventsAreRecordedAndToldBeforeARemovedCheckEnds(t *testing.T) {
 	s.at(10*time.Minute+2*time.Second, func() { s.deafUntil = 11*time.Minute + 30*time.Second })
 	s.at(11*time.Minute, func() { s.signal(api.MsgRemove, api.HealthMessage{Message: api.Message{ID: "1", By: "ann"}}) })
 	s.live(20 * time.Minute)
-	if !s.ended || s.now() > 12*time.Minute || !slices.ContainsFunc(s.told, func(told string) bool { return strings.HasPrefix(told, "RemediationEnded") }) {
-		t.Errorf("ended %v at %s, told of %q", s.ended, s.now(), s.told)
+	if !s.ended || s.now() > 12*time.Minute || !slices.ContainsFunc(s.received, func(sent string) bool { return strings.HasPrefix(sent, "RemediationEnded") }) {
+		t.Errorf("ended %v at %s, sent %q", s.ended, s.now(), s.received)
 	}
 }

@@ -46,7 +46,7 @@ const debug = false
 
 const checkID = "health-check/workers"
 
-// site is the world around a check: nodes, a watch that reports them, remediations that do what they are told, and a clock
+// site is the world around a check: nodes, a watch that reports them, remediations that do what is ordered, and a clock
 // that jumps. It goes on across continue-as-new.
 type site struct {
 	t             *testing.T
@@ -84,7 +84,7 @@ type site struct {
 	makes, removes time.Duration
 	begun          int
 	recorded       []string
-	told           []string
+	received       []string
 	channels       []notices.Channel
 	// deafUntil is until when no channel takes anything.
 	deafUntil time.Duration
@@ -253,7 +253,7 @@ func (s *site) begin() {
 		return settings.Prepared{Channels: s.channels, Unknown: s.unknown}, nil
 	})
 	s.env.OnActivity(call.Health.WatchHealth, mock.Anything, mock.Anything).Return(s.watch)
-	s.env.OnActivity(call.Health.StockRemediations, mock.Anything, mock.Anything).After(latency).Return(s.stock)
+	s.env.OnActivity(call.Health.FindRemediations, mock.Anything, mock.Anything).After(latency).Return(s.find)
 	s.env.OnActivity(call.Nodes.RecordNodeEvents, mock.Anything, mock.Anything).After(latency).Return(s.record)
 	s.env.OnActivity(call.Deliveries.Deliver, mock.Anything, mock.Anything).AfterFn(func() time.Duration {
 		return max(s.deafUntil-s.now(), latency)
@@ -573,20 +573,20 @@ func (s *site) end(r *remedied, failure string) {
 	r.done()
 }
 
-func (s *site) stock(context.Context, activity.StockInput) (activity.Stock, error) {
+func (s *site) find(context.Context, activity.RemediationsInput) (activity.FoundRemediations, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.denied != nil {
-		return activity.Stock{}, s.denied
+		return activity.FoundRemediations{}, s.denied
 	}
-	var stock activity.Stock
+	var found activity.FoundRemediations
 	for _, name := range slices.Sorted(maps.Keys(s.remediations)) {
 		if r := s.remediations[name]; !r.over && !r.lost {
-			stock.Remediations = append(stock.Remediations, activity.FoundRemediation{Node: name, RunID: r.p.RunID})
+			found.Remediations = append(found.Remediations, activity.RunningRemediation{Node: name, RunID: r.p.RunID})
 		}
 	}
-	s.note("stock of %d", len(stock.Remediations))
-	return stock, nil
+	s.note("found %d", len(found.Remediations))
+	return found, nil
 }
 
 func (s *site) record(_ context.Context, in node.EventsInput) error {
@@ -610,7 +610,7 @@ func (s *site) deliver(_ context.Context, in delivery.DeliverInput) (notify.Rece
 	}
 	s.sent[in.Key] = text
 	for _, e := range in.Events {
-		s.told = append(s.told, fmt.Sprintf("%s %s", e.State, e.Subject()))
+		s.received = append(s.received, fmt.Sprintf("%s %s", e.State, e.Subject()))
 	}
 	return notify.Receipt{}, nil
 }

@@ -110,7 +110,6 @@ func (c *check) run(ctx workflow.Context, input converter.RawValue, packed []byt
 	return err
 }
 
-// Begin implements controller.Controller.
 func (c *check) Begin(time.Time) { c.Spec, c.CreatedAt = c.given, c.Info.Started }
 
 // Reset implements controller.Controller: what was seen is from before the point that the run was reset to.

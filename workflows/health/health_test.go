@@ -152,7 +152,7 @@ func TestAResetCheckGoesOnWithWhatRuns(t *testing.T) {
 	s.well(15*time.Minute, "b")
 	s.live(16 * time.Minute)
 	s.want([]string{"5m10s begin b at step 1", "5m11s object 1 of b", "7m12s object 2 of b", "15m2s removed b"}, "begin", "object", "removed")
-	if n := len(s.logged("stock")); n != 4 {
+	if n := len(s.logged("found")); n != 4 {
 		t.Errorf("it was looked %d times what runs", n)
 	}
 }
@@ -197,12 +197,12 @@ func TestContinueAsNewWithEverythingInFlight(t *testing.T) {
 			t.Errorf("after %d: %d began, %d run, in %d runs\n%s", after, s.begun, s.running(), s.runs, strings.Join(s.log, "\n"))
 		}
 		states := map[string]int{}
-		for _, told := range s.told {
-			state, _, _ := strings.Cut(told, " ")
+		for _, sent := range s.received {
+			state, _, _ := strings.Cut(sent, " ")
 			states[state]++
 		}
 		if states["NodeUnhealthy"] != 6 || states["RemediationBegun"] < 6 || states["RemediationEnded"] != 6 {
-			t.Errorf("after %d: the channel was told of %v", after, states)
+			t.Errorf("after %d: the channel was sent %v", after, states)
 		}
 	}
 }
@@ -352,10 +352,10 @@ func TestAnOlderCheckWithTheSameNodesIsNamed(t *testing.T) {
 		if st.Phase != health.PhaseEnabled || !strings.Contains(st.Overlap, "elder") || !strings.Contains(st.UnhealthyNodes[0].Blocked, "held by NodeHealthCheck-elder") {
 			t.Errorf("%+v", st.Status)
 		}
-		told := slices.ContainsFunc(st.Events, func(e api.HealthEvent) bool {
+		announced := slices.ContainsFunc(st.Events, func(e api.HealthEvent) bool {
 			return e.Reason == health.EventOverlap && strings.Contains(e.Text, "node b")
 		})
-		if !told || !strings.Contains(s.check.Page(s.env.Now()).Details, "elder") {
+		if !announced || !strings.Contains(s.check.Page(s.env.Now()).Details, "elder") {
 			t.Errorf("events %+v, page %q", st.Events, s.check.Page(s.env.Now()).Details)
 		}
 	})

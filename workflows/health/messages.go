@@ -37,7 +37,6 @@ func (c *check) accepts(run string) error {
 // pause keeps anything new from beginning.
 type pause struct{ api.HealthMessage }
 
-// Check implements controller.Payload.
 func (m pause) Check(c *check, now time.Time) error {
 	if err := c.accepts(m.Run); err != nil {
 		return err
@@ -46,7 +45,6 @@ func (m pause) Check(c *check, now time.Time) error {
 	return trial.Pause(m.By, m.Comment, now)
 }
 
-// Apply implements controller.Payload.
 func (m pause) Apply(c *check, now time.Time) string {
 	_ = c.Health.Pause(m.By, m.Comment, now) // it was checked
 	return "paused: no remediation and no further step begins; what recovers is released"
@@ -55,7 +53,6 @@ func (m pause) Apply(c *check, now time.Time) string {
 // resume withdraws pauses.
 type resume struct{ api.ResumeHealth }
 
-// Check implements controller.Payload.
 func (m resume) Check(c *check, _ time.Time) error {
 	if err := c.accepts(m.Run); err != nil {
 		return err
@@ -73,7 +70,6 @@ func (m resume) Check(c *check, _ time.Time) error {
 	return nil
 }
 
-// Apply implements controller.Payload.
 func (m resume) Apply(c *check, _ time.Time) string {
 	h := &c.Health
 	if m.All {
@@ -90,7 +86,6 @@ func (m resume) Apply(c *check, _ time.Time) string {
 // confirm says that a recovered node is healthy.
 type confirm struct{ api.ConfirmHealthy }
 
-// Check implements controller.Payload.
 func (m confirm) Check(c *check, _ time.Time) error {
 	if err := c.accepts(m.Run); err != nil {
 		return err
@@ -102,7 +97,6 @@ func (m confirm) Check(c *check, _ time.Time) error {
 	return trial.Confirm(m.Node, m.By)
 }
 
-// Apply implements controller.Payload.
 func (m confirm) Apply(c *check, _ time.Time) string {
 	_ = c.Health.Confirm(m.Node, m.By) // it was checked
 	return "its remediation is removed"
@@ -111,7 +105,6 @@ func (m confirm) Apply(c *check, _ time.Time) string {
 // configure replaces the spec, once the worker has judged it.
 type configure struct{ api.ConfigureHealth }
 
-// Check implements controller.Payload.
 func (m configure) Check(c *check, _ time.Time) error {
 	if err := c.accepts(m.Run); err != nil {
 		return err
@@ -126,7 +119,6 @@ func (m configure) Check(c *check, _ time.Time) error {
 	return c.checkEdit(next)
 }
 
-// Apply implements controller.Payload.
 func (m configure) Apply(c *check, _ time.Time) string {
 	if next, err := health.Decode(m.Spec); err == nil { // it was checked
 		c.Candidate, c.Refused = &next, ""
@@ -134,7 +126,7 @@ func (m configure) Apply(c *check, _ time.Time) string {
 	return "configured; it counts once the worker knows all that the spec names"
 }
 
-// Settled implements controller.Settling: whoever configures the check hears whether the worker knows all that the spec names.
+// Settled implements controller.Settling: the answer to configure says whether the worker knows all that the spec names.
 func (m configure) Settled(c *check) (done bool, err error) {
 	if c.Candidate == nil && c.Refused != "" {
 		err = errors.New(c.Refused)
@@ -145,7 +137,6 @@ func (m configure) Settled(c *check) (done bool, err error) {
 // remove ends the check.
 type remove struct{ api.HealthMessage }
 
-// Check implements controller.Payload.
 func (m remove) Check(c *check, _ time.Time) error {
 	if err := c.accepts(m.Run); err != nil {
 		return err
@@ -159,7 +150,6 @@ func (m remove) Check(c *check, _ time.Time) error {
 	return nil
 }
 
-// Apply implements controller.Payload.
 func (m remove) Apply(c *check, now time.Time) string {
 	c.Removed, c.RemovedAt = true, now
 	return "removed: nothing is remediated any more"
@@ -174,7 +164,6 @@ const (
 	maxRunID    = 100
 )
 
-// Check implements controller.Payload.
 func (m progress) Check(*check, time.Time) error {
 	if err := spec.NodeName(m.Node); err != nil {
 		return fmt.Errorf("node: %w", err)
@@ -188,7 +177,6 @@ func (m progress) Check(*check, time.Time) error {
 	return nil
 }
 
-// Apply implements controller.Payload.
 func (m progress) Apply(c *check, now time.Time) string {
 	known := c.Children[m.Node]
 	if known != nil && known.Run != "" && known.Run != m.RunID {

@@ -16,7 +16,6 @@ import (
 	"drydock/workflows/controller"
 )
 
-// Outcome implements controller.Controller.
 func (c *check) Outcome(o controller.Outcome, now time.Time) {
 	switch o.Key.Kind {
 	case judgeSpec:
@@ -44,7 +43,7 @@ func (c *check) Outcome(o controller.Outcome, now time.Time) {
 
 // found takes which remediations run. One that does not say how far it is counts as one that runs.
 func (c *check) found(o controller.Outcome, now time.Time) {
-	var found activity.Stock
+	var found activity.FoundRemediations
 	if o.Stale || o.Get(&found) != nil {
 		return
 	}
@@ -66,7 +65,7 @@ func (c *check) found(o controller.Outcome, now time.Time) {
 }
 
 // runs takes that a remediation was seen to run, and has it asked how far it is.
-func (c *check) runs(one activity.FoundRemediation, now time.Time) {
+func (c *check) runs(one activity.RunningRemediation, now time.Time) {
 	c.Health.Runs(one.Node, one.RunID, now)
 	c.Queue = slices.DeleteFunc(c.Queue, func(b health.Begin) bool { return b.Node == one.Node })
 	*c.child(one.Node) = child{Run: one.RunID}
@@ -75,7 +74,7 @@ func (c *check) runs(one activity.FoundRemediation, now time.Time) {
 
 // recounted takes up remediations that were seen to run, where another is believed to, or none.
 func (c *check) recounted(o controller.Outcome, now time.Time) {
-	var found activity.Stock
+	var found activity.FoundRemediations
 	if o.Stale || o.Get(&found) != nil {
 		return
 	}
@@ -164,7 +163,7 @@ func (c *check) lost(node string, now time.Time) {
 	if r == nil || isOver(r) || c.isQueued(node) || c.child(node).Lost {
 		return
 	}
-	if r.Hearsay && r.Progress != nil && len(r.Progress.Steps) == 0 {
+	if r.Unconfirmed && r.Progress != nil && len(r.Progress.Steps) == 0 {
 		over := *r.Progress
 		over.Ended, over.Failure = true, "its workflow does not run"
 		c.Health.Report(over)

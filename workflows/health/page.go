@@ -23,7 +23,6 @@ const (
 // status asks how the check stands.
 type status struct{ api.HealthStatusRequest }
 
-// Answer implements controller.Question.
 func (q status) Answer(c *check, now time.Time) (any, error) {
 	limit := q.Limit
 	if limit <= 0 {
@@ -39,7 +38,6 @@ func (q status) Answer(c *check, now time.Time) (any, error) {
 // explain asks what the check makes of a node.
 type explain struct{ api.ExplainRequest }
 
-// Answer implements controller.Question.
 func (q explain) Answer(c *check, now time.Time) (any, error) {
 	if err := spec.NodeName(q.Node); err != nil {
 		return nil, fmt.Errorf("node: %w", err)
@@ -86,7 +84,6 @@ func (c *check) attributes(kind, node string) map[string]string {
 	return attributes
 }
 
-// Page implements controller.Controller.
 func (c *check) Page(now time.Time) controller.Page {
 	status := health.Look(c.input(now), 0, shownNodes)
 	var text strings.Builder

@@ -22,7 +22,6 @@ var queries = []controller.Query[*profiles]{{
 // question asks for what people are shown.
 type question struct{}
 
-// Answer implements controller.Question.
 func (question) Answer(p *profiles, _ time.Time) (any, error) {
 	state := api.ProfilesState{Problem: p.Problem, Sending: len(p.Sending), Troubles: p.Troubles(), Notes: p.Notes}
 	for _, u := range p.running() {
@@ -41,7 +40,6 @@ func (question) Answer(p *profiles, _ time.Time) (any, error) {
 	return state, nil
 }
 
-// Page implements controller.Controller.
 func (p *profiles) Page(time.Time) controller.Page {
 	running := p.running()
 	var text strings.Builder

@@ -72,7 +72,6 @@ func Profiles(ctx workflow.Context, packed []byte) error {
 // Begin implements controller.Controller: which transitions run has to be found first.
 func (p *profiles) Begin(time.Time) {}
 
-// Decide implements controller.Controller.
 func (p *profiles) Decide(t controller.Turn) (d controller.Decision) {
 	if p.CancelRequested { // what is under way goes on
 		d.End = &controller.End{Err: temporal.NewCanceledError()}
@@ -94,7 +93,6 @@ func (p *profiles) Decide(t controller.Turn) (d controller.Decision) {
 	return d
 }
 
-// Outcome implements controller.Controller.
 func (p *profiles) Outcome(o controller.Outcome, now time.Time) {
 	switch {
 	case o.Key.Kind == findTransitions:
@@ -124,5 +122,4 @@ func (p *profiles) Reset(time.Time) {
 	}
 }
 
-// Cancel implements controller.Controller.
 func (p *profiles) Cancel(time.Time) { p.CancelRequested = true }

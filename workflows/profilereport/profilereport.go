@@ -1,4 +1,4 @@
-// Package profilereport is the workflow that tells what becomes of nodes by their profiles, and changes nothing.
+// Package profilereport is the workflow that reports what becomes of nodes by their profiles, and changes nothing.
 package profilereport
 
 import (
@@ -29,13 +29,13 @@ func ProfileReport(ctx workflow.Context, input converter.RawValue) (api.ProfileR
 	if err != nil {
 		return api.ProfileReport{}, inbox.InvalidSpec(err)
 	}
-	var told api.ProfileReport
+	var report api.ProfileReport
 	ctx = call.Within(call.Quick(ctx, "look at nodes by their profiles"), within)
-	if err := workflow.ExecuteActivity(ctx, call.Profiles.ReportProfiles, asked).Get(ctx, &told); err != nil {
-		return told, err
+	if err := workflow.ExecuteActivity(ctx, call.Profiles.ReportProfiles, asked).Get(ctx, &report); err != nil {
+		return report, err
 	}
-	workflow.SetCurrentDetails(ctx, markdown.Text(strings.Join(told.Lines, "\n")))
-	return told, nil
+	workflow.SetCurrentDetails(ctx, markdown.Text(strings.Join(report.Lines, "\n")))
+	return report, nil
 }
 
 func check(asked api.ProfileReportInput) error {

@@ -47,7 +47,7 @@ func ProfileTransition(ctx workflow.Context, input converter.RawValue) (api.Prof
 	defer t.giveBackSlot()
 	if t.in.NeedsSlot() {
 		if why := t.acquire(); why != "" {
-			return api.ProfileTransitionEnded{Error: bounds.Cut(why, bounds.Text), Waits: true, Code: t.slot.code, OpensAt: t.slot.opensAt}, nil
+			return api.ProfileTransitionEnded{Error: bounds.Cut(why, bounds.Text), Waits: true, OpensAt: t.slot.opensAt}, nil
 		}
 	}
 	moved, why := t.run()
@@ -105,7 +105,7 @@ func (t *transition) Refused(name string, _ api.Message, _ api.Outcome, why erro
 	workflow.GetLogger(t.ctx).Info("ignored a signal", "name", name, "why", why)
 }
 
-// run carries out the triggers, and tells when the node was in its new state, or why it is not.
+// run carries out the triggers. It returns when the node was in its new state, or why it is not.
 func (t *transition) run() (moved time.Time, why string) {
 	for {
 		t.does("change " + t.in.Node)
@@ -140,7 +140,7 @@ func (t *transition) carry(carried *activity.Carried) error {
 	return workflow.ExecuteActivity(call.Quick(ctx, t.doing), call.Profiles.CarryTransition, t.in).Get(ctx, carried)
 }
 
-// work carries out a trigger that takes its time, and tells why it was not.
+// work carries out a trigger that takes its time, and says why it was not.
 func (t *transition) work(c activity.Carried) (why string) {
 	var worked activity.Worked
 	var err error
@@ -175,14 +175,14 @@ func (t *transition) drain(c activity.Carried) drain.Input {
 	}
 }
 
-// leave tells the maintenance of the state that was left that it is done.
+// leave ends the maintenance of the state that the profile leaves.
 func (t *transition) leave() {
 	if t.in.Maintained != "" && !t.in.Enter {
 		t.end(t.in.Maintained, fmt.Sprintf("profile %s is %s", t.in.Profile, t.in.To))
 	}
 }
 
-// end tells a maintenance of the profile that it is done; without a run it is whichever runs.
+// end ends a maintenance of the profile; without a run, the one that runs.
 func (t *transition) end(run, why string) {
 	t.does("end the maintenance of " + t.in.Node)
 	in := activity.EndMaintenanceInput{
@@ -192,7 +192,7 @@ func (t *transition) end(run, why string) {
 	defer cancel()
 	err := workflow.ExecuteActivity(call.Within(call.Quick(ctx, t.doing), tellWithin), call.Profiles.EndProfileMaintenance, in).Get(ctx, nil)
 	if err != nil {
-		workflow.GetLogger(ctx).Warn("the maintenance is told to end later", "node", t.in.Node, "error", err)
+		workflow.GetLogger(ctx).Warn("the end of the maintenance is requested later", "node", t.in.Node, "error", err)
 	}
 }
 

@@ -27,8 +27,7 @@ type slot struct {
 	// answer is the latest answer but a grant, refused that it is the last.
 	answer  string
 	refused bool
-	// code and opensAt are those of the latest answer.
-	code    schedule.Code
+	// opensAt is that of the latest answer.
 	opensAt time.Time
 }
 
@@ -65,13 +64,13 @@ func (t *transition) listenForSlot(box *inbox.Inbox) error {
 
 // take takes an answer that is no grant.
 func (s *slot) take(a api.SlotAnswer) {
-	s.answer, s.code, s.opensAt = bounds.Cut(a.Reason, bounds.Text), schedule.Code(bounds.Cut(string(a.Code), bounds.Text)), time.Time{}
+	s.answer, s.opensAt = bounds.Cut(a.Reason, bounds.Text), time.Time{}
 	if a.OpensAt != nil {
 		s.opensAt = *a.OpensAt
 	}
 }
 
-// acquire asks the scheduler for the slot, and tells why it has none. What the scheduler says of it the activities ask again.
+// acquire asks the scheduler for the slot, and says why it has none. What the scheduler says of it the activities ask again.
 func (t *transition) acquire() (why string) {
 	t.does("wait for a slot of " + t.in.Node)
 	t.slot.wants = true

@@ -2,6 +2,7 @@ package remediation
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -35,14 +36,14 @@ func madeStep(i int) option {
 	return func(r *remediation) {
 		r.Leased = true
 		r.setStep(health.StepState{Index: i, Resource: &health.Resource{Name: fmt.Sprint("b-", i)}, StartedAt: now})
-		r.Reports.Last, r.Reports.At = r.text(), now
+		r.Reports.Last, r.Reports.At = textOf(r.Progress), now
 	}
 }
 
 func maintains(r *remediation) {
 	r.Order.Step, r.Leased = 2, true
 	r.takeUp(activity.BegunRepair{RunID: "m", StartedAt: now}, 2)
-	r.Reports.Last, r.Reports.At = r.text(), now
+	r.Reports.Last, r.Reports.At = textOf(r.Progress), now
 }
 
 func ordered(o health.Order) option { return func(r *remediation) { r.Order = o } }
@@ -51,7 +52,7 @@ func TestARemediationDecides(t *testing.T) {
 	healthy := ordered(health.Order{Healthy: true, Revision: 2})
 	orphaned := func(since time.Duration) option {
 		return func(r *remediation) {
-			r.Reports.Orphaned, r.Reports.Last, r.Reports.At = now.Add(-since), r.text(), now
+			r.Reports.Orphaned, r.Reports.Last, r.Reports.At = now.Add(-since), textOf(r.Progress), now
 		}
 	}
 	resumed := func(r *remediation) { r.in.Resume = true }
@@ -59,7 +60,7 @@ func TestARemediationDecides(t *testing.T) {
 		return append([]option{func(r *remediation) {
 			r.in.Steps, r.in.Resume, r.in.Revision = r.in.Steps[:2], true, 0
 			r.Begin(now.Add(-waited))
-			r.Reports.Last, r.Reports.At = r.text(), now
+			r.Reports.Last, r.Reports.At = textOf(r.Progress), now
 		}}, options...)
 	}
 	looked := func(r *remediation) { r.Looked = true }
@@ -70,7 +71,7 @@ func TestARemediationDecides(t *testing.T) {
 		r.Progress.Ended, r.Ending = true, "over"
 		r.in.Audited = true
 	}
-	told := func(r *remediation) { r.Reports.Final = true }
+	reported := func(r *remediation) { r.Reports.Final = true }
 	controlPlane := func(r *remediation) { r.Progress.ControlPlane = true }
 	askedFor := func(r *remediation) { r.Slot.Asked = true }
 	reset := func(r *remediation) { r.Reset(now) }
@@ -106,18 +107,18 @@ func TestARemediationDecides(t *testing.T) {
 		"and begins with a slot":                   {[]option{controlPlane, hasSlot}, nil, "make/0"},
 		"and keeps it":                             {[]option{controlPlane, hasSlot, madeStep(0)}, nil, "watch objects, in 10m0s"},
 		"it is healthy before it has one":          {[]option{controlPlane, askedFor, healthy}, nil, "remove, release"},
-		"an object may be there, by a reset":       {[]option{controlPlane, reset, healthy}, nil, "remove, request, report"},
-		"an object may be there, it is cancelled":  {[]option{controlPlane, reset, func(r *remediation) { r.Cancel(now) }}, nil, "remove, request, report"},
+		"an object may be there, by a reset":       {[]option{controlPlane, reset, healthy}, nil, "remove, left, request, report"},
+		"an object may be there, it is cancelled":  {[]option{controlPlane, reset, func(r *remediation) { r.Cancel(now) }}, nil, "remove, left, request, report"},
 		"before the scheduler heard of it":         {[]option{controlPlane, healthy}, nil, "remove"},
 		"healthy, with something at work":          {[]option{controlPlane, hasSlot, madeStep(0), healthy}, nil, "remove, in 10m0s"},
-		"it has ended":                             {[]option{controlPlane, hasSlot, madeStep(0), ended, told}, nil, "release"},
+		"it has ended":                             {[]option{controlPlane, hasSlot, madeStep(0), ended, reported}, nil, "release"},
 		"it took up what was left":                 {[]option{controlPlane, madeStep(0)}, nil, "request, watch objects, in 10m0s"},
 		"the check is gone":                        {[]option{madeStep(0), orphaned(10 * time.Minute)}, nil, "watch objects, in 10m0s"},
 		"the check is gone for 25 minutes":         {[]option{madeStep(0), orphaned(25 * time.Minute)}, nil, "watch objects, in 5m0s"},
 		"nothing has begun, and the check is gone": {[]option{orphaned(30 * time.Minute)}, nil, "remove, in 10m0s"},
 		"the end is reported":                      {[]option{madeStep(0), ended}, nil, "report"},
-		"and recorded":                             {[]option{madeStep(0), ended, told}, nil, "record/node-remediation-record"},
-		"of what has begun":                        {[]option{ended, told}, nil, "end of the workflow"},
+		"and recorded":                             {[]option{madeStep(0), ended, reported}, nil, "record/node-remediation-record"},
+		"of what has begun":                        {[]option{ended, reported}, nil, "end of the workflow"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := given(c.options...)
@@ -215,7 +216,7 @@ func TestALargeStateIsHandedOver(t *testing.T) {
 	for i := range maxSteps {
 		r.setStep(health.StepState{Index: i, Resource: &health.Resource{APIVersion: text, Kind: text, Namespace: text, Name: text}, Failure: text})
 	}
-	r.Reports.Last = r.text()
+	r.Reports.Last = textOf(r.Progress)
 	data, err := json.Marshal(r)
 	if err != nil || len(data) > 1_000_000 {
 		t.Errorf("%d bytes, %v", len(data), err)
@@ -225,5 +226,49 @@ func TestALargeStateIsHandedOver(t *testing.T) {
 		return a.Index == b.Index && *a.Resource == *b.Resource
 	}) {
 		t.Errorf("%v", err)
+	}
+}
+
+// A scheduler that begins anew asks a remediation of which it is not known whether it holds a slot: one that was reset, and one that follows
+// an earlier workflow.
+func TestASlotIsNotDeniedBeforeWhatWasBegunIsLookedFor(t *testing.T) {
+	controlPlane := func(r *remediation) { r.in.ControlPlane = true; r.Begin(now) }
+	for name, c := range map[string]struct {
+		options []option
+		left    any
+		want    string
+	}{
+		"before it has looked":                  {[]option{controlPlane, func(r *remediation) { r.Reset(now) }}, nil, "unknown"},
+		"the look fails":                        {[]option{controlPlane, func(r *remediation) { r.Reset(now) }}, errors.New("no API server"), "unknown"},
+		"something is at work":                  {[]option{controlPlane, func(r *remediation) { r.Reset(now) }}, true, "held"},
+		"nothing is at work":                    {[]option{controlPlane, func(r *remediation) { r.Reset(now) }}, false, "wanted"},
+		"a step that is known is at work":       {[]option{controlPlane, madeStep(0), func(r *remediation) { r.Reset(now) }}, false, "held"},
+		"it follows another":                    {[]option{func(r *remediation) { r.in.Resume = true }, controlPlane}, nil, "unknown"},
+		"it follows another that was at work":   {[]option{func(r *remediation) { r.in.Resume = true }, controlPlane}, true, "held"},
+		"the node is none of the control plane": {[]option{func(r *remediation) { r.Reset(now) }}, nil, "nothing"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := given(c.options...)
+			for _, x := range r.Decide(controller.At(now)).Effects {
+				if o := controller.Came(x, c.left); o.Key.Kind == seeLeft && c.left != nil {
+					r.Outcome(o, now)
+				}
+			}
+			answer, err := slotWanted{}.Answer(r, now)
+			got := "unknown"
+			if err == nil {
+				switch w := answer.(api.SlotWanted); {
+				case w.GrantedAt != nil:
+					got = "held"
+				case w.Wants:
+					got = "wanted"
+				default:
+					got = "nothing"
+				}
+			}
+			if got != c.want {
+				t.Errorf("%s, want %s: %+v, %v", got, c.want, answer, err)
+			}
+		})
 	}
 }

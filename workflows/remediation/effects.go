@@ -31,7 +31,7 @@ const (
 )
 
 const (
-	// tidyWithin bounds what only tells others to stop, or looks for what there is.
+	// tidyWithin bounds an act that only has something stopped, or looks for what there is.
 	tidyWithin = 5 * time.Minute
 	// orderWithin is how long a remediation that follows an earlier workflow waits for an order. A check sends it at once.
 	orderWithin = time.Minute
@@ -79,7 +79,7 @@ func (r *remediation) next(now time.Time) controller.Effect {
 		return r.remove()
 	case r.followsUnknown(now):
 		return r.look(now)
-	case len(r.unmarked()) > 0: // a remediator is told to stop before the next one begins
+	case len(r.unmarked()) > 0: // a remediator has to stop before the next one begins
 		return r.mark(now)
 	case m != nil && r.step(m.Step) != nil && r.step(m.Step).TimedOut != nil && !m.Ending:
 		return r.endMaintenance(m)

@@ -52,9 +52,8 @@ func (o order) Check(r *remediation, _ time.Time) error {
 	return nil
 }
 
-// Apply implements controller.Payload.
 func (o order) Apply(r *remediation, now time.Time) string {
-	r.Reports.Urgent = r.Reports.Urgent || o.Tell
+	r.Reports.Urgent = r.Reports.Urgent || o.Report
 	r.Reports.Orphaned, r.Reports.Failed = time.Time{}, 0
 	r.Rest(controller.Key{Kind: sendReport}, 0, now)
 	r.CheckRunID = o.CheckRunID
@@ -86,7 +85,7 @@ func (r *remediation) report(now time.Time, d *controller.Decision) {
 	due, why := now, ""
 	switch {
 	case r.Reports.Urgent, r.Progress.Ended:
-	case r.text() != r.Reports.Last:
+	case textOf(r.Progress) != r.Reports.Last:
 		due, why = r.Reports.At.Add(pace), "report what has changed"
 	default:
 		due, why = r.Reports.At.Add(reportAgain), "report that it goes on"
@@ -103,14 +102,13 @@ func (r *remediation) report(now time.Time, d *controller.Decision) {
 	})
 }
 
-// hasNothingToReport: that it has begun the check knows, and asks where it hears no more.
+// hasNothingToReport reports whether nothing has happened but the start, which the check knows of.
 func (r *remediation) hasNothingToReport() bool {
 	p := &r.Progress
 	return r.Reports.At.IsZero() && !r.Reports.Urgent && !r.in.Resume && len(p.Steps) == 0 && p.Failure == "" && p.Waiting == "" && !p.Ended
 }
 
-func (r *remediation) text() string { return textOf(r.Progress) }
-
+// textOf is a report in words to compare it with others.
 func textOf(p api.RemediationProgress) string {
 	text, _ := json.Marshal(p) // of texts, numbers and times
 	return string(text)

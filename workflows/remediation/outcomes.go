@@ -14,7 +14,6 @@ import (
 	"drydock/workflows/controller"
 )
 
-// Outcome implements controller.Controller.
 func (r *remediation) Outcome(o controller.Outcome, now time.Time) {
 	step, _ := strconv.Atoi(o.Key.Of)
 	switch o.Key.Kind {
@@ -40,6 +39,8 @@ func (r *remediation) Outcome(o controller.Outcome, now time.Time) {
 		r.asked(o, now)
 	case sendRelease:
 		r.gaveBack(o)
+	case seeLeft:
+		r.sawLeft(o, now)
 	case startRecord:
 		r.recorded(o, now)
 	case watchObjects:
@@ -47,6 +48,17 @@ func (r *remediation) Outcome(o controller.Outcome, now time.Time) {
 	case watchMaintenance:
 		r.ended(o)
 	}
+}
+
+// take decodes the result of an act, and shows what it waits for where the act has failed.
+func (r *remediation) take(o controller.Outcome, result any, what string) bool {
+	err := o.Get(result)
+	if err != nil {
+		r.wait(what + ": " + call.Cause(err))
+	} else {
+		r.wait("")
+	}
+	return err == nil
 }
 
 func (r *remediation) wait(what string) { r.Progress.Waiting = bounds.Cut(what, bounds.Text) }
@@ -184,14 +196,9 @@ func (r *remediation) takeUp(begun activity.BegunRepair, step int) {
 // nothing runs any more are over, however they have ended.
 func (r *remediation) found(o controller.Outcome) {
 	var found activity.BegunRepair
-	if err := o.Get(&found); err != nil {
-		r.wait("its maintenance to be found: " + call.Cause(err))
+	if !r.take(o, &found, "its maintenance to be found") || o.Stale {
 		return
 	}
-	if o.Stale {
-		return
-	}
-	r.wait("")
 	r.Sought = true
 	step := -1
 	for i := range r.Progress.Steps {
@@ -218,14 +225,9 @@ func (r *remediation) found(o controller.Outcome) {
 // looked takes the objects that an earlier workflow has made and not reported. The last step of which there is one is at work.
 func (r *remediation) looked(o controller.Outcome) {
 	var found activity.FoundObjects
-	if err := o.Get(&found); err != nil {
-		r.wait("its remediation objects to be found: " + call.Cause(err))
+	if !r.take(o, &found, "its remediation objects to be found") || o.Stale {
 		return
 	}
-	if o.Stale {
-		return
-	}
-	r.wait("")
 	r.Looked = true
 	of := o.Begun.(controller.Activity).Input.(activity.FindInput).Templates
 	for _, object := range found.Objects {
@@ -244,8 +246,7 @@ func (r *remediation) looked(o controller.Outcome) {
 // marked takes which of the objects that were marked are gone.
 func (r *remediation) marked(o controller.Outcome) {
 	var marked activity.MarkedObjects
-	if err := o.Get(&marked); err != nil {
-		r.wait("its remediation objects to be marked: " + call.Cause(err))
+	if !r.take(o, &marked, "its remediation objects to be marked") {
 		return
 	}
 	in := o.Begun.(controller.Activity).Input.(activity.MarkInput)
@@ -257,21 +258,11 @@ func (r *remediation) marked(o controller.Outcome) {
 			}
 		}
 	}
-	r.wait("")
 	r.Old = r.Old || in.Old
 	r.Seen = nil
 }
 
-// stepOf is the step of an object.
-func (r *remediation) stepOf(object health.Resource) *health.StepState {
-	i := slices.IndexFunc(r.Progress.Steps, func(s health.StepState) bool { return s.Resource != nil && *s.Resource == object })
-	if i < 0 {
-		return nil
-	}
-	return &r.Progress.Steps[i]
-}
-
-// endBegan takes that a maintenance was told to end.
+// endBegan takes that the end of a maintenance was requested.
 func (r *remediation) endBegan(o controller.Outcome) {
 	if o.Err != nil {
 		r.wait("its maintenance to be ended: " + call.Cause(o.Err))
@@ -287,8 +278,7 @@ func (r *remediation) endBegan(o controller.Outcome) {
 // removed takes what is left.
 func (r *remediation) removed(o controller.Outcome, now time.Time) {
 	var removed activity.Removed
-	if err := o.Get(&removed); err != nil {
-		r.wait("its remediation objects to be removed: " + call.Cause(err))
+	if !r.take(o, &removed, "its remediation objects to be removed") {
 		return
 	}
 	for i, object := range o.Begun.(controller.Activity).Input.(activity.RemoveInput).Objects {
@@ -304,7 +294,6 @@ func (r *remediation) removed(o controller.Outcome, now time.Time) {
 		}
 		return
 	}
-	r.wait("")
 	p := &r.Progress
 	p.Ended, r.Leased = true, false
 	p.Recovered = r.Order.Healthy || r.Recovered
@@ -378,7 +367,7 @@ func (r *remediation) ended(o controller.Outcome) {
 	switch {
 	case completed:
 		s.Succeeded = &completed
-	case m.Ending: // what it was told to do says nothing of whether it healed the node
+	case m.Ending: // that its end was requested says nothing of whether it healed the node
 	default:
 		s.Succeeded, s.Failure = &completed, bounds.Cut(ended[0].Message, bounds.Text)
 	}

@@ -13,7 +13,6 @@ import (
 // status asks how the remediation stands.
 type status struct{}
 
-// Answer implements controller.Question.
 func (status) Answer(r *remediation, _ time.Time) (any, error) {
 	status := api.RemediationStatus{
 		Check: r.in.Check, Node: r.in.Node, WorkflowID: r.Info.WorkflowID, RunID: r.Info.Run, Since: r.in.Since, Why: r.in.Why,
@@ -31,7 +30,6 @@ func (status) Answer(r *remediation, _ time.Time) (any, error) {
 	return status, nil
 }
 
-// Page implements controller.Controller.
 func (r *remediation) Page(time.Time) controller.Page {
 	p := &r.Progress
 	var text strings.Builder
@@ -60,27 +58,20 @@ func (r *remediation) Page(time.Time) controller.Page {
 		if s.Resource != nil {
 			what = s.Resource.Kind + " " + s.Resource.Namespace + "/" + s.Resource.Name
 		}
-		fmt.Fprintf(&text, "\n- step %d: %s%s", s.Index+1, markdown.Text(what), stateOf(s.Succeeded, s.Gone, s.TimedOut != nil))
+		fmt.Fprintf(&text, "\n- step %d: %s", s.Index+1, markdown.Text(what))
+		for _, state := range []struct {
+			is   bool
+			text string
+		}{
+			{s.Succeeded != nil && *s.Succeeded, ", succeeded"}, {s.Succeeded != nil && !*s.Succeeded, ", failed"}, {s.TimedOut != nil, ", timed out"}, {s.Gone, ", gone"},
+		} {
+			if state.is {
+				text.WriteString(state.text)
+			}
+		}
 		if s.Failure != "" {
 			fmt.Fprintf(&text, ": %s", markdown.Text(s.Failure))
 		}
 	}
 	return controller.Page{Details: text.String() + r.ShowNotes()}
-}
-
-func stateOf(succeeded *bool, gone, timedOut bool) string {
-	text := ""
-	switch {
-	case succeeded != nil && *succeeded:
-		text = ", succeeded"
-	case succeeded != nil:
-		text = ", failed"
-	}
-	if timedOut {
-		text += ", timed out"
-	}
-	if gone {
-		text += ", gone"
-	}
-	return text
 }

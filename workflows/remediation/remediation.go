@@ -62,7 +62,7 @@ type remediation struct {
 	attributed bool
 }
 
-// reports are what the check was told.
+// reports are what the check has received.
 type reports struct {
 	// Last is the latest report that was delivered, and At when.
 	Last string    `json:"last,omitempty"`
@@ -80,7 +80,7 @@ type reports struct {
 type Maintained struct {
 	Step  int    `json:"step"`
 	RunID string `json:"runId"`
-	// Ending: it was told to end. Over: it has ended.
+	// Ending: its end was requested. Over: it has ended.
 	Ending bool `json:"ending,omitempty"`
 	Over   bool `json:"over,omitempty"`
 }
@@ -147,7 +147,6 @@ func decode(input []byte, check, node string) (api.RemediationInput, error) {
 	return in, nil
 }
 
-// Begin implements controller.Controller.
 func (r *remediation) Begin(now time.Time) {
 	in := &r.in
 	r.Order, r.CheckRunID = health.Order{Node: in.Node, Step: in.Step, Revision: in.Revision, Why: in.Why}, in.CheckRunID
@@ -158,6 +157,7 @@ func (r *remediation) Begin(now time.Time) {
 		r.Progress.Steps = slices.Clone(in.Left)
 		r.Leased = r.began()
 		r.OrderBy = now.Add(orderWithin)
+		r.Slot.Unknown = true
 	}
 	r.noteSlot()
 }
@@ -173,9 +173,7 @@ func (r *remediation) Decide(t controller.Turn) (d controller.Decision) {
 			d.Effects = append(d.Effects, next)
 		}
 	}
-	if said := r.slotEffect(); said != nil {
-		d.Effects = append(d.Effects, said)
-	}
+	d.Effects = append(d.Effects, r.slotEffects()...)
 	d.Watches = r.watches(t.Now)
 	r.report(t.Now, &d)
 	if !r.ends() && r.followsUnknown(t.Now) && t.Now.Before(r.OrderBy) {
@@ -195,16 +193,14 @@ func (r *remediation) Decide(t controller.Turn) (d controller.Decision) {
 	return d
 }
 
-// Reset implements controller.Controller.
 func (r *remediation) Reset(now time.Time) {
 	r.WasReset, r.Looked, r.OrderBy = true, false, now.Add(orderWithin)
 	r.Old, r.Progress.Ended, r.Removing, r.Seen = false, false, false, nil
-	r.Slot = slot{Asked: r.Progress.ControlPlane}
+	r.Slot = slot{Asked: r.Progress.ControlPlane, Unknown: true}
 	r.noteSlot()
 	r.Reports.Last, r.Reports.Urgent, r.Reports.Final = "", true, false
 }
 
-// Cancel implements controller.Controller.
 func (r *remediation) Cancel(time.Time) {
 	if !r.ends() {
 		r.Ending = "it was cancelled"
@@ -307,11 +303,19 @@ func (r *remediation) hasMade() bool {
 }
 
 func (r *remediation) step(index int) *health.StepState {
-	i := slices.IndexFunc(r.Progress.Steps, func(s health.StepState) bool { return s.Index == index })
-	if i < 0 {
-		return nil
+	return r.find(func(s health.StepState) bool { return s.Index == index })
+}
+
+// stepOf is the step of an object.
+func (r *remediation) stepOf(object health.Resource) *health.StepState {
+	return r.find(func(s health.StepState) bool { return s.Resource != nil && *s.Resource == object })
+}
+
+func (r *remediation) find(is func(s health.StepState) bool) *health.StepState {
+	if i := slices.IndexFunc(r.Progress.Steps, is); i >= 0 {
+		return &r.Progress.Steps[i]
 	}
-	return &r.Progress.Steps[i]
+	return nil
 }
 
 // setStep keeps how a step stands.

@@ -222,7 +222,7 @@ func (s *site) hearScheduler(name string, arg any) error {
 // order gives an order at a time.
 func (s *site) order(when time.Duration, o health.Order) {
 	s.env.RegisterDelayedCallback(func() {
-		s.env.SignalWorkflow(api.SignalRemediationOrder, api.RemediationOrder{Check: "workers", CheckRunID: checkRun, Tell: true, Order: o})
+		s.env.SignalWorkflow(api.SignalRemediationOrder, api.RemediationOrder{Check: "workers", CheckRunID: checkRun, Report: true, Order: o})
 	}, when)
 }
 
@@ -307,10 +307,10 @@ func TestTheNextStepBeginsByOrder(t *testing.T) {
 	s.order(5*time.Minute, health.Order{Node: "b", Revision: 4, Step: 1, TimedOut: []int{0}, Healthy: true})
 	s.run()
 	s.want("0s make step 1", "2m0s mark 1, timed out true, old false", "2m0s make step 2", "4m0s mark 2, timed out false, old true", "5m0s remove 2")
-	told := func(p health.Progress) bool {
+	reported := func(p health.Progress) bool {
 		return len(p.Steps) == 1 && p.Steps[0].Succeeded != nil && !*p.Steps[0].Succeeded && p.Steps[0].Failure == "no power"
 	}
-	if !slices.ContainsFunc(s.said, told) {
+	if !slices.ContainsFunc(s.said, reported) {
 		t.Errorf("it did not say that the step has failed: %+v", s.said)
 	}
 }
@@ -457,8 +457,8 @@ func TestARemediationTakesUpTheMaintenanceThatAnotherHasBegun(t *testing.T) {
 		recovered bool
 		want      []string
 	}{
-		"it was told of":          {left, true, true, []string{"30s end maintenance, healthy true", "6m0s remove 0"}},
-		"nobody was told of it":   {nil, true, true, []string{"30s end maintenance, healthy true", "6m0s remove 0"}},
+		"it was reported":         {left, true, true, []string{"30s end maintenance, healthy true", "6m0s remove 0"}},
+		"it was not reported":     {nil, true, true, []string{"30s end maintenance, healthy true", "6m0s remove 0"}},
 		"it has ended since":      {left, false, false, []string{"0s remove 0"}},
 		"there never was any yet": {nil, false, true, []string{"30s remove 0"}},
 	} {

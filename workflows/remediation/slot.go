@@ -7,6 +7,7 @@ import (
 
 	"go.temporal.io/sdk/temporal"
 
+	activity "drydock/activities/health"
 	"drydock/api"
 	"drydock/rules/bounds"
 	"drydock/rules/schedule"
@@ -18,6 +19,8 @@ import (
 const (
 	sendRequest = "request"
 	sendRelease = "release"
+	// seeLeft looks whether anything that was begun before a reset, or by an earlier workflow, may be at work.
+	seeLeft = "left"
 )
 
 const (
@@ -33,6 +36,10 @@ type slot struct {
 	GrantedAt *time.Time `json:"grantedAt,omitempty"`
 	// Asked: the scheduler may know of the request, which is to be given back.
 	Asked bool `json:"asked,omitempty"`
+	// Unknown: something may have been begun with a slot of which nothing is known, before a reset or by an earlier workflow. Left: it was
+	// looked for, and may be at work.
+	Unknown bool `json:"unknown,omitempty"`
+	Left    bool `json:"left,omitempty"`
 }
 
 // wantsSlot reports whether the slot is asked for or kept. One that ends keeps it while something of it may be at work: of one that was
@@ -48,6 +55,19 @@ func (r *remediation) noteSlot() {
 
 // lacksSlot reports whether no step may begin.
 func (r *remediation) lacksSlot() bool { return r.Progress.ControlPlane && r.Slot.GrantedAt == nil }
+
+// isSlotUnknown reports whether the remediation may hold a slot without knowing it.
+func (r *remediation) isSlotUnknown() bool { return r.Slot.Unknown && r.lacksSlot() && r.wantsSlot() }
+
+// sawLeft takes whether something may be at work, and has the scheduler asked at once.
+func (r *remediation) sawLeft(o controller.Outcome, now time.Time) {
+	var left bool
+	if o.Stale || o.Get(&left) != nil {
+		return
+	}
+	r.Slot.Unknown, r.Slot.Left = false, left || r.began()
+	r.Rest(controller.Key{Kind: sendRequest}, 0, now)
+}
 
 // slotID is the slot by which activities act, empty where there is none.
 func (r *remediation) slotID() string {
@@ -68,9 +88,13 @@ func (r *remediation) slotRequest() api.SlotRequest {
 	}}
 }
 
-// slotEffect asks for the slot, or gives it back; nil is that there is nothing to say.
-func (r *remediation) slotEffect() controller.Effect {
+// slotEffects ask for the slot, or give it back.
+func (r *remediation) slotEffects() (all []controller.Effect) {
 	signal := controller.Signal{To: controller.Execution{WorkflowID: api.SchedulerID(r.Info.Cluster)}}
+	if r.isSlotUnknown() {
+		all = append(all, r.act(seeLeft, "", "see what was begun for "+r.in.Node, controller.Call{Func: call.Health.SeeLeftWork, Within: tidyWithin},
+			activity.LeftInput{WorkflowID: r.Info.WorkflowID}))
+	}
 	switch {
 	case r.wantsSlot() && r.lacksSlot():
 		signal.Meta = controller.Meta{Key: controller.Key{Kind: sendRequest}, Summary: "ask for the slot of a control-plane node", Repeat: repeatRequest}
@@ -79,9 +103,9 @@ func (r *remediation) slotEffect() controller.Effect {
 		signal.Meta = controller.Meta{Key: controller.Key{Kind: sendRelease}, Summary: "give back the slot of a control-plane node"}
 		signal.Name, signal.Payload = api.SignalSlotRelease, api.SlotRelease{RequestID: r.slotRequest().ID}
 	default:
-		return nil
+		return all
 	}
-	return signal
+	return append(all, signal)
 }
 
 // asked takes whether the scheduler received the request.
@@ -119,10 +143,9 @@ type (
 	pending struct{ api.SlotAnswer }
 )
 
-// Check implements controller.Payload.
 func (a granted) Check(r *remediation, _ time.Time) error { return r.checkAnswer(a.SlotAnswer) }
 
-// Apply implements controller.Payload. Whether it is true is asked before a step begins.
+// Apply believes the grant: the activity that begins a step asks the scheduler.
 func (a granted) Apply(r *remediation, now time.Time) string {
 	if r.Slot.GrantedAt == nil {
 		r.Slot.GrantedAt = &now
@@ -132,10 +155,8 @@ func (a granted) Apply(r *remediation, now time.Time) string {
 	return "a step may begin"
 }
 
-// Check implements controller.Payload.
 func (a pending) Check(r *remediation, _ time.Time) error { return r.checkAnswer(a.SlotAnswer) }
 
-// Apply implements controller.Payload.
 func (a pending) Apply(r *remediation, _ time.Time) string {
 	if !r.lacksSlot() {
 		return "it has its slot"
@@ -155,12 +176,19 @@ func (r *remediation) checkAnswer(a api.SlotAnswer) error {
 	}
 }
 
-// slotWanted asks for its own word on its slot, as a scheduler that begins anew does.
+// slotWanted asks which slot it holds or wants, as a scheduler that begins anew does.
 type slotWanted struct{}
 
-// Answer implements controller.Question.
+// Answer implements controller.Question. Without an answer the scheduler assumes that it holds a slot, and asks again.
 func (slotWanted) Answer(r *remediation, _ time.Time) (any, error) {
-	return api.SlotWanted{SlotRequest: r.slotRequest(), Wants: r.wantsSlot(), GrantedAt: r.Slot.GrantedAt}, nil
+	if r.isSlotUnknown() {
+		return nil, errors.New("it is not known yet whether anything is at work that was begun before: ask again")
+	}
+	answer := api.SlotWanted{SlotRequest: r.slotRequest(), Wants: r.wantsSlot(), GrantedAt: r.Slot.GrantedAt}
+	if answer.GrantedAt == nil && r.Slot.Left {
+		answer.GrantedAt = &r.Progress.StartedAt
+	}
+	return answer, nil
 }
 
 // giveUp ends a remediation that has made nothing: its check tries again later. To wait would keep another node from its turn.

@@ -80,7 +80,7 @@ func TestWithoutASlotNothingIsDoneToAControlPlaneNode(t *testing.T) {
 	s.want("0s slot-request", "10s slot-request", "25s slot-release", "25s remove 0")
 	waits := func(p health.Progress) bool { return strings.Contains(p.Waiting, "one control-plane node") }
 	if !slices.ContainsFunc(s.said, waits) {
-		t.Errorf("the check was not told why it waits: %+v", s.said)
+		t.Errorf("the check was not reported why it waits: %+v", s.said)
 	}
 }
 

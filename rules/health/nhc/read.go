@@ -14,7 +14,7 @@ const (
 	Kind       = "NodeHealthCheck"
 )
 
-// Is tells whether an object is a NodeHealthCheck, or a list as kubectl writes it.
+// Is reports whether an object is a NodeHealthCheck, or a list as kubectl writes it.
 func Is(object map[string]any) bool {
 	_, kind := object["kind"]
 	_, version := object["apiVersion"]
@@ -80,7 +80,7 @@ func readOne(object map[string]any) (Check, error) {
 	}
 	own := map[string]any{}
 	for field, value := range fields {
-		if !empty(value) {
+		if !isEmpty(value) {
 			own[field] = value
 		}
 	}
@@ -95,8 +95,8 @@ func readOne(object map[string]any) (Check, error) {
 	return Check{Name: name, Spec: encoded}, err
 }
 
-// empty tells what means the same there as if it was left out.
-func empty(value any) bool {
+// isEmpty reports whether a value means the same as an absent one.
+func isEmpty(value any) bool {
 	list, isList := value.([]any)
 	return value == nil || isList && len(list) == 0
 }

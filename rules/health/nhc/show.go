@@ -1,6 +1,7 @@
 package nhc
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -80,7 +81,8 @@ type Remediation struct {
 func Show(name string, spec health.Spec, status health.Status) NodeHealthCheck {
 	left := leftOut(spec)
 	object := NodeHealthCheck{APIVersion: APIVersion, Kind: Kind, Metadata: Metadata{Name: name}, Spec: Spec{
-		Selector: spec.Selector, UnhealthyConditions: spec.UnhealthyConditions, MinHealthy: spec.MinHealthy, MaxUnhealthy: spec.MaxUnhealthy,
+		Selector: spec.Selector, UnhealthyConditions: slices.DeleteFunc(slices.Clone(spec.UnhealthyConditions), isOurs),
+		MinHealthy: spec.MinHealthy, MaxUnhealthy: spec.MaxUnhealthy,
 		StormCooldownDuration: spec.StormCooldownDuration, HealthyDelay: spec.HealthyDelay, RemediationTemplate: spec.RemediationTemplate,
 	}}
 	for _, step := range spec.EscalatingRemediations {
@@ -126,6 +128,9 @@ func nodeOf(n health.UnhealthyNode) UnhealthyNode {
 	return own
 }
 
+// isOurs reports whether medik8s has nothing like an unhealthy condition.
+func isOurs(c health.UnhealthyCondition) bool { return c.Type == "" }
+
 // leftOut are the fields that a NodeHealthCheck has not.
 func leftOut(s health.Spec) []string {
 	ownSteps := false
@@ -139,6 +144,7 @@ func leftOut(s health.Spec) []string {
 	}{
 		{"maintenance", s.Maintenance != nil || ownSteps}, {"groups", s.Groups != nil}, {"flapping", s.Flapping != nil},
 		{"notify", s.Notify != nil}, {"etcd", s.Etcd != nil}, {"controlPlane", s.ControlPlane != nil},
+		{"unhealthyConditions", slices.ContainsFunc(s.UnhealthyConditions, isOurs)},
 	} {
 		if field.given {
 			left = append(left, field.name)

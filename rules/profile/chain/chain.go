@@ -12,7 +12,7 @@ import (
 type Check struct {
 	// Names are the instances in the order in which they are written, each once.
 	Names []string
-	// Spaced tells that maintenance-controller reads it too: there operators have to stand between spaces.
+	// Spaced reports that maintenance-controller reads it too: there operators have to stand between spaces.
 	Spaced bool
 	text   string
 	root   *term
@@ -227,7 +227,7 @@ func (p *parser) one() (*term, error) {
 // operators are what maintenance-controller takes out of an expression before it looks for names between spaces.
 var operators = strings.NewReplacer("&", "", "|", "", "!", "", "(", "", ")", "")
 
-// spaced tells whether maintenance-controller finds the same names.
+// spaced reports whether maintenance-controller finds the same names.
 func spaced(text string, names []string) bool {
 	for word := range strings.SplitSeq(operators.Replace(text), " ") {
 		if word != "" && !slices.Contains(names, word) {
@@ -237,7 +237,7 @@ func spaced(text string, names []string) bool {
 	return true
 }
 
-// Readable tells whether expressions of maintenance-controller can read a name: it has letters, digits and _, and no digit
+// Readable reports whether expressions of maintenance-controller can read a name: it has letters, digits and _, and no digit
 // first.
 func Readable(name string) bool {
 	for i, r := range name {

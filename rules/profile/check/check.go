@@ -16,7 +16,7 @@ import (
 
 // Check is one configured check.
 type Check interface {
-	// Hold tells whether it holds. It changes nothing.
+	// Hold reports whether it holds. It changes nothing.
 	Hold(c Case) Result
 }
 
@@ -97,7 +97,7 @@ func Kinds() []string { return slices.Sorted(maps.Keys(kinds)) }
 // notBuilt are kinds of maintenance-controller that Drydock does not have.
 var notBuilt = []string{"checkHypervisor", "hypervisorCondition", "kubernikusCount"}
 
-// NotBuilt tells whether a kind is one of maintenance-controller's that Drydock does not have.
+// NotBuilt reports whether a kind is one of maintenance-controller's that Drydock does not have.
 func NotBuilt(kind string) bool { return slices.Contains(notBuilt, kind) }
 
 // Read makes a check of kind; nil where there is no such kind, which is told apart.

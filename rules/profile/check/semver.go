@@ -13,7 +13,7 @@ var _ = register(Kind{Name: "clusterSemver", read: func(o *conf.Object, _ Enviro
 	return clusterSemver{key: o.Required("key", "the label with the version"), scoped: o.Bool("profileScoped")}
 }})
 
-// clusterSemver tells whether a version in a label is less than the highest of the cluster, or of the nodes with the profile.
+// clusterSemver reports whether a version in a label is less than the highest of the cluster, or of the nodes with the profile.
 type clusterSemver struct {
 	key    string
 	scoped bool

@@ -32,7 +32,7 @@ type stagger struct {
 	parallel int
 }
 
-// Idle tells that a check can never hold: a stagger of no Lease.
+// Idle reports that a check can never hold: a stagger of no Lease.
 func Idle(c Check) bool {
 	s, ok := c.(stagger)
 	return ok && s.parallel == 0
@@ -68,7 +68,7 @@ func (s stagger) free(c Case) (LeaseName, bool) {
 	return LeaseName{}, false
 }
 
-// Expired tells whether it may be taken.
+// Expired reports whether it may be taken.
 func (l Lease) Expired(now time.Time) bool { return l.Error == "" && now.Sub(l.Renewed) > l.For }
 
 // Hold is part of Check.

@@ -32,7 +32,7 @@ type Member struct {
 	Labels   map[string]string
 	Profiles []string
 	Data     state.Data
-	// Unreadable tells that its annotation cannot be read.
+	// Unreadable reports that its annotation cannot be read.
 	Unreadable bool
 	// entering are profiles that were let into in-maintenance, and are not there by the annotation yet.
 	entering []string
@@ -84,7 +84,7 @@ func (v *View) Take(claims []Claim) {
 	}
 }
 
-// Maintained tells whether a node is in maintenance by any of its profiles, or about to be: its label or its annotation says
+// Maintained reports whether a node is in maintenance by any of its profiles, or about to be: its label or its annotation says
 // so, or it was granted. More than one says so when what one of them says is late; then it counts.
 func (m *Member) Maintained() bool {
 	return m.Labels[state.StateLabel] == string(state.Maintenance) || len(m.entering) > 0 || len(m.In(state.Maintenance)) > 0
@@ -161,7 +161,7 @@ type Claim struct {
 // affinityKey and affinityValue are the preference of pods that would rather move only once.
 const affinityKey, affinityValue = state.StateLabel, string(state.Operational)
 
-// Marked tells whether a pod prefers nodes that are operational, and no other state.
+// Marked reports whether a pod prefers nodes that are operational, and no other state.
 func Marked(pod *corev1.Pod) bool {
 	if pod.Spec.Affinity == nil || pod.Spec.Affinity.NodeAffinity == nil {
 		return false

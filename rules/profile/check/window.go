@@ -95,7 +95,7 @@ func parseDate(text string) (date, error) {
 	return date{d.Month(), d.Day()}, nil
 }
 
-// Never tells that a window is never open, as one that ends where it starts.
+// Never reports that a window is never open, as one that ends where it starts.
 func Never(c Check) bool {
 	w, ok := c.(timeWindow)
 	return ok && !w.ofOwn && w.start == w.end

@@ -17,7 +17,7 @@ type reference struct {
 // pieces are a text in which each element is a string or a *reference.
 type pieces []any
 
-// isText tells that there is nothing to look up.
+// isText reports that there is nothing to look up.
 func (p pieces) isText() (string, bool) {
 	switch len(p) {
 	case 0:
@@ -124,7 +124,7 @@ type variables struct {
 	looked map[string]bool
 }
 
-// unset tells that a reference has no value. The file may have a message for that.
+// unset reports that a reference has no value. The file may have a message for that.
 type unset struct{ name, message string }
 
 func (u unset) Error() string {

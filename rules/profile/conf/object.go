@@ -25,13 +25,13 @@ type Object struct {
 	isTop bool
 }
 
-// Absent tells that there is no such key, or nothing in it.
+// Absent reports that there is no such key, or nothing in it.
 func (o *Object) Absent() bool { return o.absent }
 
-// Has tells whether there is something under a key.
+// Has reports whether there is something under a key.
 func (o *Object) Has(key string) bool { return o.fields[key] != nil }
 
-// IsBool tells that a value is written as a YAML boolean, such as True without quotes.
+// IsBool reports that a value is written as a YAML boolean, such as True without quotes.
 func (o *Object) IsBool(key string) bool {
 	_, is := o.fields[key].(bool)
 	return is

@@ -52,7 +52,7 @@ func parseYAML(file []byte) (value any, err error) {
 	return value, err
 }
 
-// HasMore tells that there is another document after the first, which alone is read.
+// HasMore reports that there is another document after the first, which alone is read.
 func HasMore(file []byte) (more bool) {
 	defer func() {
 		if recover() != nil {

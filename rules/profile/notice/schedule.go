@@ -12,7 +12,7 @@ import (
 
 // Schedule tells when a notification is due.
 type Schedule interface {
-	// Due tells whether something is to be sent, and why.
+	// Due reports whether something is to be sent, and why.
 	Due(c Case) (why string, due bool)
 }
 
@@ -27,7 +27,7 @@ type Case struct {
 	Before time.Time
 }
 
-// changed tells that the state is new, and that nobody was told since.
+// changed reports that the state is new, and that nobody was told since.
 func (c Case) changed() bool {
 	return c.Profile.Current != c.Profile.Previous && !c.Before.After(c.Profile.Transition)
 }
@@ -35,7 +35,7 @@ func (c Case) changed() bool {
 // Schedules are the kinds of schedules, in any case.
 var Schedules = []string{"oneshot", "periodic", "scheduled"}
 
-// ReadSchedule makes a schedule; known tells that there is such a kind.
+// ReadSchedule makes a schedule; known reports that there is such a kind.
 func ReadSchedule(kind string, o *conf.Object) (s Schedule, known bool) {
 	switch strings.ToLower(kind) {
 	case "periodic":

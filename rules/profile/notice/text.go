@@ -22,7 +22,7 @@ type Parameters struct {
 	// State is the state that the profile is in.
 	State   string
 	Profile Profile
-	// InMaintenance tells that one of the node's profiles is in maintenance.
+	// InMaintenance reports that one of the node's profiles is in maintenance.
 	InMaintenance  bool
 	LastTransition time.Time
 	LogDetails     bool

@@ -71,7 +71,7 @@ func Read(annotation string) (Data, error) {
 }
 
 // broken says why an annotation cannot be read, and what to do.
-// isWritable tells whether JSON can say a time in UTC: an offset may lead out of the years that it has.
+// isWritable reports whether JSON can say a time in UTC: an offset may lead out of the years that it has.
 func isWritable(at time.Time) bool {
 	year := at.UTC().Year()
 	return year >= 0 && year <= 9999
@@ -116,7 +116,7 @@ func (d Data) Write() (string, error) {
 	return string(text), err
 }
 
-// Equal tells whether two say the same.
+// Equal reports whether two say the same.
 func (d Data) Equal(other Data) bool {
 	same := func(a, b Profile) bool {
 		return a.Current == b.Current && a.Previous == b.Previous && a.Transition.Equal(b.Transition)
@@ -138,7 +138,7 @@ func (d Data) Attach(label []string, known func(string) bool, now time.Time) Dat
 	return next
 }
 
-// ErrMoved tells that a profile is not where a change to it was decided.
+// ErrMoved reports that a profile is not where a change to it was decided.
 var ErrMoved = errors.New("the profile is no longer in the state in which this was decided")
 
 // Move is the data after a transition, which is not done twice.

@@ -39,7 +39,7 @@ const (
 // All are the states, from the least crucial.
 func All() []State { return []State{Operational, Required, Maintenance} }
 
-// Known tells whether it is a state.
+// Known reports whether it is a state.
 func (s State) Known() bool { return slices.Contains(All(), s) }
 
 // Crucial is the most crucial of some states; of none it is operational.
@@ -71,7 +71,7 @@ func Profiles(labels map[string]string) []string {
 // longestName is as long as the value of a label may be.
 const longestName = 63
 
-// CheckName tells why a name cannot stand in the profile label of a node.
+// CheckName says why a name cannot stand in the profile label of a node.
 func CheckName(name string) error {
 	switch {
 	case name == "":
@@ -90,5 +90,5 @@ func inLabel(r rune) bool {
 	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_.", r)
 }
 
-// LogsDetails tells whether a node's labels ask for more words.
+// LogsDetails reports whether a node's labels ask for more words.
 func LogsDetails(labels map[string]string) bool { return labels[LogDetailsLabel] == "true" }

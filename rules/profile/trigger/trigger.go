@@ -20,7 +20,7 @@ type Trigger interface {
 // Change is a trigger that changes the node object and nothing else.
 type Change interface {
 	Trigger
-	// Apply changes the node, and tells whether that made a difference.
+	// Apply changes the node, and reports whether that made a difference.
 	Apply(node *corev1.Node) bool
 }
 
@@ -42,10 +42,10 @@ func register(k Kind) struct{} {
 // Kinds are the names of the kinds that there are.
 func Kinds() []string { return slices.Sorted(maps.Keys(kinds)) }
 
-// NotBuilt tells whether a kind is one of maintenance-controller's that Drydock does not have.
+// NotBuilt reports whether a kind is one of maintenance-controller's that Drydock does not have.
 func NotBuilt(kind string) bool { return kind == "alterHypervisor" }
 
-// Read makes a trigger of kind; known tells that there is such a kind.
+// Read makes a trigger of kind; known reports that there is such a kind.
 func Read(kind string, o *conf.Object) (t Trigger, known bool) {
 	k, known := kinds[kind]
 	if !known {
