@@ -3,7 +3,6 @@ package controller
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"reflect"
 	"slices"
 	"time"
@@ -12,7 +11,6 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"drydock/api"
-	"drydock/rules/spec"
 	"drydock/workflows/inbox"
 )
 
@@ -60,28 +58,14 @@ type Question[C Controller] interface {
 	Answer(c C, now time.Time) (any, error)
 }
 
-const (
-	maxPayload = 512 << 10
-	// maxUnrested is how many bytes are read before other coroutines have a turn.
-	maxUnrested = 256 << 10
-	// settleWithin bounds how long an update waits for what follows from it.
-	settleWithin = 10 * time.Second
-)
-
-var (
-	errUnknown = errors.New("there is no such message")
-	errTwice   = errors.New("a message with this id was received already")
-)
+// settleWithin bounds how long an update waits for what follows from it.
+const settleWithin = 10 * time.Second
 
 // newOf decodes a payload into a new value of the prototype's type.
 func newOf(prototype any, raw []byte, optional bool, most int) (any, error) {
 	into := reflect.New(reflect.TypeOf(prototype))
-	switch {
-	case len(raw) > most:
-		return nil, fmt.Errorf("the payload has %d bytes: at most %d are taken", len(raw), most)
-	case len(raw) == 0 && optional:
-	default:
-		if err := spec.DecodeStrict(raw, into.Interface()); err != nil {
+	if len(raw) > 0 || !optional {
+		if err := inbox.DecodeStrict(raw, into.Interface(), most); err != nil {
 			return nil, err
 		}
 	}
@@ -90,7 +74,7 @@ func newOf(prototype any, raw []byte, optional bool, most int) (any, error) {
 
 // decode reads a payload, and who sent it.
 func (m Message[C]) decode(raw []byte) (Payload[C], api.Message, error) {
-	decoded, err := newOf(m.Payload, raw, m.From == People, cmp.Or(m.Max, maxPayload))
+	decoded, err := newOf(m.Payload, raw, m.From == People, cmp.Or(m.Max, inbox.MaxPayload))
 	if err != nil {
 		return nil, api.Message{}, err
 	}
@@ -153,7 +137,7 @@ func (i *intake[C]) accepts(payload Payload[C], who api.Message, err error) erro
 	case err != nil:
 		return err
 	case i.c.base().seen(who.ID):
-		return errTwice
+		return inbox.ErrTwice
 	}
 	return payload.Check(i.c, workflow.Now(i.ctx))
 }
@@ -169,7 +153,7 @@ func (i *intake[C]) take() (taken int) {
 		} else {
 			unrested += i.takeUpdate()
 		}
-		if unrested > maxUnrested {
+		if unrested > inbox.MaxUnrested {
 			inbox.Rest(i.ctx)
 			unrested = 0
 		}
@@ -182,7 +166,7 @@ func (i *intake[C]) takeSignal() (size int) {
 	known := slices.IndexFunc(i.rows, func(m Message[C]) bool { return m.Name == name })
 	switch {
 	case err == nil && known < 0:
-		err = errUnknown
+		err = inbox.ErrUnknown
 		fallthrough
 	case err != nil:
 		i.refuse(Message[C]{Name: name}, api.Message{}, api.Refused, err)
@@ -195,7 +179,7 @@ func (i *intake[C]) takeSignal() (size int) {
 		return len(raw)
 	}
 	switch err := i.accepts(payload, who, nil); {
-	case errors.Is(err, errTwice): // it was sent twice, and has had its effect
+	case errors.Is(err, inbox.ErrTwice): // it was sent twice, and has had its effect
 	case err != nil:
 		i.refuse(row, who, api.Ignored, err)
 	default:
@@ -257,10 +241,10 @@ func (i *intake[C]) settle(now time.Time) (next time.Time) {
 	return next
 }
 
-// answer serves a query.
+// serve answers a query.
 func (q Query[C]) serve(ctx workflow.Context, c C) error {
 	return workflow.SetQueryHandlerWithOptions(ctx, q.Name, func(raw converter.RawValue) (any, error) {
-		question, err := newOf(q.Question, inbox.Payload(raw), true, maxPayload)
+		question, err := newOf(q.Question, inbox.Payload(raw), true, inbox.MaxPayload)
 		if err != nil {
 			return nil, err
 		}

@@ -138,10 +138,11 @@ func (i *Inbox) Take(account Account, handlers ...Handler) error {
 	return nil
 }
 
+// Errors of messages that no workflow takes.
 var (
-	errUnknown = errors.New("there is no such message")
-	// errTwice refuses what was received before: its outcome stands under its ID.
-	errTwice = errors.New("a message with this id was received already")
+	ErrUnknown = errors.New("there is no such message")
+	// ErrTwice refuses what was received before: its outcome stands under its ID.
+	ErrTwice = errors.New("a message with this id was received already")
 )
 
 // handling is a handler with what it records.
@@ -154,26 +155,26 @@ type handling struct {
 func (h handling) knows(who api.Message) bool { return who.ID != "" && h.account.Known(who.ID) }
 
 func (h handling) validate(raw converter.RawValue) error {
+	_, err := h.admit(raw)
+	return err
+}
+
+// admit returns the message of an update, or why it is refused.
+func (h handling) admit(raw converter.RawValue) (message, error) {
 	m, err := h.kind.decode(Payload(raw))
 	switch {
 	case err != nil:
-		return err
+		return nil, err
 	case h.knows(m.Said()):
-		return errTwice
+		return nil, ErrTwice
 	}
-	return m.check()
+	return m, m.check()
 }
 
 func (h handling) update(ctx workflow.Context, raw converter.RawValue) (string, error) {
-	m, err := h.kind.decode(Payload(raw))
-	if err == nil {
-		err = m.check()
-	}
-	switch {
-	case err != nil:
+	m, err := h.admit(raw)
+	if err != nil {
 		return "", err
-	case h.knows(m.Said()):
-		return "", errTwice
 	}
 	effect := m.apply()
 	h.account.Applied(h.name, m.Said(), effect)
@@ -196,7 +197,7 @@ func (h handling) take(raw []byte) {
 	case h.knows(m.Said()):
 		return // it was sent twice, and has had its effect
 	case h.since != "" && workflow.GetVersion(h.inbox.ctx, h.since, workflow.DefaultVersion, 1) == workflow.DefaultVersion:
-		h.account.Refused(h.name, api.Message{}, api.Refused, errUnknown)
+		h.account.Refused(h.name, api.Message{}, api.Refused, ErrUnknown)
 		return
 	}
 	if err := m.check(); err != nil {
@@ -206,15 +207,12 @@ func (h handling) take(raw []byte) {
 	h.account.Applied(h.name, m.Said(), m.apply())
 }
 
-// maxPayload bounds a message, in bytes. A longer one is refused unread: to decode it takes time in which nothing else of
-// the workflow runs, a workflow task that takes a second of it fails, and so does every later one and every query. What a
-// drain tells of its pods is well below.
-const maxPayload = 512 << 10
+// MaxPayload bounds a message, in bytes. A longer one is refused unread: while it is decoded nothing else of the workflow runs, and a
+// workflow task in which that takes a second fails, as do all later ones and all queries. What a drain reports of its pods is well below.
+const MaxPayload = 512 << 10
 
-// decodeStrict reads a payload that must be there.
-func decodeStrict(raw []byte, payload any) error { return decodeUpTo(maxPayload, raw, payload) }
-
-func decodeUpTo(most int, raw []byte, payload any) error {
+// DecodeStrict reads a payload, at most this many bytes, that must be there.
+func DecodeStrict(raw []byte, payload any, most int) error {
 	if len(raw) > most {
 		return fmt.Errorf("the payload has %d bytes: at most %d are taken", len(raw), most)
 	}
@@ -222,25 +220,18 @@ func decodeUpTo(most int, raw []byte, payload any) error {
 }
 
 // Receive takes a signal that workflows and activities send each other, whose payload must be there.
-func Receive[T any](i *Inbox, name string, take func(T)) { ReceiveUpTo(i, name, maxPayload, take) }
-
-// ReceiveUpTo is Receive for a signal of so many bytes, which may be more than those of others: of flat lists, that take
-// little time to decode.
-func ReceiveUpTo[T any](i *Inbox, name string, most int, take func(T)) {
-	i.take[name] = receiver[T]{i, name, most, take}
-}
+func Receive[T any](i *Inbox, name string, take func(T)) { i.take[name] = receiver[T]{i, name, take} }
 
 // receiver takes the signals of one name, whose payload is a T.
 type receiver[T any] struct {
 	inbox *Inbox
 	name  string
-	most  int
 	apply func(T)
 }
 
 func (r receiver[T]) take(raw []byte) {
 	var payload T
-	if err := decodeUpTo(r.most, raw, &payload); err != nil {
+	if err := DecodeStrict(raw, &payload, MaxPayload); err != nil {
 		r.inbox.record.Refused(r.name, api.Message{}, api.Refused, err)
 		return
 	}
@@ -255,7 +246,7 @@ func (i *Inbox) read() {
 	name, payload, err := i.queue.Next()
 	takes, known := i.take[name]
 	if err == nil && !known {
-		err = errUnknown
+		err = ErrUnknown
 	}
 	if err != nil {
 		i.record.Refused(name, api.Message{}, api.Refused, err)
@@ -269,7 +260,7 @@ func (i *Inbox) read() {
 // again when handle reads the payload: handle may wait before that.
 func Update[T, R any](i *Inbox, name string, check func(T) error, handle func(ctx workflow.Context, read func() (T, error)) (R, error)) error {
 	decode := func(raw converter.RawValue) (payload T, err error) {
-		if err := decodeStrict(Payload(raw), &payload); err != nil {
+		if err := DecodeStrict(Payload(raw), &payload, MaxPayload); err != nil {
 			return payload, err
 		}
 		return payload, check(payload)
@@ -296,7 +287,7 @@ func (i *Inbox) Open(ready func(workflow.Context) error) {
 				return
 			}
 			i.read()
-			if i.unrested > maxUnrested {
+			if i.unrested > MaxUnrested {
 				i.unrested = 0
 				Rest(ctx)
 			}
@@ -304,14 +295,10 @@ func (i *Inbox) Open(ready func(workflow.Context) error) {
 	})
 }
 
-// maxUnrested is how much is read, in bytes, before everybody else has a turn: the SDK takes a coroutine that runs for a
-// second for one that hangs, and fails the workflow task.
-const maxUnrested = 256 << 10
-
 // Decode reads a payload strictly; one that is absent is the zero value.
 func Decode[T any](raw []byte) (payload T, err error) {
 	if len(raw) > 0 {
-		err = decodeStrict(raw, &payload)
+		err = DecodeStrict(raw, &payload, MaxPayload)
 	}
 	return payload, err
 }

@@ -17,18 +17,3 @@ func Only(ctx workflow.Context, what string, idOf func(cluster string) string) (
 	}
 	return cluster, nil
 }
-
-// Carried reads with unpack what a run has handed to the next. What anybody else has started the workflow with is not read, but noted.
-func Carried(ctx workflow.Context, packed []byte, unpack func([]byte) error, note func(what, why string)) error {
-	switch {
-	case len(packed) == 0:
-		return nil
-	case !IsContinued(ctx):
-		note("ignored what it was started with", "that is only for a run to hand to the next")
-		return nil
-	}
-	if err := unpack(packed); err != nil {
-		return fmt.Errorf("carried state: %w", err)
-	}
-	return nil
-}
