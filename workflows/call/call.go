@@ -66,49 +66,36 @@ func Long(ctx workflow.Context, summary string) workflow.Context {
 // Beating is Long for activities that run beside everything else, for hours: their heartbeats are billed, and as rare as timeout lets
 // them be.
 func Beating(ctx workflow.Context, summary string, timeout time.Duration) workflow.Context {
-	options := workflow.GetActivityOptions(Long(ctx, summary))
-	options.HeartbeatTimeout = timeout
-	return workflow.WithActivityOptions(ctx, options)
+	return workflow.WithHeartbeatTimeout(Long(ctx, summary), timeout)
 }
 
 // Stoppable is a long one whose end is waited for when it is cancelled: what it does must be over before that is undone.
 func Stoppable(ctx workflow.Context, summary string) workflow.Context {
-	ctx = Long(ctx, summary)
-	options := workflow.GetActivityOptions(ctx)
-	options.WaitForCancellation = true
-	return workflow.WithActivityOptions(ctx, options)
+	return workflow.WithWaitForCancellation(Long(ctx, summary), true)
 }
 
 // In has an activity carried out in a lane.
 func In(ctx workflow.Context, lane api.Lane) workflow.Context {
-	options := workflow.GetActivityOptions(ctx)
-	options.TaskQueue = lane.Queue(workflow.GetInfo(ctx).TaskQueueName)
-	return workflow.WithActivityOptions(ctx, options)
+	return workflow.WithTaskQueue(ctx, lane.Queue(workflow.GetInfo(ctx).TaskQueueName))
 }
 
 // Within bounds an activity's whole life, attempts included: the server keeps that clock, so it costs no timer.
 func Within(ctx workflow.Context, limit time.Duration) workflow.Context {
-	options := workflow.GetActivityOptions(ctx)
-	options.ScheduleToCloseTimeout = limit
-	return workflow.WithActivityOptions(ctx, options)
+	return workflow.WithScheduleToCloseTimeout(ctx, limit)
 }
 
 // Times bounds how often an activity is tried.
 func Times(ctx workflow.Context, attempts int32) workflow.Context {
-	options := workflow.GetActivityOptions(ctx)
-	policy := *options.RetryPolicy
+	policy := *workflow.GetActivityOptions(ctx).RetryPolicy
 	policy.MaximumAttempts = attempts
-	options.RetryPolicy = &policy
-	return workflow.WithActivityOptions(ctx, options)
+	return workflow.WithRetryPolicy(ctx, policy)
 }
 
 // Pausing bounds the pause between two tries of an activity.
 func Pausing(ctx workflow.Context, most time.Duration) workflow.Context {
-	options := workflow.GetActivityOptions(ctx)
-	policy := *options.RetryPolicy
+	policy := *workflow.GetActivityOptions(ctx).RetryPolicy
 	policy.MaximumInterval = most
-	options.RetryPolicy = &policy
-	return workflow.WithActivityOptions(ctx, options)
+	return workflow.WithRetryPolicy(ctx, policy)
 }
 
 // Local is for what the worker knows by itself.
