@@ -95,7 +95,7 @@ func (o *Outbox) Deliver(now time.Time) (all []controller.Watch) {
 func (o *Outbox) Delivery(b *controller.Base, outcome controller.Outcome, now time.Time) {
 	sent := outcome.Begun.(controller.Watch).Input.(delivery.DeliverInput)
 	if outcome.Err != nil {
-		b.Rest(outcome.Key, 0, now)
+		b.ClearBackoff(outcome.Key)
 		b.Note(now, fmt.Sprintf("channel %s was not told of %s", sent.Channel, number.Of(len(sent.Events), "event")), call.Cause(outcome.Err))
 	}
 	o.Unsent = slices.DeleteFunc(o.Unsent, func(q queue) bool { return q.Channel == sent.Channel && len(q.Events) == q.Sending })

@@ -51,7 +51,7 @@ type Base struct {
 	unknown handover.Unknown
 	// ctx is the run's, nil in tests without Temporal.
 	ctx workflow.Context
-	// judging is the key of the effect or watch whose outcome is being taken. judged: Rest or Fails was called for it.
+	// judging is the key of the effect or watch whose outcome is being taken. judged: Rest, ClearBackoff or Fails was called for it.
 	judging Key
 	judged  bool
 }
@@ -131,6 +131,13 @@ func (b *Base) Fails(k Key, what, why string, now time.Time) {
 // Rest keeps the effects, or the watch, of a key from beginning for a while. Outcome calls it for one that has to wait for something.
 func (b *Base) Rest(k Key, d time.Duration, now time.Time) {
 	*b.retry(k) = Retry{Key: k, Until: now.Add(d)}
+	b.judged = b.judged || k == b.judging
+}
+
+// ClearBackoff lets the effects, or the watch, of a key begin again at once. Outcome calls it where Decide alone says whether one is wanted
+// again, whatever came of the last.
+func (b *Base) ClearBackoff(k Key) {
+	*b.retry(k) = Retry{Key: k}
 	b.judged = b.judged || k == b.judging
 }
 

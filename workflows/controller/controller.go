@@ -60,9 +60,9 @@ func (t Turn) UnderWay(k Key) bool { return t.underWay[k] }
 // Room is how many effects can begin now. The first of Decision.Effects do.
 func (t Turn) Room() int { return t.room }
 
-// Hears reports whether the end of this run of a child will be an Outcome. It is not for a child of an earlier run, and not for one that
-// was terminated: a reset terminates a run too, and goes on under its workflow ID.
-func (t Turn) Hears(run string) bool { return t.children[run] }
+// Follows reports whether the end of this run of a child will be an Outcome. Children of an earlier run of this workflow are not followed,
+// nor is a child that was terminated: a reset terminates a run too, and the child goes on under its workflow ID.
+func (t Turn) Follows(run string) bool { return t.children[run] }
 
 // Decision is all that should be under way.
 type Decision struct {

@@ -183,7 +183,7 @@ func (e *engine) takeReset() {
 	for _, r := range e.effects {
 		r.stale = true
 	}
-	e.children = nil // their ends are told to the run that was reset
+	e.children = nil // the server reports their ends to the run that was reset
 	e.stopWatches()
 	e.c.Reset(e.now())
 }

@@ -109,7 +109,7 @@ func (c *check) unheard(t controller.Turn) (all []activity.FoundRemediation) {
 		if one != nil && one.Run != "" {
 			run = one.Run
 		}
-		if run != "" && !t.Hears(run) {
+		if run != "" && !t.Follows(run) {
 			all = append(all, activity.FoundRemediation{Node: n.Name, RunID: run})
 		}
 	}

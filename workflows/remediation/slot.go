@@ -110,7 +110,7 @@ func (r *remediation) askForSlot(now time.Time) {
 	r.Progress.ControlPlane, r.Slot.GrantedAt = true, nil
 	r.wait("its slot: the node is one of the control plane")
 	r.noteSlot()
-	r.Rest(controller.Key{Kind: sendRequest}, 0, now)
+	r.ClearBackoff(controller.Key{Kind: sendRequest})
 }
 
 // granted and pending are the answers of the scheduler.
