@@ -128,11 +128,11 @@ func (s *Site) serveDrain() {
 				emptied.DrainProgress = now.Value.(api.DrainProgress)
 			}
 			if in.Then != nil {
-				var told api.NodeProgress
-				if err := json.Unmarshal(in.Then.Payload, &told); err != nil {
+				var progress api.NodeProgress
+				if err := json.Unmarshal(in.Then.Payload, &progress); err != nil {
 					s.t.Errorf("payload of %s: %v", in.Then.Signal, err)
 				}
-				emptied.Told = s.toScheduler(in.Then.WorkflowID, "", in.Then.Signal, told) == nil
+				emptied.Told = s.toScheduler(in.Then.WorkflowID, "", in.Then.Signal, progress) == nil
 			}
 			return emptied, nil
 		})
