@@ -1,5 +1,5 @@
-// Package inbox is how workflows take messages: strictly decoded, recorded, in the order of their arrival, each name a
-// signal and an update.
+// Package inbox is how workflows take messages: in the order of their arrival, strictly decoded and recorded, each as a signal and as an
+// update of the same name.
 package inbox
 
 import (
@@ -17,14 +17,14 @@ import (
 // Handler is one message of people. On makes it.
 type Handler struct {
 	name string
-	// since is the named change by which workflows know the message; empty where they always did.
+	// since is the change ID from which on workflows know the message; empty where they always did.
 	since string
 	kind  kind
-	// answers is asked, for an update, what follows from the message; nil is not.
+	// answers answers updates; nil answers them with the effect.
 	answers Answerer
 }
 
-// Answerer waits for what follows from an update that had an effect, and returns what it came to. It has to end.
+// Answerer waits for what follows from an update that had an effect, and returns the answer. It has to end.
 type Answerer interface {
 	Answer(ctx workflow.Context, effect string) (string, error)
 }
@@ -41,11 +41,11 @@ type message interface {
 	Said
 	// check returns why the message cannot take effect now.
 	check() error
-	// apply gives it effect, and says which.
+	// apply carries it out, and describes the effect.
 	apply() string
 }
 
-// Said is a payload that tells who sent it and why.
+// Said is a payload that has its sender and a comment.
 type Said interface{ Said() api.Message }
 
 // payloadOf is the kind of messages whose payload is a T.
@@ -62,7 +62,7 @@ type decoded[T Said] struct {
 func (p payloadOf[T]) decode(raw []byte) (message, error) {
 	payload, err := Decode[T](raw)
 	if err != nil {
-		return decoded[T]{}, err // nobody said what cannot be read
+		return decoded[T]{}, err // the sender of what cannot be read is not known
 	}
 	return decoded[T]{p, payload}, nil
 }
@@ -78,24 +78,24 @@ func On[T Said](name string, check func(T) error, apply func(T) string) Handler 
 	return Handler{name: name, kind: payloadOf[T]{check, apply}}
 }
 
-// Since says by which named change workflows know a message: one that a workflow refused before, it refuses in a replay.
+// Since names the change ID from which on workflows know the message: a workflow that refused it before refuses it in a replay.
 func (h Handler) Since(change string) Handler {
 	h.since = change
 	return h
 }
 
-// Answered makes whoever sends an update wait for what follows from it.
+// Answered makes an update return what follows from the message.
 func (h Handler) Answered(answers Answerer) Handler {
 	h.answers = answers
 	return h
 }
 
-// Recorder records signals that had no effect, and why. One with a method Arrived is told of every signal before it is read.
+// Recorder records signals that had no effect, and why. Where it has a method Arrived, that is called for every signal before it is read.
 type Recorder interface {
 	Refused(name string, who api.Message, outcome api.Outcome, why error)
 }
 
-// Account is a Recorder that records also what took effect.
+// Account is a Recorder that also records messages that took effect.
 type Account interface {
 	Recorder
 	// Known reports whether a message with this ID was received before.
@@ -109,14 +109,14 @@ type Inbox struct {
 	queue  *Queue
 	take   map[string]taker
 	record Recorder
-	// unrested is how much was read in one go, in bytes.
+	// unrested counts the bytes read since the last Rest.
 	unrested int
 }
 
 // taker takes the signals of one name.
 type taker interface{ take(raw []byte) }
 
-// New is an inbox that takes nothing yet.
+// New returns an inbox that takes nothing yet.
 func New(ctx workflow.Context, record Recorder) *Inbox {
 	return &Inbox{ctx: ctx, queue: NewQueue(ctx), take: map[string]taker{}, record: record}
 }
@@ -256,8 +256,8 @@ func (i *Inbox) read() {
 	takes.take(payload)
 }
 
-// Update takes an update whose payload must be there, and whose answer is an R. Check is its validator, and is asked
-// again when handle reads the payload: handle may wait before that.
+// Update takes an update whose payload must be there, and whose answer is an R. Check is its validator, and is called again when handle reads
+// the payload: handle may wait before that.
 func Update[T, R any](i *Inbox, name string, check func(T) error, handle func(ctx workflow.Context, read func() (T, error)) (R, error)) error {
 	decode := func(raw converter.RawValue) (payload T, err error) {
 		if err := DecodeStrict(Payload(raw), &payload, MaxPayload); err != nil {
@@ -273,10 +273,10 @@ func Update[T, R any](i *Inbox, name string, check func(T) error, handle func(ct
 	}})
 }
 
-// Unread reports whether there are messages that were not looked at yet.
+// Unread reports whether there are unread signals.
 func (i *Inbox) Unread() bool { return i.queue.Unread() }
 
-// Open reads signals, in a coroutine of its own, each once ready says nothing against it; nil is at once.
+// Open reads signals in a coroutine of its own. It calls ready before each signal and ends where that fails; nil is always ready.
 func (i *Inbox) Open(ready func(workflow.Context) error) {
 	workflow.GoNamed(i.ctx, "signals", func(ctx workflow.Context) {
 		for {
@@ -303,11 +303,11 @@ func Decode[T any](raw []byte) (payload T, err error) {
 	return payload, err
 }
 
-// changeDays is the change since which durations may be written with days. Histories without it refused them.
+// changeDays is the change ID from which on durations may be written with days. Workflows without it refused them.
 const changeDays = "durations-with-days"
 
-// Days refuses what is to become a T and writes a duration with days, where the history is of a worker that did so. An
-// update needs no such question: what a worker refuses is in no history.
+// Days returns an error where the payload of a T writes a duration with days and the history is of a worker that refused that. Updates need
+// no such check: one that a worker refused is in no history.
 func Days[T any](ctx workflow.Context, raw []byte) error {
 	var payload T
 	if !spec.HasDays(raw, &payload) || workflow.GetVersion(ctx, changeDays, workflow.DefaultVersion, 1) != workflow.DefaultVersion {
@@ -316,12 +316,12 @@ func Days[T any](ctx workflow.Context, raw []byte) error {
 	return errors.New("a duration with days is not taken here: write it in hours")
 }
 
-// InvalidSpec is the error of a workflow whose input is wrong.
+// InvalidSpec returns the error of a workflow whose input is wrong.
 func InvalidSpec(err error) error {
 	return temporal.NewNonRetryableApplicationError(err.Error(), api.ErrorInvalidSpec, nil)
 }
 
-// Payload is the JSON of an input, nil where there is none.
+// Payload returns the JSON of an input, nil where there is none.
 func Payload(raw converter.RawValue) []byte {
 	if raw.Payload() == nil {
 		return nil
@@ -329,8 +329,8 @@ func Payload(raw converter.RawValue) []byte {
 	return raw.Payload().GetData()
 }
 
-// IsContinued reports whether a run was given its input by the run before it, which continued as new. The server names an
-// earlier run also where one is repeated by a cron schedule or a retry policy, with the input that somebody gave the first.
+// IsContinued reports whether a run has its input from the run before it, which continued as new. The server also names an earlier run where a
+// cron schedule or a retry policy has started this one, with the input that somebody gave to the first.
 func IsContinued(ctx workflow.Context) bool {
 	info := workflow.GetInfo(ctx)
 	return info.ContinuedExecutionRunID != "" && info.CronSchedule == "" && info.RetryPolicy == nil

@@ -8,7 +8,7 @@ import (
 	"drydock/api"
 )
 
-// Only returns the cluster of a workflow of which each has one, called what. It refuses to run under any other ID.
+// Only returns the cluster of a workflow of which each cluster has one, and an error where the run has another ID than that one.
 func Only(ctx workflow.Context, what string, idOf func(cluster string) string) (cluster string, err error) {
 	info := workflow.GetInfo(ctx)
 	cluster = api.ClusterOf(info.TaskQueueName)
