@@ -63,7 +63,9 @@ func (p *maintenancePlan) roll(t controller.Turn, d *controller.Decision) {
 // decide has the rules say which nodes go next, until they say nothing new.
 func (p *maintenancePlan) decide(t controller.Turn, d *controller.Decision) {
 	for now := t.Now; ; {
-		next := plan.Decide(p.spec.Strategy, p.Nodes, p.Progress, now)
+		progress := p.Progress
+		progress.CreatedAt = p.CreatedAt
+		next := plan.Decide(p.spec.Strategy, p.Nodes, progress, now)
 		if next.CanaryPassed {
 			p.Progress.CanaryPassed = true
 			p.note("the canary has passed", now)
@@ -87,6 +89,7 @@ func (p *maintenancePlan) decide(t controller.Turn, d *controller.Decision) {
 			p.endRolling(now)
 		}
 		d.WakeAt(p.Until, p.WaitingFor)
+		d.WakeAt(next.Over, "beginWithin")
 		return
 	}
 }
@@ -272,6 +275,8 @@ func (p *maintenancePlan) endRolling(now time.Time) {
 		p.end(api.PlanCompleted, "no node matches it", now)
 	case counts.Failures() > 0:
 		p.end(api.PlanIncomplete, fmt.Sprintf("%d of %d nodes failed", counts.Failures(), counts.Total), now)
+	case counts.Waiting > 0:
+		p.end(api.PlanIncomplete, fmt.Sprintf("%d of %d nodes were not begun within %s", counts.Waiting, counts.Total, p.spec.Strategy.BeginWithin), now)
 	default:
 		p.end(api.PlanCompleted, "", now)
 	}
