@@ -79,6 +79,7 @@ var otherSteps = []step{
 	{name: "openings", what: "activity ComputeOpenings, which knows when a window is open", task: "ComputeOpenings", windows: true},
 	{name: "slot-granted", what: "the scheduler grants the slot", call: command(signals(api.SignalSlotGranted))},
 	{name: "watch", what: "activity WatchCluster, and the watch of all nodes", task: "WatchCluster", requests: allNodes, rewatch: true},
+	{name: "check-releases", what: "activity CheckReleases before the first hook, and its look at the node", task: "CheckReleases", requests: readsNode},
 	{name: "before-cordon", what: "activity CallHook before the cordon, and the next request", task: "CallHook", input: `"hook":"before-cordon"`},
 	{name: "hold", what: "activity HoldNode, and its look at the node", task: "HoldNode", requests: readsNode},
 	{name: "cordon", what: "the patch that marks and cordons the node", requests: patchesNode(`"drydock.dev/holders":"`)},

@@ -1,6 +1,7 @@
 package k8s
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -8,9 +9,11 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
 	"drydock/api"
+	"drydock/k8s/kube"
 )
 
 // ErrGivenBack is that a node tells of releases by maintenances of this workflow ID, which the caller is to check first. Errors that wrap
@@ -78,6 +81,22 @@ func (in HoldInput) checkReleases(node *corev1.Node, mine bool) error {
 		return nil
 	}
 	return &GivenBackError{node.Name, node.UID, own}
+}
+
+// CheckReleases returns the GivenBackError of Hold, and changes nothing. A node that does not exist has no releases.
+func CheckReleases(ctx context.Context, client kube.Interface, in HoldInput) error {
+	node, err := ReadAhead(ctx, client, in.Node).wait()
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading node %s: %w", in.Node, err)
+	}
+	mark, err := MarkOf(node)
+	if err != nil {
+		return err
+	}
+	return in.checkReleases(node, mark.HeldBy(in.Holder.WorkflowID, in.Holder.RunID))
 }
 
 // addTo has the node tell of a release; nil tells of none.

@@ -140,16 +140,16 @@ func (c *chain) history(ctx context.Context, run string) (h runHistory, err erro
 	return h, nil
 }
 
-// broken says why no worker of ours can have written what a run handed to the next one; nil is that there is none.
+// broken returns why no worker of ours can have written what a run passed to the next one, empty where one can.
 func (c *chain) broken(run string, h runHistory, next *historypb.WorkflowExecutionStartedEventAttributes) string {
 	kind, queue := h.started.GetWorkflowType().GetName(), h.started.GetTaskQueue().GetName()
-	switch handed := h.end.GetWorkflowExecutionContinuedAsNewEventAttributes(); {
+	switch passed := h.end.GetWorkflowExecutionContinuedAsNewEventAttributes(); {
 	case kind != c.kind:
 		return fmt.Sprintf("run %s is a %s, and not a %s", run, kind, c.kind)
 	case queue != c.queue:
 		return fmt.Sprintf("run %s is on task queue %q, and not on %q", run, queue, c.queue)
-	case next != nil && !h.partly && (handed == nil || !proto.Equal(handed.GetInput(), next.GetInput())):
-		return fmt.Sprintf("run %s did not hand on what the run after it was given", run)
+	case next != nil && !h.partly && (passed == nil || !proto.Equal(passed.GetInput(), next.GetInput())):
+		return fmt.Sprintf("run %s did not pass on what the run after it was given", run)
 	}
 	return ""
 }

@@ -88,15 +88,15 @@ func twoRuns(t *testing.T) (before, last *run) {
 func TestNoRecordIsMadeOfAForgedState(t *testing.T) {
 	for name, c := range map[string]struct {
 		forge func(before, last *run)
-		// refused is why there is no record, untold why it has no facts, claimed why they are claims.
-		refused, untold, claimed string
+		// refused is why there is no record, unread why it has no facts, claimed why they are claims.
+		refused, unread, claimed string
 		runs                     int
 	}{
 		"genuine":                     {forge: func(_, _ *run) {}, runs: 2},
 		"begun on a queue of his own": {forge: func(b, _ *run) { b.queue = "mine" }, refused: `is on task queue "mine"`},
 		"begun as another type":       {forge: func(b, _ *run) { b.kind = "Forged" }, refused: "is a Forged: want a NodeMaintenance"},
-		"another input was handed on": {forge: func(b, _ *run) { b.gives = payloads(t, "another") }, untold: "did not hand on"},
-		"nothing was handed on":       {forge: func(b, _ *run) { b.end = terminated() }, untold: "did not hand on"},
+		"another input was passed on": {forge: func(b, _ *run) { b.gives = payloads(t, "another") }, unread: "did not pass on"},
+		"nothing was passed on":       {forge: func(b, _ *run) { b.end = terminated() }, unread: "did not pass on"},
 		"a foreign worker answered":   {forge: func(b, _ *run) { b.tasks = append(b.tasks, "eve") }, claimed: "answered by jwt:eve", runs: 2},
 		"only foreign workers":        {forge: func(b, l *run) { b.tasks, l.tasks = []string{"eve"}, []string{"eve"} }, claimed: "answered by jwt:eve", runs: 2},
 		"nobody was verified":         {forge: func(b, l *run) { b.tasks, l.tasks = []string{""}, []string{""} }, claimed: "did not verify", runs: 2},
@@ -116,14 +116,14 @@ func TestNoRecordIsMadeOfAForgedState(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if untold := c.untold != ""; untold && !strings.Contains(kept.Failure, c.untold) || (kept.Phases == nil) != untold || strings.Contains(kept.Failure, "amy") == untold {
-				t.Errorf("%+v, want facts unless %q", kept, c.untold)
+			if unread := c.unread != ""; unread && !strings.Contains(kept.Failure, c.unread) || (kept.Phases == nil) != unread || strings.Contains(kept.Failure, "amy") == unread {
+				t.Errorf("%+v, want facts unless %q", kept, c.unread)
 			}
 			p := kept.Provenance
 			if claimed := strings.Join(p.Claimed, "\n"); !strings.Contains(claimed, c.claimed) || (claimed == "") != (c.claimed == "") {
 				t.Errorf("claimed %q, want %q", claimed, c.claimed)
 			}
-			if c.runs > 0 && p.Runs != c.runs || c.untold == "" && c.claimed == "" && p.Worker != "jwt:drydock" {
+			if c.runs > 0 && p.Runs != c.runs || c.unread == "" && c.claimed == "" && p.Worker != "jwt:drydock" {
 				t.Errorf("%+v", p)
 			}
 		})

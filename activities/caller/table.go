@@ -23,6 +23,7 @@ var table = map[string][]string{
 	"CheckPermissions":      {api.PermissionsType},
 	"CheckPlans":            {api.LockstepType},
 	"CheckPreflight":        {api.PreflightType, api.NodeMaintenanceType},
+	"CheckReleases":         {api.NodeMaintenanceType},
 	"Collect":               {api.NotificationType},
 	"ComputeOpenings":       {api.SchedulerType},
 	"Deliver":               {api.HealthCheckType, api.NotificationType, api.MaintenancePlanType},

@@ -126,8 +126,7 @@ func (a *attempts) settled(t target, tried *attempt) bool {
 	}
 }
 
-// overdueForKill are the pods that were told to end in their own time, and whose time is over: by the rung Kill, or because they are
-// not waited for.
+// overdueForKill are the terminating pods whose grace period is over: by the rung Kill, or because the drain does not wait for them.
 func (a *attempts) overdueForKill(found observation) []target {
 	now := time.Now()
 	var overdue []target

@@ -24,8 +24,8 @@ import (
 // withdrawWithin is how long a cancelled drain may take to withdraw its EvictionRequests.
 const withdrawWithin = 20 * time.Second
 
-// tellWithin is how long a word about an empty node may take.
-const tellWithin = 2 * time.Second
+// reportWithin is how long the report of an empty node may take.
+const reportWithin = 2 * time.Second
 
 // Activities empty nodes.
 type Activities struct {
@@ -39,7 +39,7 @@ type Activities struct {
 	Limiter *Limiter
 	// Metrics counts evictions, refusals and blocked pods; never nil.
 	Metrics *Metrics
-	// PodEvents tells of evictions on the pods themselves; nil tells nobody.
+	// PodEvents records evictions on the pods themselves; nil records none.
 	PodEvents *k8s.PodEvents
 	// Pod is the one that this worker runs in; empty outside of a cluster. A drain evicts it last.
 	Pod types.UID
@@ -73,28 +73,28 @@ type Input struct {
 	Skip []string `json:"skip,omitempty"`
 	// Before is how far earlier drains of the same attempt came.
 	Before *api.DrainProgress `json:"before,omitempty"`
-	// TellCounts has the workflow hear also of how many pods are left, a bounded number of times.
-	TellCounts bool `json:"tellCounts,omitempty"`
-	// BlockedSignal is the signal by which the workflow wants to hear of blockers.
+	// ReportCounts sends the workflow also how many pods are left, a bounded number of times.
+	ReportCounts bool `json:"reportCounts,omitempty"`
+	// BlockedSignal is the signal by which the workflow gets the blockers.
 	BlockedSignal string `json:"blockedSignal"`
-	// Then is sent once the node is empty, to those who wait for that; nil tells nobody.
-	Then *Word `json:"then,omitempty"`
+	// Then is sent once the node is empty; nil is not.
+	Then *Report `json:"then,omitempty"`
 }
 
 // About implements caller.Input.
 func (in Input) About() caller.Subject { return caller.Subject{Node: in.Node, RunID: in.RunID} }
 
-// Word is a signal to a workflow.
-type Word struct {
+// Report is a signal to a workflow that waits for the drain.
+type Report struct {
 	WorkflowID string          `json:"workflowId"`
 	Signal     string          `json:"signal"`
 	Payload    json.RawMessage `json:"payload"`
 }
 
-// Drained is how far a drain came that has emptied its node. Told: what was to be said then was said.
+// Drained is the progress of a drain that has emptied its node. Reported is set where Input.Then was sent.
 type Drained struct {
 	api.DrainProgress
-	Told bool `json:"told,omitempty"`
+	Reported bool `json:"reported,omitempty"`
 }
 
 // Consent lets a pod, "namespace/name", be lost, as Drain's fields of the same names let all pods.
@@ -106,7 +106,7 @@ type Consent struct {
 
 // Drain empties a node: it evicts the chosen pods tier by tier (mode evict) or watches them leave (mode wait), until
 // none is left. It goes on where an earlier attempt stopped, and stops by itself when the node is not the
-// maintenance's any more. Cancelled, it tells in the error's details how far it came.
+// maintenance's any more. When it is cancelled, the error's details are its progress.
 // Errors: ForeignCaller, NodeGone, NodeReplaced, NotHolder, MissingPermission, WorkerStopping.
 func (d *Activities) Drain(ctx context.Context, in Input) (Drained, error) {
 	if in.Then != nil {
@@ -121,7 +121,7 @@ func (d *Activities) Drain(ctx context.Context, in Input) (Drained, error) {
 	switch {
 	case err == nil:
 		heartbeats.Forget()
-		return Drained{progress, d.tell(ctx, in.Then)}, nil // even if somebody cancels it just now: the node is empty
+		return Drained{progress, d.report(ctx, in.Then)}, nil // even if somebody cancels it just now: the node is empty
 	case temporal.IsCanceledError(context.Cause(ctx)):
 		d.withdrawCancelled(ctx, in)
 		return Drained{}, temporal.NewCanceledError(last)
@@ -130,21 +130,21 @@ func (d *Activities) Drain(ctx context.Context, in Input) (Drained, error) {
 	}
 }
 
-// tell sends a word, once: the workflow repeats what was not said.
-func (d *Activities) tell(ctx context.Context, word *Word) (sent bool) {
-	if word == nil {
+// report sends a report, once: the maintenance repeats one that was not sent.
+func (d *Activities) report(ctx context.Context, r *Report) (sent bool) {
+	if r == nil {
 		return false
 	}
-	ctx, cancel := context.WithTimeout(ctx, tellWithin)
+	ctx, cancel := context.WithTimeout(ctx, reportWithin)
 	defer cancel()
-	if err := caller.Signal(ctx, d.Temporal, word.WorkflowID, "", word.Signal, word.Payload); err != nil {
-		activity.GetLogger(ctx).Warn("not said that the node is empty", "to", word.WorkflowID, "error", err)
+	if err := caller.Signal(ctx, d.Temporal, r.WorkflowID, "", r.Signal, r.Payload); err != nil {
+		activity.GetLogger(ctx).Warn("not reported that the node is empty", "to", r.WorkflowID, "error", err)
 		return false
 	}
 	return true
 }
 
-// startHeartbeats begins with how far the drain came. Before the first look there is nothing to tell.
+// startHeartbeats starts heartbeats with the progress of the drain, if it has read the node's pods already.
 func startHeartbeats(ctx context.Context, before api.DrainProgress) *heartbeat.Loop {
 	if !before.Looked() {
 		return heartbeat.Start(ctx)
@@ -156,7 +156,7 @@ func (d *Activities) acting() heldnode.Acting {
 	return heldnode.Acting{Client: d.Client, Temporal: d.Temporal, Nodes: d.Nodes}
 }
 
-// drain also tells how far it came where it did not come to its end.
+// drain returns its last progress also where it fails.
 func (d *Activities) drain(ctx context.Context, heartbeats *heartbeat.Loop, in Input, before api.DrainProgress) (progress, last api.DrainProgress, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -183,9 +183,9 @@ func (in Input) before(ctx context.Context) api.DrainProgress {
 	}
 }
 
-// withdrawCancelled takes back what the drain asked for when the workflow cancels it. It cannot know why that is: under a
-// freeze nothing may be evicted, so no request stays. A rung or a skipped pod begins the drain anew, which files them
-// again; that a responder then begins anew is the lesser evil.
+// withdrawCancelled withdraws the drain's EvictionRequests when the workflow cancels it. It cannot know why: under a
+// freeze nothing may be evicted, so no request stays. After a rung or a skipped pod the next drain files them again, and
+// their responders begin again.
 func (d *Activities) withdrawCancelled(ctx context.Context, in Input) {
 	if in.Drain.Mode != spec.ModeEvict || in.Drain.Via != spec.ViaEvictionRequest {
 		return

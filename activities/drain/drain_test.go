@@ -50,7 +50,7 @@ type draining struct {
 	stop   chan struct{}
 	// in changes the input before the start; may be nil.
 	in func(*Input)
-	// blocked receives what the workflow is told.
+	// blocked receives what the workflow gets.
 	blocked chan api.DrainProgress
 	done    chan drainEnd
 }
@@ -108,14 +108,14 @@ func (d *draining) end() (api.DrainProgress, error) {
 	return api.DrainProgress{}, nil
 }
 
-// told waits for what the workflow is told.
-func (d *draining) told() api.DrainProgress {
+// reported waits for the next progress that the workflow gets.
+func (d *draining) reported() api.DrainProgress {
 	d.t.Helper()
 	select {
 	case p := <-d.blocked:
 		return p
 	case <-time.After(30 * time.Second):
-		d.t.Fatalf("the workflow was told nothing; the server was asked %v", d.server.Requests(""))
+		d.t.Fatalf("the workflow got no progress; the server was asked %v", d.server.Requests(""))
 	}
 	return api.DrainProgress{}
 }
@@ -181,13 +181,13 @@ func TestDrainEvictsWhatIsToGoAndSkipsTheRest(t *testing.T) {
 	}
 }
 
-func TestDrainTellsNobodyButTheLockstep(t *testing.T) {
-	for name, word := range map[string]Word{
+func TestDrainReportsToTheLockstepOnly(t *testing.T) {
+	for name, report := range map[string]Report{
 		"an approval":            {WorkflowID: "node-maintenance/n2/ops", Signal: api.MsgApprove},
 		"a maintenance of alone": {WorkflowID: api.LockstepID(""), Signal: api.SignalNodeProgress},
 	} {
 		d := newDrain(t, activitytest.HeldNode())
-		d.in = func(in *Input) { in.Then = &word }
+		d.in = func(in *Input) { in.Then = &report }
 		_, err := d.start(spec.Drain{Mode: spec.ModeEvict}).end()
 		if activitytest.ErrorType(err) != api.ErrorForeignCaller || len(d.server.Requests("")) != 0 {
 			t.Errorf("%s: %v, and requests %v", name, err, d.server.Requests(""))
@@ -241,10 +241,10 @@ func TestRefusedPodGoesAsSoonAsItsBudgetAllows(t *testing.T) {
 	refuse := refusing("web-1")
 	d.server.Handle = func(w http.ResponseWriter, r *http.Request) bool { return !allowed.Load() && refuse(w, r) }
 	d.start(evict)
-	progress := d.told()
+	progress := d.reported()
 	if len(progress.Blockers) != 1 || progress.Blockers[0].Pod != "default/web-1" || progress.Blockers[0].Budget != "web" ||
 		!strings.Contains(progress.Blockers[0].Message, "budget web allows 0 disruptions") || progress.Remaining != 1 {
-		t.Errorf("the workflow was told %+v", progress)
+		t.Errorf("the workflow got %+v", progress)
 	}
 	// The API server asks to wait for a quarter of an hour; the budget's own event comes first.
 	allowed.Store(true)
@@ -261,9 +261,9 @@ func TestPodWithoutConsentBlocksAndIsNamed(t *testing.T) {
 	t.Parallel()
 	lonely := activitytest.Pod("lonely", bare)
 	d := newDrain(t, activitytest.HeldNode(), lonely).start(evict)
-	progress := d.told()
+	progress := d.reported()
 	if len(progress.Blockers) != 1 || progress.Blockers[0].Reason != "NoController" || !strings.Contains(progress.Blockers[0].Message, "consent with force") {
-		t.Errorf("the workflow was told %+v", progress)
+		t.Errorf("the workflow got %+v", progress)
 	}
 	d.server.Delete(lonely)
 	if _, err := d.end(); err != nil || len(d.evictions()) != 0 {
@@ -390,9 +390,9 @@ func TestWaitForPodsEndsWhenTheChosenHaveCompleted(t *testing.T) {
 	}
 	done := make(chan error, 1)
 	go func() { done <- wait() }()
-	progress := d.told()
+	progress := d.reported()
 	if progress.Remaining != 1 || len(progress.Blockers) != 1 || progress.Blockers[0].Pod != "default/job-1" {
-		t.Errorf("the workflow was told %+v", progress)
+		t.Errorf("the workflow got %+v", progress)
 	}
 	d.server.Set(activitytest.Pod("job-1", withLabel("app", "job"), succeeded))
 	if err := <-done; err != nil {

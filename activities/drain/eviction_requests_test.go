@@ -54,10 +54,10 @@ func TestDrainByRequestLeavesThePodsToTheirResponder(t *testing.T) {
 	d.server.Set(evictionOf(web, "copying"))
 	progress := <-d.blocked
 	if len(progress.Blockers) != 1 || progress.Blockers[0].Reason != "EvictionRequested" || !strings.Contains(progress.Blockers[0].Message, "a.example/mover acts on it: copying") {
-		t.Errorf("the workflow was told %+v", progress)
+		t.Errorf("the workflow got %+v", progress)
 	}
-	if posts := d.server.Requests("POST /apis/lifecycle"); len(posts) != 1 {
-		t.Errorf("filed %v", posts)
+	if filed := d.server.Requests("POST /apis/lifecycle"); len(filed) != 1 {
+		t.Errorf("filed %v", filed)
 	}
 	d.server.Delete(web)
 	drained, err := d.end()

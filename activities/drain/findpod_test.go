@@ -51,7 +51,7 @@ func TestWhatIsBlockedSaysHowToConsent(t *testing.T) {
 	d := newDrain(t, activitytest.HeldNode(), stored).start(evict)
 	const want = "no controller would re-create it: consent with deleteEmptyDir and force, or delete the pod " +
 		"(drydock consent n1 --pod default/cache --force --delete-emptydir-data --comment WHY)"
-	if p := d.told(); p.Blockers[0].Reason != k8s.LocalStorage || p.Blockers[0].Message != "the pod's emptyDir data would be lost, and "+want {
+	if p := d.reported(); p.Blockers[0].Reason != k8s.LocalStorage || p.Blockers[0].Message != "the pod's emptyDir data would be lost, and "+want {
 		t.Errorf("%+v", p.Blockers)
 	}
 	d.server.Delete(stored)

@@ -39,7 +39,7 @@ func TestAnEvictionThatIsUnderWayWhenTheWorkerStopsCounts(t *testing.T) {
 	if _, err := d.end(); err == nil || !strings.Contains(err.Error(), "the worker is stopping") {
 		t.Fatal(err)
 	}
-	if told := last.Load(); told == nil || told.Evicted != 1 {
-		t.Errorf("the next attempt is told %+v", told)
+	if got := last.Load(); got == nil || got.Evicted != 1 {
+		t.Errorf("the next attempt gets %+v", got)
 	}
 }

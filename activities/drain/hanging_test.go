@@ -54,7 +54,7 @@ func TestARequestThatIsNotAnsweredHoldsNoOtherPod(t *testing.T) {
 	if took := time.Since(began); took > 25*time.Second {
 		t.Errorf("the others waited for %s", took)
 	}
-	for progress := d.told(); ; progress = d.told() {
+	for progress := d.reported(); ; progress = d.reported() {
 		if progress.Reasons["NoAnswer"] > 0 {
 			break
 		}
@@ -103,7 +103,7 @@ func TestDeletedBudgetLetsThePodGoAtOnce(t *testing.T) {
 			refuse := refusing("web-1")
 			d.server.Handle = func(w http.ResponseWriter, r *http.Request) bool { return !allowed.Load() && refuse(w, r) }
 			d.start(evict)
-			d.told()
+			d.reported()
 			allowed.Store(true)
 			changed := time.Now()
 			end(d)

@@ -181,7 +181,7 @@ func (d *Activities) attachedTo(ctx context.Context, name string) (*k8s.SharedVi
 }
 
 // isUntainted reports whether the taint is gone: somebody has taken it off, or an earlier attempt of this wait has.
-func (d *Activities) isUntainted(ctx context.Context, node *heldnode.View) (byHand, gone bool, err error) {
+func (d *Activities) isUntainted(ctx context.Context, node *heldnode.View) (bySomebody, gone bool, err error) {
 	seen, err := d.Client.CoreV1().Nodes().Get(ctx, node.Name, metav1.GetOptions{})
 	if err != nil || k8s.IsOutOfService(seen) {
 		return false, false, err

@@ -126,7 +126,7 @@ func TestTheTaintGoesAsSoonAsTheKubeletAnswers(t *testing.T) {
 				t.Fatalf("%+v, %v", taken, err)
 			}
 			go func() {
-				d.told()
+				d.reported()
 				speak(d)
 			}()
 			left, err := activitytest.Call(t, d.drains.AwaitOutOfService, outOfServiceInput(time.Minute))
@@ -155,8 +155,8 @@ func TestTheTaintStaysUntilThePodsAreGone(t *testing.T) {
 		}
 		ended <- left
 	}()
-	if p := d.told(); p.Remaining != 1 || p.Blockers[0].Pod != "default/web" {
-		t.Errorf("told %+v", p)
+	if p := d.reported(); p.Remaining != 1 || p.Blockers[0].Pod != "default/web" {
+		t.Errorf("got %+v", p)
 	}
 	if !k8s.IsOutOfService(d.server.Node("n1")) {
 		t.Error("the taint is gone before the pod")

@@ -27,8 +27,8 @@ func TestTheWorkersOwnPodIsEvictedLast(t *testing.T) {
 		return !allowed.Load() && refuse(w, r)
 	}
 	d.start(evict)
-	if progress := d.told(); progress.Remaining != 3 || slices.Contains(d.evictions(), "drydock") {
-		t.Errorf("evicted %v, and the workflow was told %+v", d.evictions(), progress)
+	if progress := d.reported(); progress.Remaining != 3 || slices.Contains(d.evictions(), "drydock") {
+		t.Errorf("evicted %v, and the workflow got %+v", d.evictions(), progress)
 	}
 	d.server.Delete(activitytest.Pod("lonely", bare))
 	allowed.Store(true)
@@ -47,9 +47,9 @@ func TestTheOnlyWorkerStaysWhereItCanGoNowhere(t *testing.T) {
 	d := newDrain(t, activitytest.HeldNode(), activitytest.Node("n2", activitytest.Cordoned), activitytest.PodOf("drydock", "drydock"), activitytest.Pod("web-1"))
 	d.drains.Pod = d.server.Pod("default", "drydock").UID
 	d.start(evict)
-	progress := d.told()
+	progress := d.reported()
 	if len(progress.Blockers) != 1 || progress.Blockers[0].Reason != "OnlyWorker" || !strings.Contains(progress.Blockers[0].Message, "drydock skip-pod n1 default/drydock") {
-		t.Errorf("the workflow was told %+v", progress)
+		t.Errorf("the workflow got %+v", progress)
 	}
 	if got := d.evictions(); !slices.Equal(got, []string{"web-1"}) {
 		t.Errorf("evicted %v", got)

@@ -49,7 +49,7 @@ func (d *Activities) newRun(ctx context.Context, heartbeats *heartbeat.Loop, in 
 	r := &run{
 		Activities: d, in: in, node: node, observer: observer, bindings: bindings, budgets: newBudgets(d.Sources.Budgets), account: accountFrom(before),
 		reporter: reporting.Reporter{
-			Temporal: d.Temporal, Signal: in.BlockedSignal, Counts: in.TellCounts, Heartbeats: heartbeats, Last: before,
+			Temporal: d.Temporal, Signal: in.BlockedSignal, Counts: in.ReportCounts, Heartbeats: heartbeats, Last: before,
 			Blocked: blockedPods{d.Metrics, in.Node},
 		},
 	}
@@ -116,7 +116,7 @@ func (r *run) untilEmpty(ctx context.Context) (api.DrainProgress, error) {
 		}
 		if r.in.Drain.Mode == spec.ModeEvict {
 			if err := r.act(ctx, &found); err != nil {
-				r.handOver(ctx, found)
+				r.heartbeatRequests(ctx, found)
 				return api.DrainProgress{}, err
 			}
 		}
@@ -151,9 +151,9 @@ func (r *run) untilEmpty(ctx context.Context) (api.DrainProgress, error) {
 	}
 }
 
-// handOver has the heartbeats tell what became of the requests that are under way, for the attempt that goes on: it would not count a pod
-// whose answer it does not know.
-func (r *run) handOver(ctx context.Context, found observation) {
+// heartbeatRequests has the heartbeats report the outcome of running requests to the next attempt, which could not count their pods
+// otherwise.
+func (r *run) heartbeatRequests(ctx context.Context, found observation) {
 	answered := make(chan struct{})
 	go func() {
 		r.sender.underWay.Wait() // close ends them

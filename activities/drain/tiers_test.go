@@ -142,8 +142,8 @@ func TestStaticPodsAreWaitedForWhereThatIsAsked(t *testing.T) {
 	in := plan(drainplan.Types())
 	in.Plan.Static = spec.WaitForStatic
 	d.start(in)
-	if p := d.told(); p.Remaining != 1 || p.Blockers[0].Reason != k8s.StaticPod {
-		t.Errorf("the workflow was told %+v", p)
+	if p := d.reported(); p.Remaining != 1 || p.Blockers[0].Reason != k8s.StaticPod {
+		t.Errorf("the workflow got %+v", p)
 	}
 	d.server.Delete(stays)
 	if _, err := d.end(); err != nil || d.order() != "" {
@@ -155,8 +155,8 @@ func TestDaemonSetPodsNeedConsentToLoseTheirData(t *testing.T) {
 	t.Parallel()
 	stored := activitytest.Pod("agent-1", ofDaemonSet, withEmptyDir)
 	d := newDrain(t, activitytest.HeldNode(), agent, stored).start(plan(drainplan.Types()))
-	if p := d.told(); p.Blockers[0].Reason != k8s.LocalStorage || d.order() != "" {
-		t.Errorf("the workflow was told %+v", p)
+	if p := d.reported(); p.Blockers[0].Reason != k8s.LocalStorage || d.order() != "" {
+		t.Errorf("the workflow got %+v", p)
 	}
 	d.server.Delete(stored)
 	if _, err := d.end(); err != nil {
@@ -168,7 +168,7 @@ func TestLatePodOfAnEarlierTierGoesTooAndTheDrainDoesNotGoBack(t *testing.T) {
 	t.Parallel()
 	late, vital := activitytest.Pod("late", withPriority(1)), activitytest.Pod("vital", withPriority(2000000000), bare)
 	d := newDrain(t, activitytest.HeldNode(), vital).start(plan([]drainplan.PodType{drainplan.Default}, drainplan.Entry{PodType: drainplan.Default, PodPriority: 10}))
-	reached := d.told().Tier
+	reached := d.reported().Tier
 	d.server.Set(late)
 	d.untilAsked("late/eviction")
 	d.server.Delete(vital)
@@ -200,8 +200,8 @@ func TestEscalationForcesAndConsentsToNothing(t *testing.T) {
 			d := newDrain(t, activitytest.HeldNode(), activitytest.Pod("slow", careful), lonely)
 			d.in = func(in *Input) { in.Force, in.Drain.ProtectedFor = c.force, spec.Duration(time.Hour) }
 			d.start(evict)
-			if p := d.told(); len(p.Blockers) != 1 || p.Blockers[0].Reason != k8s.NoController {
-				t.Errorf("the workflow was told %+v", p)
+			if p := d.reported(); len(p.Blockers) != 1 || p.Blockers[0].Reason != k8s.NoController {
+				t.Errorf("the workflow got %+v", p)
 			}
 			if got := d.order(); got != c.want {
 				t.Errorf("it asked for %s", got)
@@ -291,7 +291,7 @@ func TestPodWhoseNameIsAnothersIsNotAskedForAgain(t *testing.T) {
 		return true
 	}
 	d.start(evict)
-	d.told()                    // the watch still shows it
+	d.reported()                // the watch still shows it
 	time.Sleep(2 * time.Second) // that it is not asked for again has no event to wait for
 	if n := len(d.evictions()); n != 1 {
 		t.Errorf("%d evictions", n)
@@ -338,9 +338,9 @@ func TestWishNotToBeDisruptedHasADeadline(t *testing.T) {
 	d := newDrain(t, activitytest.HeldNode(), activitytest.Pod("careful", careful))
 	d.in = func(in *Input) { in.Drain.ProtectedFor = spec.Duration(12 * time.Second) }
 	d.start(evict)
-	p := d.told()
+	p := d.reported()
 	if p.Blockers[0].Reason != "DoNotDisrupt" || !strings.Contains(p.Blockers[0].Message, "left alone until") || d.order() != "" {
-		t.Errorf("the workflow was told %+v", p)
+		t.Errorf("the workflow got %+v", p)
 	}
 	if _, err := d.end(); err != nil || d.order() != "evict:careful" {
 		t.Errorf("%v; %s", err, d.order())
@@ -373,7 +373,7 @@ func TestANodeThatSaysItIsNotReadyStillEndsItsPods(t *testing.T) {
 		t.Fatalf("it ended before its pods: %+v", end)
 	case p := <-d.blocked:
 		if len(p.Blockers) == 0 || p.Blockers[0].Pod != "default/gone" || p.Remaining == 0 {
-			t.Errorf("the workflow was told %+v", p)
+			t.Errorf("the workflow got %+v", p)
 		}
 	}
 	d.server.Delete(gone)
@@ -391,10 +391,10 @@ func TestRefusedPodsOfOneBudgetAreNotAllAsked(t *testing.T) {
 	d := newDrain(t, objects...)
 	d.server.Handle = refusing("a", "b", "c")
 	d.start(evict)
-	d.told()
+	d.reported()
 	// One that comes later is under a budget that is known to refuse.
 	d.server.Set(activitytest.Pod("c"))
-	p := d.told()
+	p := d.reported()
 	if p.Reasons["DisruptionBudget"] != 3 || len(d.server.Requests("/c/eviction")) > 0 {
 		t.Errorf("reasons %v; it asked for %s", p.Reasons, d.order())
 	}

@@ -11,7 +11,7 @@ import (
 	"drydock/k8s/k8stest"
 )
 
-// silent is an activity of which the server has not heard for too long.
+// silent is an activity whose last heartbeat is too old.
 type silent struct{}
 
 func (silent) Alive() error { return errors.New("no heartbeat") }

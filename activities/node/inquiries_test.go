@@ -55,7 +55,7 @@ func TestQuestionsArePutTogether(t *testing.T) {
 	})
 }
 
-// TestOneWhoGivesUpTakesNobodyAlong: the question of others goes on, and what fails is told to all who asked.
+// TestOneWhoGivesUpTakesNobodyAlong: the question of others goes on, and an error goes to all who asked.
 func TestOneWhoGivesUpTakesNobodyAlong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, server := askable()

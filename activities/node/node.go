@@ -164,7 +164,7 @@ func (n *Activities) AdoptNode(ctx context.Context, in HoldInput) (Held, error) 
 }
 
 func (n *Activities) hold(ctx context.Context, in HoldInput) (Held, error) {
-	// The node is read while the scheduler answers: each hand-over waits for both.
+	// The node is read while the scheduler answers: the next node waits for both.
 	read := k8s.ReadAhead(ctx, n.Client, in.Node)
 	if err := n.slotHeld(ctx, in.Slot); err != nil {
 		return Held{}, err

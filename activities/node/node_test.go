@@ -155,7 +155,7 @@ func (j *judge) Judge(_ context.Context, maintenance json.RawMessage) error {
 
 func TestHoldNodeAsksThePolicyFirst(t *testing.T) {
 	s := k8stest.New(activitytest.Node("n1"))
-	j := &judge{err: temporal.NewNonRetryableApplicationError("policy eyes: no", api.ErrorPolicyRefused, nil)}
+	j := &judge{err: temporal.NewNonRetryableApplicationError("policy two: no", api.ErrorPolicyRefused, nil)}
 	n := &Activities{Client: s.Client(t), Temporal: activitytest.Granting(), Policy: j}
 	in := holdN1(true)
 	in.Maintenance = json.RawMessage(`{"node":"n1"}`)

@@ -157,9 +157,8 @@ func (n *Activities) endOrphan(ctx context.Context, node string, holder k8s.Call
 	return err
 }
 
-// endJobs ends what an orphan has left running on its node: nobody else does, and a Job that is about to restart the node must
-// not find it in production. Where the orphan does not hold the node, nothing is kept back by it, and what cannot be ended is
-// only told. Errors: JobsRun.
+// endJobs ends the Jobs that an orphan has left running on its node: nobody else does, and a Job that is about to restart the node must
+// not find it in production. Where the orphan does not hold the node, a Job that cannot be ended is only logged. Errors: JobsRun.
 func (n *Activities) endJobs(ctx context.Context, orphan k8s.Caller, held bool) error {
 	if n.Jobs == nil {
 		return nil

@@ -14,6 +14,8 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"drydock/activities/execution"
+	"drydock/activities/failure"
+	"drydock/activities/heldnode"
 	"drydock/activities/nodeevent"
 	"drydock/api"
 	"drydock/k8s"
@@ -38,6 +40,20 @@ func checkReleases(ctx context.Context, server client.Client, home execution.Nam
 		}
 	}
 	return nil
+}
+
+// CheckReleases checks a node for such a release before it is held. Errors: Restored, MissingPermission.
+func (n *Activities) CheckReleases(ctx context.Context, in HoldInput) error {
+	caller := heldnode.CallerOf(ctx, in.RunID)
+	err := k8s.CheckReleases(ctx, n.Client, k8s.HoldInput{
+		Node: in.Node, ChecksReleases: true,
+		Holder: k8s.Holder{WorkflowID: caller.WorkflowID, RunID: caller.RunID, Namespace: n.Home.ID},
+	})
+	var given *k8s.GivenBackError
+	if errors.As(err, &given) {
+		err = checkReleases(ctx, n.Temporal, n.Home, n.Events, given)
+	}
+	return failure.Translate(ctx, n.Client, err)
 }
 
 func refuseRestored(ctx context.Context, events nodeevent.Recorder, given *k8s.GivenBackError, release k8s.GivenBack) error {

@@ -2,6 +2,7 @@ package node
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -57,6 +58,10 @@ func TestAMaintenanceOfARestoredTemporalHoldsNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := givenBack(t, c.run, cmp.Or(c.activity, "17"), cmp.Or(c.ago, time.Hour))
 			n := &Activities{Client: s.Client(t), Temporal: telling(activitytest.Granting(), c.runs), Home: kept}
+			_, checked := activitytest.Call(t, func(ctx context.Context, in HoldInput) (bool, error) { return true, n.CheckReleases(ctx, in) }, holdN1(true))
+			if refused := activitytest.ErrorType(checked) == api.ErrorRestored; refused != c.refused || !refused && checked != nil || marked(s) {
+				t.Fatalf("checked: %v", checked)
+			}
 			_, err := activitytest.Call(t, n.HoldNode, holdN1(true))
 			if refused := activitytest.ErrorType(err) == api.ErrorRestored; refused != c.refused || !refused && err != nil {
 				t.Fatalf("held: %v", err)

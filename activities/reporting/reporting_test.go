@@ -55,7 +55,7 @@ func TestReporterSignalsABoundedNumberOfTimes(t *testing.T) {
 		r := Reporter{Temporal: temporal, Signal: "drain-blocked"}
 		err := activitytest.ExecuteAs(t, activitytest.Environment(), "Drain", func(ctx context.Context) error {
 			first := api.DrainProgress{Blockers: []api.Blocker{blocker(1, time.Now())}}
-			for range 4 { // the same, again and again: told once it has lasted
+			for range 4 { // the same, again and again: reported once it has lasted
 				r.Report(ctx, first)
 				time.Sleep(time.Second)
 			}

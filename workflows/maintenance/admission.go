@@ -14,21 +14,21 @@ import (
 	"drydock/workflows/call"
 )
 
-// admission decides what is let through: a maintenance, by somebody's word, its preflight and its notice, before a slot is asked for; and
-// what people change of it (inquiries.go), by the policy or by the cluster, before that counts.
+// admission admits a maintenance, by its approval, preflight and notice, before a slot is requested. It also admits what people change of
+// the maintenance (inquiries.go), by the policy or by the cluster.
 type admission struct {
 	*core
-	// words are those that were read and not judged yet, in their order.
+	// words are the decisions that were read and not judged yet, in their order.
 	words []word
-	// moved: somebody has moved its time; over: it does not wait for its time any more.
+	// moved is set where somebody moved the notBefore, over once the notice is over.
 	moved, over bool
-	// inPreflight: a preflight is waited for, and says what blocks.
+	// inPreflight is set while a preflight runs that reports what blocks.
 	inPreflight bool
-	// inquiries are the messages that are looked into.
-	inquiries []*inquiry
+	// inquiries are the messages that an activity looks into before they count.
+	inquiries []*judgement
 }
 
-// word is an "approve" or a "deny". Before is the number of events there were when it was read.
+// word is an "approve" or a "deny". Before is the length of the history when it was read.
 type word struct {
 	policyactivity.Word
 	judgement *judgement
@@ -36,13 +36,13 @@ type word struct {
 	before    int64
 }
 
-// maxWords bounds those that wait for their judgement, each of which costs an activity.
+// maxWords bounds the words that wait for their judgement, which costs an activity each.
 const maxWords = 20
 
 // beingJudged is the effect of a word until it is judged.
 const beingJudged = "it is being judged"
 
-// awaitApproval waits for somebody's word before anything else is done, and has the channels reminded meanwhile.
+// awaitApproval waits for an approval, and reminds the channels meanwhile.
 func (a *admission) awaitApproval() error {
 	if a.prepared.Refused != "" {
 		return ending{Phase: api.Failed, Kind: api.ErrorPolicyRefused, Message: a.prepared.Refused}
@@ -85,20 +85,15 @@ func (a *admission) decided() bool { return a.journal.status().Approval != nil }
 
 const awaitedWord = `"approve" or "deny"`
 
-// awaitWord waits for somebody's word, or until it is time for a reminder.
+// awaitWord waits for a word, or until a reminder is due.
 func (a *admission) awaitWord() (spoken bool, err error) {
-	there := func() bool { return len(a.words) > 0 || a.control.shouldContinue() }
-	spoken = true
-	if every := a.spec.ApprovalReminder.Std(); every > 0 {
-		waited := a.control.now().Sub(a.journal.status().Since)
-		spoken, err = a.control.awaitUpTo(every-waited%every, "remind of the approval", there)
-	} else {
-		err = a.control.await(there)
+	there := func() bool { return len(a.words) > 0 }
+	every := a.spec.ApprovalReminder.Std()
+	if every == 0 {
+		return true, a.control.awaitOrContinue(there)
 	}
-	if err == nil && len(a.words) == 0 && a.control.shouldContinue() {
-		err = errContinue
-	}
-	return spoken, err
+	waited := a.control.now().Sub(a.journal.status().Since)
+	return a.control.awaitUpToOrContinue(every-waited%every, "remind of the approval", there)
 }
 
 // judgeWords judges the words in their order, until one counts.
@@ -115,66 +110,58 @@ func (a *admission) judgeWords() error {
 	return nil
 }
 
-// judgeWord has an activity find who sent a word, and whether the policy lets it count. A word that is not judged in time comes to
-// nothing: an update keeps one of the few places that Temporal has for updates until it is answered.
+// judgeWord has an activity find who sent a word, and whether the policy accepts it. A word that is not judged in time does not
+// count: Temporal allows few updates at once, and the word may be one.
 func (a *admission) judgeWord(w word) error {
 	a.journal.waiting(sentence("the policy's decision on \""+w.Name+"\"", w.By, ""))
 	ctx := call.Within(call.Quick(a.control.steps, sentence("judge "+w.Name, w.By, "")), inquiryWithin)
-	var judged policyactivity.Judged
-	err := workflow.ExecuteActivity(ctx, call.Policies.JudgeApproval, policyactivity.ApprovalInput{
+	judged, err := run[policyactivity.Judged](ctx, call.Policies.JudgeApproval, policyactivity.ApprovalInput{
 		Word: w.Word, At: w.at, Before: w.before, Maintenance: a.forPolicy(),
-	}).Get(ctx, &judged)
+	})
 	if err != nil && !call.IsOverdue(err) {
 		return a.control.stepFailed(err)
 	}
 	a.journal.waiting(awaitedWord)
 	if err != nil {
-		a.outcome(w, ignored+"the policy did not decide within "+inquiryWithin.String()+": "+call.Cause(err))
+		a.journal.settle(w.judgement, ignored+"the policy did not decide within "+inquiryWithin.String()+": "+call.Cause(err))
 		return nil
 	}
 	a.journal.rewrite(w.judgement, func(m *api.Received) { m.Identity = judged.Identity })
 	if judged.Refused != "" {
-		a.outcome(w, ignored+judged.Refused)
+		a.journal.settle(w.judgement, ignored+judged.Refused)
 		return nil
 	}
 	decided := api.ApprovalStatus{
 		At: w.at, By: w.By, Comment: w.Comment, Identity: judged.Identity, Principal: judged.Principal, Denied: w.Name == api.MsgDeny,
 	}
 	a.journal.change(func(s *api.Status) { s.Approval = &decided })
-	a.outcome(w, "the maintenance is "+decided.Verb())
+	a.journal.settle(w.judgement, "the maintenance is "+decided.Verb())
 	return nil
 }
 
-// dismissWords is for words that come to nothing.
+// dismissWords settles words that do not count.
 func (a *admission) dismissWords(effect string) {
 	for _, w := range a.words {
-		a.outcome(w, effect)
+		a.journal.settle(w.judgement, effect)
 	}
 	a.words = nil
 }
 
-func (a *admission) outcome(w word, effect string) { a.journal.settle(w.judgement, effect) }
-
-// awaitNotice announces the maintenance, and waits until its notice is over.
+// awaitNotice announces the maintenance, and waits for its notBefore.
 func (a *admission) awaitNotice() error {
 	if !a.journal.wasAnnounced(notices.MaintenanceScheduled) {
 		a.journal.announce(notices.MaintenanceScheduled, noticeText(a.spec))
 	}
 	for a.spec.NotBefore != nil && a.spec.NotBefore.After(a.control.now()) {
-		if a.journal.phase() != api.Pending || a.journal.isFresh() {
-			a.journal.enter(api.Pending, "")
-		}
+		a.journal.ensure(api.Pending, "")
 		a.hold.showConditions()
 		a.journal.waiting("its time: " + noticeText(a.spec))
 		a.moved = false
-		woken, err := a.control.awaitUpTo(a.spec.NotBefore.Sub(a.control.now()), "notBefore", func() bool { return a.moved || a.control.shouldContinue() })
-		switch {
-		case err != nil:
+		if _, err := a.control.awaitUpToOrContinue(a.spec.NotBefore.Sub(a.control.now()), "notBefore", func() bool { return a.moved }); err != nil {
 			return err
-		case a.moved:
+		}
+		if a.moved {
 			a.journal.announce(notices.MaintenanceScheduled, noticeText(a.spec))
-		case woken:
-			return errContinue
 		}
 	}
 	a.over = true
@@ -182,7 +169,7 @@ func (a *admission) awaitNotice() error {
 	return nil
 }
 
-// noticeText is when a maintenance may begin, empty where that is now.
+// noticeText says when a maintenance may begin, empty where it may now.
 func noticeText(s spec.Maintenance) string {
 	if s.NotBefore == nil {
 		return ""
@@ -190,11 +177,8 @@ func noticeText(s spec.Maintenance) string {
 	return "not before " + s.NotBefore.UTC().Format(time.RFC3339)
 }
 
-// checkReschedule takes another time for as long as the notice lasts.
 func (a *admission) checkReschedule(p api.Reschedule) error {
-	switch err := a.thisRun(p.Run); {
-	case err != nil:
-		return err
+	switch {
 	case a.spec.Node == "":
 		return errors.New("it has not read its input yet: send it again")
 	case a.over:
@@ -207,10 +191,10 @@ func (a *admission) checkReschedule(p api.Reschedule) error {
 	return nil
 }
 
-func (a *admission) applyReschedule(p api.Reschedule) string {
+func (a *admission) applyReschedule(p api.Reschedule, check func() error) string {
 	asked := a.spec
 	asked.NotBefore = &p.NotBefore
-	return a.admission.amend(api.MsgReschedule, asked, func() error { return a.checkReschedule(p) }, func() string {
+	return a.amend(api.MsgReschedule, func() spec.Maintenance { return asked }, check, func() string {
 		a.spec.NotBefore, a.moved = &p.NotBefore, true
 		a.journal.change(func(s *api.Status) { s.Spec.NotBefore = &p.NotBefore })
 		a.journal.note(sentence("moved to "+noticeText(a.spec), p.By, p.Comment))
@@ -218,10 +202,7 @@ func (a *admission) applyReschedule(p api.Reschedule) string {
 	})
 }
 
-func (a *admission) checkDecision(p api.Simple) error {
-	if err := a.thisRun(p.Run); err != nil {
-		return err
-	}
+func (a *admission) checkDecision(api.Simple) error {
 	if word := a.journal.status().Approval; word != nil {
 		return fmt.Errorf("it was %s already", word.Verb())
 	}
@@ -239,7 +220,6 @@ func (a *admission) applyApprove(p api.Simple) string { return a.takeWord(api.Ms
 
 func (a *admission) applyDeny(p api.Simple) string { return a.takeWord(api.MsgDeny, p) }
 
-// takeWord takes a word, which counts once it is judged.
 func (a *admission) takeWord(name string, p api.Simple) string {
 	a.words = append(a.words, word{
 		Word: policyactivity.WordOf(name, p), judgement: a.journal.judge(), at: a.control.now(),

@@ -12,8 +12,8 @@ import (
 
 func TestPodsThatComeToADrainedNodeAreAWarning(t *testing.T) {
 	for name, c := range map[string]struct {
-		in   workflowtest.Input
-		told bool
+		in     workflowtest.Input
+		warned bool
 	}{
 		"drained":     {nil, true},
 		"not drained": {workflowtest.Input{"drain": workflowtest.Input{"mode": "none"}}, false},
@@ -43,7 +43,7 @@ func TestPodsThatComeToADrainedNodeAreAWarning(t *testing.T) {
 					warned++
 				}
 			}
-			if !c.told {
+			if !c.warned {
 				if len(status.Arrived) > 0 || warned > 0 {
 					t.Errorf("arrived %+v, %d warnings", status.Arrived, warned)
 				}

@@ -54,7 +54,7 @@ var beside = map[string]struct {
 	}), hookWas("failed: declared failed")},
 	"a hook that waits for a word in vain": {hooked, ofKindSignal(func(*workflowtest.Site) {}), hookWas("failed: no hook-done within 5m0s")},
 
-	"a channel that is told late": {nil, telling(workflowtest.Reply{After: 3 * time.Minute}), channelWas("handed over")},
+	"a channel that gets its events late": {nil, telling(workflowtest.Reply{After: 3 * time.Minute}), channelWas("handed over")},
 	"a channel that cannot be read": {
 		nil, telling(workflowtest.Reply{After: 3 * time.Minute, Err: workflowtest.Failing("Gone", "no")}), channelWas("handed over")},
 	"a guard that sets the cordon again": {nil, uncordoned(workflowtest.Reply{After: time.Minute, Value: node.Held{UID: "uid-1", Mark: "mark-1", Again: true}}), noted("cordoned again (1 of 3)")},
@@ -104,7 +104,7 @@ var beside = map[string]struct {
 			return nil
 		}
 	}, nil},
-	"a freeze that is told and over": {nil, func(s *workflowtest.Site) {
+	"a freeze that is notified and over": {nil, func(s *workflowtest.Site) {
 		s.HoldAt(8*time.Minute, "frozen")
 		s.HoldAt(9 * time.Minute)
 	}, nil},

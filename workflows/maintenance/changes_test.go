@@ -30,21 +30,6 @@ func TestARunFromBeforeAChangeGoesOnInItsOldWay(t *testing.T) {
 			t.Errorf("skipped %v; it did %v", status.SkippedPods, s.Log)
 		}
 	})
-	t.Run("any pod's loss is consented to", func(t *testing.T) {
-		s := workflowtest.New(t)
-		for _, change := range []string{"message-consent", "find-skipped-pod"} {
-			s.Env.OnGetVersion(change, workflow.DefaultVersion, workflow.Version(1)).Return(workflow.Version(1))
-		}
-		before(s)
-		s.Answer("Drain", workflowtest.Reply{After: 24 * time.Hour}, workflowtest.Reply{After: time.Minute})
-		s.SignalAt(5*time.Minute, api.MsgConsent, consent(workflowtest.Input{"force": true, "pods": []string{"default/nosuch"}}))
-		s.DoneAt(30 * time.Minute)
-		status := s.Run(workflowtest.InputWith(nil))
-		s.ExpectCompleted()
-		if len(status.Consents) != 1 || s.Count("FindPod") > 0 {
-			t.Errorf("consents %+v; it did %v", status.Consents, s.Log)
-		}
-	})
 	t.Run("a past notBefore is now", func(t *testing.T) {
 		s := before(workflowtest.New(t))
 		s.DoneAt(30 * time.Minute)

@@ -8,15 +8,15 @@ import (
 	"drydock/workflows/call"
 )
 
-// confirm is what a run does first that came by reset: it goes on from the past, and may have given back since then what
-// it believes to hold. Until the scheduler has confirmed the slot nothing is done to the node. It returns the run that
-// the server names, which tells two resets apart.
+// confirm is called first in a run that came by reset: it goes on from the past, and may have given back since then what
+// its state says it holds. Until the scheduler confirms the slot nothing is done to the node. It returns the run that
+// the server names, by which two resets differ.
 func (m *maintenance) confirm(ctx workflow.Context) (run string, err error) {
-	// What is being given back is not held again: the release goes on, and marks that follow it would stay.
+	// What is being given back is not held again: a mark after the release would stay.
 	if m != nil {
 		m.plans.ask() // targets that came since then are unknown
 	}
-	confirms := m != nil && m.slot.isHeld() && m.end == nil && !m.hold.releasing && m.restarting == nil
+	confirms := m != nil && m.slot.isHeld() && m.state.End == nil && !m.hold.releasing && m.state.Restarting == ""
 	if confirms {
 		m.control.unconfirmed = true
 		defer func() { m.control.unconfirmed = false }()
@@ -29,13 +29,13 @@ func (m *maintenance) confirm(ctx workflow.Context) (run string, err error) {
 	}
 	m.journal.note("somebody reset the workflow: it goes on when the scheduler has confirmed its slot")
 	if err := m.confirmSlot(ctx); err != nil {
-		// What the node's guard, or the next step, finds as well.
+		// The guard, or the next step, meets the same error.
 		workflow.GetLogger(ctx).Warn("the node was not held again after a reset", "error", err)
 	}
 	return run, nil
 }
 
-// confirmSlot asks the scheduler for the slot, and has the node's mark name this run, which fences the run before it.
+// confirmSlot asks the scheduler for the slot, and has the node's mark name this run, which shuts out the run before it.
 func (m *maintenance) confirmSlot(ctx workflow.Context) error {
 	if m.hold.Touched {
 		_, err := m.hold.holdNode(ctx, m.hold.wantsCordon(), nodeevent.Event{Reason: "MaintenanceReset", Warning: true,
@@ -46,21 +46,19 @@ func (m *maintenance) confirmSlot(ctx workflow.Context) error {
 		}
 		return err
 	}
-	var slot api.SlotHeld
 	for {
-		err := workflow.ExecuteActivity(call.Quick(ctx, "ask for the slot"), call.Nodes.AskSlot, m.slot.named()).Get(ctx, &slot)
-		if err != nil {
-			return err
+		slot, err := run[api.SlotHeld](call.Quick(ctx, "ask for the slot"), call.Nodes.AskSlot, m.slot.named())
+		if err == nil && slot.Rebuilding {
+			err = workflow.Sleep(ctx, requestAgainFirst)
 		}
-		if !slot.Rebuilding {
-			break
-		}
-		if err := workflow.Sleep(ctx, askAgainFirst); err != nil {
+		switch {
+		case err != nil:
 			return err
+		case slot.Held:
+			return nil
+		case !slot.Rebuilding:
+			m.control.loseSlot()
+			return nil
 		}
 	}
-	if !slot.Held {
-		m.control.loseSlot()
-	}
-	return nil
 }

@@ -1,6 +1,7 @@
 package maintenance
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -10,21 +11,21 @@ import (
 
 	"drydock/api"
 	"drydock/workflows/call"
+	"drydock/workflows/handover"
 	"drydock/workflows/inbox"
 )
 
-// reason is why a maintenance does not go on as it would. A higher one comes before a lower one.
+// reason is why a maintenance stops its steps. A higher one replaces a lower one.
 type reason int
 
 const (
 	goesOn reason = iota
-	// slotLost: the scheduler knows of no slot that it holds, and it begins again with the slot.
+	// slotLost begins the maintenance again with the slot.
 	slotLost
-	// cancelled: somebody took it back before the node was Ready.
+	// cancelled ends it before the node is Ready.
 	cancelled
-	// released: the node is to be given back, whatever its requestors say.
+	// released gives the node back, whatever its requestors say.
 	released
-	// nodeGone: there is nothing left to maintain.
 	nodeGone
 )
 
@@ -35,27 +36,27 @@ var (
 	errContinue = errors.New("goes on in a new run")
 )
 
-// control is how a maintenance waits, and the one value that ends it before its time: every wait looks at that first. It
-// holds the maintenance while a freeze does (freeze.go), and says when it goes on in a new run.
+// control has the waits of a maintenance, and the reason that ends it before its time, which every wait checks first. It waits while a
+// freeze holds the maintenance (freeze.go), and decides when it goes on in a new run.
 type control struct {
 	*identity
 	journal *journal
 	slot    *slot
 	inbox   *inbox.Inbox
-	// run is the maintenance: it continues in a new run where it is idle.
+	// run is the maintenance, which continues in a new run only while it is idle.
 	run idler
-	// life is the context that no cancellation reaches.
+	// life is a context that is never cancelled.
 	life workflow.Context
-	// steps is the context of activities that end when the maintenance does; end ends them.
+	// steps is the context of activities that end with the maintenance; end cancels it.
 	steps workflow.Context
 	end   workflow.CancelFunc
 
 	reason reason
 	why    string
 
-	// unconfirmed: the workflow was reset, and the scheduler has not said yet that it still holds its slot.
+	// unconfirmed is set after a reset, until the scheduler confirms the slot.
 	unconfirmed bool
-	freezeState
+	*freezeState
 }
 
 type idler interface{ idle() bool }
@@ -78,11 +79,6 @@ func endingOf(err error) ending {
 	return end
 }
 
-func (c *control) cancel(why string) { c.set(cancelled, why) }
-
-// releaseNode ends the wait for requestors, and for what failed.
-func (c *control) releaseNode(why string) { c.set(released, why) }
-
 func (c *control) loseNode(message string) {
 	c.set(nodeGone, fmt.Sprintf("node %s: %s", c.spec.Node, message))
 }
@@ -97,7 +93,7 @@ func (c *control) set(r reason, why string) {
 	c.end()
 }
 
-// begin begins the context of the steps, and begins it anew once the slot was lost.
+// begin makes the context of the steps, and a new one after the slot was lost.
 func (c *control) begin() {
 	c.reason = goesOn
 	c.steps, c.end = workflow.WithCancel(c.life)
@@ -126,8 +122,7 @@ func (c *control) decided() error {
 	}
 }
 
-// stepFailed sorts what went wrong in a step: the maintenance was ended, its slot is not its own, the node is gone, or it
-// failed.
+// stepFailed returns what the error of a step means for the maintenance.
 func (c *control) stepFailed(err error) error {
 	if over := c.decided(); over != nil {
 		return over
@@ -152,13 +147,13 @@ func (c *control) stepFailed(err error) error {
 
 func (c *control) now() time.Time { return workflow.Now(c.life) }
 
-// await waits for a condition. What ends the maintenance comes first, also where both come at once.
+// await waits for a condition, or until the maintenance is ended: that comes first where both come at once.
 func (c *control) await(condition func() bool) error {
 	c.awaitAlways(func() bool { return c.stopped() || condition() })
 	return c.decided()
 }
 
-// awaitOrContinue is await for a condition that may take long: the error is errContinue where the run is to end first.
+// awaitOrContinue is await, but returns errContinue where the run has to end first.
 func (c *control) awaitOrContinue(condition func() bool) error {
 	if err := c.await(func() bool { return condition() || c.shouldContinue() }); err != nil || condition() {
 		return err
@@ -166,66 +161,88 @@ func (c *control) awaitOrContinue(condition func() bool) error {
 	return errContinue
 }
 
-// awaitUpTo waits for a condition, at most for a time; ok tells that it came true. What ends the maintenance comes first.
+// awaitUpTo is await for at most limit; ok reports that the condition is met.
 func (c *control) awaitUpTo(limit time.Duration, summary string, condition func() bool) (ok bool, err error) {
-	ok, err = c.awaitAlwaysUpTo(c.life, limit, summary, func() bool { return c.stopped() || condition() })
-	if err == nil {
-		err = c.decided()
+	ok = c.awaitAlwaysUpTo(c.life, limit, summary, func() bool { return c.stopped() || condition() })
+	return ok, c.decided()
+}
+
+// awaitUpToOrContinue is awaitUpTo, but returns errContinue where the run has to end first.
+func (c *control) awaitUpToOrContinue(limit time.Duration, summary string, condition func() bool) (ok bool, err error) {
+	ok, err = c.awaitUpTo(limit, summary, func() bool { return condition() || c.shouldContinue() })
+	if err == nil && ok && !condition() {
+		err = errContinue
 	}
 	return ok, err
 }
 
-// awaitAlways waits where no cancellation reaches, so there is no error to handle.
+// awaitAlways waits whether or not the maintenance is ended.
 func (c *control) awaitAlways(condition func() bool) {
 	if err := workflow.Await(c.life, condition); err != nil {
 		workflow.GetLogger(c.life).Error("wait interrupted", "error", err)
 	}
 }
 
-// awaitAlwaysUpTo waits for a condition, whatever ends the maintenance. The timer goes when the wait is over: one left
-// behind would wake the workflow for nothing. A coroutine waits on its own context.
-func (c *control) awaitAlwaysUpTo(ctx workflow.Context, limit time.Duration, summary string, condition func() bool) (ok bool, err error) {
+// awaitAlwaysUpTo is awaitAlways for at most limit; ok reports that the condition is met. It cancels its timer, which would wake the workflow
+// for nothing. A coroutine passes its own context, and checks itself whether that was cancelled.
+func (c *control) awaitAlwaysUpTo(ctx workflow.Context, limit time.Duration, summary string, condition func() bool) (ok bool) {
 	waiting, cancel := workflow.WithCancel(ctx)
 	defer cancel()
-	ok, err = workflow.AwaitWithOptions(waiting, workflow.AwaitOptions{
+	ok, err := workflow.AwaitWithOptions(waiting, workflow.AwaitOptions{
 		Timeout: limit, TimerOptions: workflow.TimerOptions{Summary: summary},
 	}, condition)
 	if err != nil || ok {
-		return ok, err
+		return ok
 	}
-	// A message that came before the time was over counts, also where no worker ran to read it. One that was handed to
+	// A message that came before the time was over counts, also where no worker ran to read it. One that was passed to
 	// the reader is not pending any more: the reader has its turn first.
 	turns := 0
-	if err := workflow.Await(waiting, func() bool { turns++; return turns > 1 && !c.inbox.Unread() }); err != nil {
-		return false, err
-	}
-	return condition(), nil
+	err = workflow.Await(waiting, func() bool { turns++; return turns > 1 && !c.inbox.Unread() })
+	return err == nil && condition()
 }
 
-// pauseOrContinue pauses between two tries, where no cancellation reaches, unless the run is to end.
+// pauseOrContinue pauses between two tries, whether or not the maintenance is ended; it returns errContinue where the run has to end.
 func (c *control) pauseOrContinue(d time.Duration, summary string) error {
-	if _, err := c.awaitAlwaysUpTo(c.life, d, summary, c.shouldContinue); err != nil {
-		return err
-	}
-	if c.shouldContinue() {
+	if c.awaitAlwaysUpTo(c.life, d, summary, c.shouldContinue) {
 		return errContinue
 	}
 	return nil
 }
 
-// maxEvents is how long a history gets before the maintenance goes on in a new run, where the server does not suggest it
-// earlier. A server ends what has 51,200.
+// maxEvents is the length of a history after which the maintenance goes on in a new run, unless the server suggests it earlier. A server
+// ends a workflow at 51,200 events.
 const maxEvents = 8000
 
-// shouldContinue reports that the history is long enough and that nothing would be lost: the maintenance waits, and nothing
-// of it is under way.
+// shouldContinue reports whether the history is long enough for a new run, and nothing would be lost by it.
 func (c *control) shouldContinue() bool {
 	info := workflow.GetInfo(c.life)
 	return (info.GetContinueAsNewSuggested() || info.GetCurrentHistoryLength() >= maxEvents) &&
 		c.run.idle() && !c.inbox.Unread() && workflow.AllHandlersFinished(c.life)
 }
 
-// backoff is a pause that doubles with every try. What fails again and again is tried once an hour.
+// run runs an activity and returns its result.
+func run[R any](ctx workflow.Context, activity, in any) (result R, err error) {
+	err = workflow.ExecuteActivity(ctx, activity, in).Get(ctx, &result)
+	return result, err
+}
+
+// attempt runs an activity on which nothing depends, and logs its error as what failed.
+func attempt(ctx workflow.Context, failed string, activity, in any) error {
+	err := workflow.ExecuteActivity(ctx, activity, in).Get(ctx, nil)
+	if err != nil {
+		workflow.GetLogger(ctx).Warn(failed, "error", err)
+	}
+	return err
+}
+
+// encode returns the JSON of a payload, whose type always has one.
+func encode(payload any) json.RawMessage {
+	text, err := json.Marshal(payload)
+	handover.Must("a payload", err)
+	return text
+}
+
+// backoff is a pause that doubles with every try.
 type backoff struct{ first, last, next time.Duration }
 
 func (b *backoff) pause() time.Duration {
@@ -233,4 +250,5 @@ func (b *backoff) pause() time.Duration {
 	return b.next
 }
 
+// pauseMost is the longest pause between two tries.
 const pauseMost = time.Hour

@@ -1,7 +1,6 @@
 package maintenance
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -16,43 +15,45 @@ import (
 	"drydock/workflows/call"
 )
 
-// Why an attempt to empty the node was taken back before it ended, beside errHeld.
 var (
-	// errRetry: an operator changed what the drain is to do, or wants it to try at once.
+	// errRetry: an operator changed the drain, or wants it to try at once.
 	errRetry = errors.New("begun anew")
 	// errRung: a rung of the escalation is to be taken.
 	errRung = errors.New("the escalation's turn")
+	// errRaised: the plans that share the maintenance drain its node further.
+	errRaised = errors.New("to be drained further")
 )
 
-// drainer empties the node: it waits for pods, drains, climbs the escalation, and leaves what operators except (exceptions.go).
+// drainer empties the node: it waits for pods, drains, takes the rungs of the escalation, and leaves the pods that operators skip
+// (exceptions.go).
 type drainer struct {
 	*core
 	plans *plans
-	drainState
-	// rises is how often the target had risen when the present attempt began, reported that the lockstep knows of its end.
+	*drainState
+	// rises is how often the target had risen when the present drain began. reported is set where the drain reported its end to the lockstep.
 	rises    int
 	reported bool
-	// retryNow: an operator wants a try at once.
+	// retryNow is set by an operator who wants a try at once.
 	retryNow bool
 }
 
-// drainState is what the next run has to know. Drained: somebody else said that the node is empty. Stood is since when
-// there is nothing to drain for the plans that share the maintenance, zero while there is.
 type drainState struct {
-	Ladder  ladder    `json:"ladder,omitzero"`
-	Drained bool      `json:"drained,omitempty"`
-	Stood   time.Time `json:"stood,omitzero"`
+	Ladder ladder `json:"ladder,omitzero"`
+	// Drained is set by the message "drained" of an external drain.
+	Drained bool `json:"drained,omitempty"`
+	// Stood is since when there is nothing to drain for the plans that share the maintenance, zero while there is.
+	Stood time.Time `json:"stood,omitzero"`
 }
 
-// errRaised: the plans that share the maintenance drain its node further.
-var errRaised = errors.New("to be drained further")
-
-// drain empties the node in the way the specification asks for, until it is Ready. The escalation's clock runs from
-// the cordon; the time in which pods were to complete by themselves, which has a limit of its own, and the time in which
-// a freeze held the maintenance are not counted.
+// drain empties the node as the specification says. The escalation's clock starts at the cordon, and stands still in a freeze and while pods
+// complete by themselves, which has a limit of its own.
 func (d *drainer) drain() error {
 	if d.journal.phase() != api.Draining { // otherwise a run before this one began
-		d.beginOrGoOn()
+		if d.Stood.IsZero() {
+			d.begin()
+		} else { // plans have raised the target
+			d.goOn()
+		}
 		d.journal.enter(api.Draining, "")
 		d.hold.showDraining()
 	}
@@ -96,55 +97,41 @@ func (d *drainer) drain() error {
 			if err := d.escalate(); err != nil {
 				return err
 			}
-		case d.hold.markLost(err):
-			if err := d.hold.restoreMark(); err != nil {
-				return d.control.stepFailed(err)
-			}
 		default:
-			return d.control.stepFailed(err)
+			if err := d.hold.retry(err); err != nil {
+				return err
+			}
 		}
 	}
 }
 
-// beginOrGoOn begins the drain of an attempt. One that plans have raised goes on: in between its clock stood still.
-func (d *drainer) beginOrGoOn() {
-	if !d.spec.Lockstep || d.Stood.IsZero() {
-		d.begin()
-		return
-	}
-	d.goOn(d.control.now())
+// goOn restarts the escalation's clock, which stood still.
+func (d *drainer) goOn() {
+	d.Ladder.shift(d.control.now().Sub(d.Stood))
+	d.Stood = time.Time{}
 }
 
-// goOn has the escalation's clock run again, which stood still.
-func (s *drainState) goOn(now time.Time) {
-	s.Ladder.shift(now.Sub(s.Stood))
-	s.Stood = time.Time{}
-}
-
-// stand waits with a node that is drained as far as the plans that share it have come, as long as they will drain it
-// further. Over tells that they do not.
+// stand waits while the node is drained to its targets and its plans will drain it further. Over reports that they do not.
 func (d *drainer) stand() (over bool, err error) {
 	if d.plans.stands() {
 		d.journal.waiting(d.plans.waited())
 	}
-	if err := d.control.await(func() bool { return !d.plans.stands() || d.Ladder.isAsked() || d.control.shouldContinue() }); err != nil {
+	if err := d.control.awaitOrContinue(func() bool { return !d.plans.stands() || d.Ladder.isAsked() }); err != nil {
 		return false, err
 	}
 	switch {
 	case d.Ladder.isAsked():
-		d.goOn(d.control.now())
+		d.goOn()
 		return false, d.escalate()
-	case d.plans.stands():
-		return false, errContinue
 	case !d.plans.behind():
 		return true, nil
 	}
-	d.goOn(d.control.now())
+	d.goOn()
 	d.journal.waiting("")
 	return false, nil
 }
 
-// begin starts the escalation's clock, and forgets what was so in an earlier attempt. Where plans share the maintenance it
+// begin starts the escalation's clock, and drops the state of an earlier attempt. Where plans share the maintenance the clock
 // runs only while there is something to drain.
 func (d *drainer) begin() {
 	began := *d.journal.status().CordonedAt
@@ -161,7 +148,7 @@ func (d *drainer) begin() {
 	})
 }
 
-// endAttempt remembers the pods of an attempt that is over, for the audit record.
+// endAttempt counts the attempt, and keeps its pods for the audit record.
 func (d *drainer) endAttempt() {
 	d.Stood = time.Time{}
 	d.plans.release()
@@ -172,7 +159,7 @@ func (d *drainer) endAttempt() {
 	})
 }
 
-// rememberPods adds what the drain of this attempt did to what those before it did.
+// rememberPods adds the pods of this attempt to those of earlier ones.
 func rememberPods(s *api.Status) {
 	if s.Drain == nil {
 		return
@@ -185,15 +172,14 @@ func rememberPods(s *api.Status) {
 	earlier.Deleted += s.Drain.Deleted
 }
 
-// empty runs one drain, or waits for somebody else's word that the node is empty, until that has ended or something
-// else comes first.
+// empty runs one drain, or waits for the message "drained", unless something interrupts that.
 func (d *drainer) empty() error {
 	if d.spec.Drain.Mode == spec.ModeExternal {
 		d.journal.waiting(`the signal "drained"`)
 		return d.untilInterrupted(func() bool { return d.Drained })
 	}
 	d.rises = d.plans.Rises
-	// What a drain did must be known, and no two drains may run, before the next one begins.
+	// A drain must have ended before the next one begins: two must not run at once.
 	ctx, cancel := workflow.WithCancel(call.In(call.Stoppable(d.control.steps, "drain "+d.spec.Node), api.LaneDrains))
 	defer cancel()
 	future := workflow.ExecuteActivity(ctx, call.Drains.Drain, d.input())
@@ -207,20 +193,20 @@ func (d *drainer) empty() error {
 	case err == nil:
 		return nil
 	case temporal.IsCanceledError(err) && interruption == nil:
-		return errRetry // by the activity's own account only: nobody asked it to stop
+		return errRetry // the activity stopped by itself
 	case interruption != nil:
-		// What is asked to stop is not retried any more, so that any passing trouble ends it; the next drain meets what lasts.
+		// A cancelled activity is not retried, so that any error ends it; the next drain meets an error that lasts.
 		return interruption
 	default:
 		return err
 	}
 }
 
-// ended is how a drain ended. How far it came counts in any case, also where it was lost with its worker.
+// ended returns how a drain ended. Its progress counts also where it was lost with its worker.
 func (d *drainer) ended(future workflow.Future) error {
 	var emptied drain.Drained
 	err := future.Get(d.control.life, &emptied)
-	d.reported = emptied.Told
+	d.reported = emptied.Reported
 	progress := emptied.DrainProgress
 	var cancelled *temporal.CanceledError
 	var timeout *temporal.TimeoutError
@@ -237,23 +223,19 @@ func (d *drainer) ended(future workflow.Future) error {
 
 func (d *drainer) progressed(p api.DrainProgress) {
 	if !p.Looked() {
-		return // it was stopped before it had looked at the node
+		return // it was stopped before it read the node's pods
 	}
 	p.Bound()
 	p = d.journal.status().Unsettled(p)
 	d.journal.change(func(s *api.Status) { s.Drain = &p })
 }
 
-// drainEnds is how long a cancelled maintenance waits for its drain: longer than a lost worker's drain is believed in.
+// drainEnds is how long a cancelled maintenance waits for its drain: longer than the heartbeat timeout of a lost worker's drain.
 const drainEnds = 15 * time.Second
 
 // awaitStopped waits until a cancelled drain has stopped, so that no eviction meets a node that is back already.
 func (d *drainer) awaitStopped(future workflow.Future) error {
-	stopped, err := d.control.awaitAlwaysUpTo(d.control.life, drainEnds, "the drain stops", future.IsReady)
-	if err != nil {
-		return err
-	}
-	if stopped {
+	if d.control.awaitAlwaysUpTo(d.control.life, drainEnds, "the drain stops", future.IsReady) {
 		if err := d.ended(future); err != nil && !temporal.IsCanceledError(err) {
 			workflow.GetLogger(d.control.life).Warn("the cancelled drain", "error", err)
 		}
@@ -268,9 +250,9 @@ func (d *drainer) input() drain.Input {
 		Began: d.Ladder.Began, Cordoned: *status.CordonedAt, Force: status.Force, KillAt: d.Ladder.killAt(), Skip: status.SkippedPods,
 		BlockedSignal: api.SignalDrainBlocked,
 	}
-	in.Drain.Plan, in.TellCounts = d.plan(), d.spec.Lockstep
+	in.Drain.Plan, in.ReportCounts = d.plan(), d.spec.Lockstep
 	if d.spec.Lockstep {
-		in.Then = d.emptied()
+		in.Then = &drain.Report{WorkflowID: d.plans.lockstepID(), Signal: api.SignalNodeProgress, Payload: encode(d.plans.emptiedProgress())}
 	}
 	if before := status.Drain; before != nil {
 		in.Before = &api.DrainProgress{
@@ -284,16 +266,7 @@ func (d *drainer) input() drain.Input {
 	return in
 }
 
-func (d *drainer) emptied() *drain.Word {
-	payload, err := json.Marshal(d.plans.emptiedProgress())
-	if err != nil {
-		workflow.GetLogger(d.control.life).Error("the drain does not report to the lockstep", "error", err)
-		return nil
-	}
-	return &drain.Word{WorkflowID: d.plans.lockstepID(), Signal: api.SignalNodeProgress, Payload: payload}
-}
-
-// plan are the tiers of the drain: its own, or those that the plans that share the maintenance have come to.
+// plan has the tiers of the drain: its own, or the targets of the plans that share the maintenance.
 func (d *drainer) plan() *spec.Plan {
 	if d.spec.Lockstep {
 		return d.plans.plan()
@@ -301,7 +274,7 @@ func (d *drainer) plan() *spec.Plan {
 	return d.spec.Drain.Plan
 }
 
-// untilInterrupted waits until done, and tells what comes before that.
+// untilInterrupted waits until done, or returns what interrupts that.
 func (d *drainer) untilInterrupted(done func() bool) error {
 	d.retryNow = false
 	raised := func() bool { return d.plans.Rises != d.rises }
@@ -356,15 +329,13 @@ func (d *drainer) waitForPods() error {
 			return nil
 		case errors.Is(err, errHeld):
 			continue
-		case d.hold.markLost(err):
-			if err := d.hold.restoreMark(); err != nil {
-				return d.control.stepFailed(err)
-			}
 		case call.IsOverdue(err):
 			d.journal.note("gave up waiting for pods to complete after " + wait.Timeout.String())
 			return nil
 		default:
-			return d.control.stepFailed(err)
+			if err := d.hold.retry(err); err != nil {
+				return err
+			}
 		}
 	}
 }

@@ -14,13 +14,13 @@ import (
 	"drydock/workflows/meter"
 )
 
-// errGivenBack: the escalation gave the node back, and the maintenance begins again with the slot.
+// errGivenBack: the escalation gives the node back, and the maintenance begins again with the slot.
 var errGivenBack = errors.New("the node is given back")
 
 // maxRungs bounds what is carried in the status.
 const maxRungs = 100
 
-// awaitRung waits until wake, or until the next rung's time has come: a durable timer that names the rung.
+// awaitRung waits until wake, or until the next rung is due.
 func (d *drainer) awaitRung(wake func() bool) error {
 	rung, left, ok := d.Ladder.due(d.control.now())
 	switch {
@@ -33,10 +33,11 @@ func (d *drainer) awaitRung(wake func() bool) error {
 	return d.control.decided()
 }
 
-// escalate takes the rungs that somebody asked for, and those whose time has come.
+// escalate takes the rungs that somebody requested, and those that are due.
 func (d *drainer) escalate() error {
 	for d.Ladder.isAsked() {
-		asked := d.Ladder.takeAsked()
+		asked := d.Ladder.Asked[0]
+		d.Ladder.Asked = d.Ladder.Asked[1:]
 		if asked.Planned {
 			d.Ladder.takeNext()
 		}
@@ -59,11 +60,10 @@ func (d *drainer) blockedBy() string {
 	if drain == nil || len(drain.Blockers) == 0 {
 		return ""
 	}
-	first := drain.Blockers[0]
-	return fmt.Sprintf(": pod %s: %s", first.Pod, first.Message)
+	return ": pod " + drain.Blockers[0].Pod + ": " + drain.Blockers[0].Message
 }
 
-// takeRung does what a rung says, and records it in the status, in the history and on the node.
+// takeRung does what a rung says, and records it in the status and on the node.
 func (d *drainer) takeRung(rung api.RungTaken) error {
 	rung.At = d.control.now()
 	bounds.Fit(&rung)
@@ -82,22 +82,17 @@ func (d *drainer) takeRung(rung api.RungTaken) error {
 		return errGivenBack
 	case spec.Fail:
 		return ending{Phase: api.Failed, Kind: api.ErrorNotDrained, Message: "the node could not be emptied: " + text}
-	case spec.Kill:
-		d.allow(spec.Kill)
-	case spec.BypassBudget:
-		if d.journal.status().Force == "" {
-			d.allow(spec.BypassBudget)
-		}
+	case spec.Kill, spec.BypassBudget:
+		d.journal.change(func(s *api.Status) {
+			if rung.Do == spec.Kill || s.Force == "" {
+				s.Force = rung.Do
+			}
+		})
 	}
 	return d.hold.warn(d.control.steps, "MaintenanceEscalated", text)
 }
 
-func (d *drainer) allow(force string) { d.journal.change(func(s *api.Status) { s.Force = force }) }
-
 func (d *drainer) checkEscalate(p api.Escalate) error {
-	if err := firstOf(d.thisRun(p.Run), d.journal.inPhase(api.Draining)); err != nil {
-		return err
-	}
 	if len(d.journal.status().Escalation)+len(d.Ladder.Asked) >= maxRungs {
 		return fmt.Errorf("%d rungs were taken in this attempt already", maxRungs)
 	}
@@ -111,7 +106,7 @@ func (d *drainer) checkEscalate(p api.Escalate) error {
 	return d.spec.RungFits(do)
 }
 
-func (d *drainer) applyEscalate(p api.Escalate) string {
+func (d *drainer) applyEscalate(p api.Escalate, check func() error) string {
 	do, err := d.Ladder.choose(p)
 	if err != nil {
 		return "ignored: " + err.Error()
@@ -121,17 +116,16 @@ func (d *drainer) applyEscalate(p api.Escalate) string {
 		with.Drain.Escalation = append(slices.Clone(with.Drain.Escalation), spec.Rung{After: spec.Duration(d.control.now().Sub(d.Ladder.Began)), Do: do})
 		return with
 	}
-	p.Expect = do // the one that is judged, and no other
-	return d.admission.amendSince(changeJudgeEscalate, api.MsgEscalate, asked, func() error { return d.checkEscalate(p) }, func() string {
-		d.Ladder.ask(api.RungTaken{Do: do, By: p.By, Why: p.Comment, Planned: p.Do == ""})
+	same := p
+	same.Expect = do // the rung that is judged, and no other
+	stillCounts := func() error { return firstOf(check(), d.checkEscalate(same)) }
+	return d.admission.amendSince010(api.MsgEscalate, asked, stillCounts, func() string {
+		d.Ladder.Asked = append(d.Ladder.Asked, api.RungTaken{Do: do, By: p.By, Why: p.Comment, Planned: p.Do == ""})
 		return "takes the rung " + do
 	})
 }
 
-func (d *drainer) checkRetryNow(p api.Simple) error {
-	if err := d.thisRun(p.Run); err != nil {
-		return err
-	}
+func (d *drainer) checkRetryNow(api.Simple) error {
 	if d.journal.phase() == api.Pending && d.journal.status().NextAttemptAt != nil {
 		return nil
 	}
@@ -152,10 +146,7 @@ func (d *drainer) applyRetryNow(api.Simple) string {
 	return "every pod that is left is tried again"
 }
 
-func (d *drainer) checkDrained(p api.Simple) error {
-	if err := firstOf(d.thisRun(p.Run), d.journal.inPhase(api.Draining)); err != nil {
-		return err
-	}
+func (d *drainer) checkDrained(api.Simple) error {
 	if d.spec.Drain.Mode != spec.ModeExternal {
 		return fmt.Errorf("the drain mode is %s, not %s: Drydock sees by itself when the node is empty",
 			d.spec.Drain.Mode, spec.ModeExternal)
@@ -168,10 +159,10 @@ func (d *drainer) applyDrained(api.Simple) string {
 	return "the node counts as drained"
 }
 
-// blocked takes what the drain says keeps the node from being empty.
+// blocked takes the drain's progress, and shows what keeps the node from being empty.
 func (d *drainer) blocked(p api.DrainProgress) {
 	if !d.Stood.IsZero() {
-		return // the drain that says so is over
+		return // that drain is over
 	}
 	p.Bound()
 	p = d.journal.status().Unsettled(p)
@@ -181,24 +172,28 @@ func (d *drainer) blocked(p api.DrainProgress) {
 		d.journal.waiting("")
 		return
 	}
-	first := p.Blockers[0]
-	text := fmt.Sprintf("pod %s: %s", first.Pod, first.Message)
+	d.journal.waiting("pod " + firstBlocker(p, "more pod"))
+}
+
+// firstBlocker names the first blocker of a progress that has some, and says how many more there are of that noun.
+func firstBlocker(p api.DrainProgress, noun string) string {
+	text := p.Blockers[0].Pod + ": " + p.Blockers[0].Message
 	if more := len(p.Blockers) - 1 + p.MoreBlockers; more > 0 {
-		text += " (and " + number.Of(more, "more pod") + ")"
+		text += " (and " + number.Of(more, noun) + ")"
 	}
-	d.journal.waiting(text)
+	return text
 }
 
 // ladder is where a drain is on its escalation.
 type ladder struct {
 	Rungs []spec.Rung `json:"rungs,omitempty"`
-	// Began is when its clock started, Next the rung whose time comes next, Asked are those that somebody wants now.
+	// Began is when its clock started, Next the rung that is due next, Asked are those that somebody requested.
 	Began time.Time       `json:"began,omitzero"`
 	Next  int             `json:"next,omitempty"`
 	Asked []api.RungTaken `json:"asked,omitempty"`
 }
 
-// due is the rung whose time comes next, and how long until then.
+// due is the rung that is due next, and how long until then.
 func (l *ladder) due(now time.Time) (rung spec.Rung, left time.Duration, ok bool) {
 	if l.Next >= len(l.Rungs) {
 		return spec.Rung{}, 0, false
@@ -207,11 +202,11 @@ func (l *ladder) due(now time.Time) (rung spec.Rung, left time.Duration, ok bool
 	return rung, rung.After.Std() - now.Sub(l.Began), true
 }
 
-// lateTry is how long a drain tries before a rung whose time passed while nobody could drain.
+// lateTry is how long a drain tries before a rung that became due while no drain ran.
 const lateTry = 5 * time.Minute
 
-// catchUp moves the clock on where the next rung's time passed without a drain, as when no worker ran: an honest try
-// comes before every rung, as long as the one it was to have, and the later rungs keep their distance.
+// catchUp sets the clock back where the next rung became due without a drain, as when no worker ran: a drain of the planned time, or
+// lateTry, comes before every rung. Later rungs keep their distance.
 func (l *ladder) catchUp(now time.Time) {
 	rung, left, ok := l.due(now)
 	if !ok || left >= 0 {
@@ -224,7 +219,7 @@ func (l *ladder) catchUp(now time.Time) {
 	l.shift(min(try, lateTry) - left)
 }
 
-// takeDue is the next rung where its time has come, with all others of the same time: one clock says when that is.
+// takeDue takes the next rung if it is due, with all others of the same time.
 func (l *ladder) takeDue(now time.Time) []spec.Rung {
 	first, left, ok := l.due(now)
 	if !ok || left > 0 {
@@ -238,10 +233,10 @@ func (l *ladder) takeDue(now time.Time) []spec.Rung {
 	return slices.Clone(due)
 }
 
-// shift takes a time out of the count, in which nothing could be done.
+// shift sets the clock back by a time in which nothing could be done.
 func (l *ladder) shift(d time.Duration) { l.Began = l.Began.Add(d) }
 
-// takeNext takes the next rung that is not the SLA's off the ladder: the SLA keeps its own time.
+// takeNext removes the next rung that is not the SLA's from the ladder: the SLA keeps its own time.
 func (l *ladder) takeNext() {
 	for i := l.Next; i < len(l.Rungs); i++ {
 		if l.Rungs[i].Do != spec.ExpireSLA {
@@ -251,18 +246,9 @@ func (l *ladder) takeNext() {
 	}
 }
 
-func (l *ladder) ask(rung api.RungTaken) { l.Asked = append(l.Asked, rung) }
-
 func (l *ladder) isAsked() bool { return len(l.Asked) > 0 }
 
-func (l *ladder) takeAsked() api.RungTaken {
-	first := l.Asked[0]
-	l.Asked = l.Asked[1:]
-	return first
-}
-
-// killAt is when the rung Kill is due, if it is still to come: pods are deleted early enough before it to end in their
-// own time.
+// killAt is when the rung Kill is due, if it is still to come: the drain deletes pods early enough to let them end in their own time.
 func (l *ladder) killAt() *time.Time {
 	for _, rung := range l.left() {
 		if rung.Do == spec.Kill {
@@ -275,7 +261,7 @@ func (l *ladder) killAt() *time.Time {
 
 func (l *ladder) left() []spec.Rung { return l.Rungs[min(l.Next, len(l.Rungs)):] }
 
-// choose is the rung that is asked for: the named one, or the next of the plan.
+// choose returns the rung that a message names, or the next of the plan.
 func (l *ladder) choose(p api.Escalate) (string, error) {
 	if p.Do != "" {
 		return p.Do, spec.KnownRung(p.Do)

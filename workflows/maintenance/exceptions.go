@@ -21,19 +21,11 @@ const (
 	maxConsentedPods = 200
 )
 
-// ofPods refuses a message about single pods where no drain looks at them.
-func (d *drainer) ofPods(run string) error {
-	if err := firstOf(d.thisRun(run), d.journal.inPhase(api.Draining)); err != nil {
-		return err
-	}
+func (d *drainer) checkSkipPod(p api.SkipPod) error {
 	if d.spec.Drain.Mode == spec.ModeExternal {
 		return fmt.Errorf("the drain mode is %s: Drydock does not look at pods", spec.ModeExternal)
 	}
-	return nil
-}
-
-func (d *drainer) checkSkipPod(p api.SkipPod) error {
-	if err := firstOf(d.ofPods(p.Run), spec.PodName(p.Pod)); err != nil {
+	if err := spec.PodName(p.Pod); err != nil {
 		return err
 	}
 	if len(d.journal.status().SkippedPods) >= maxSkipped {
@@ -42,17 +34,17 @@ func (d *drainer) checkSkipPod(p api.SkipPod) error {
 	return nil
 }
 
-// applySkipPod looks for the pod first: one that is not there stays nowhere.
-func (d *drainer) applySkipPod(p api.SkipPod) string {
+// applySkipPod finds the pod first: one that is not on the node cannot stay there.
+func (d *drainer) applySkipPod(p api.SkipPod, check func() error) string {
 	if slices.Contains(d.journal.status().SkippedPods, p.Pod) {
 		return p.Pod + " is skipped already"
 	}
 	skip := func() string { return d.skip(p.Pod) }
-	if !changed(d.control.life, changeFindPod) {
+	if !changed(d.control.life, changeJudge) {
 		return skip()
 	}
 	ask := func(ctx workflow.Context) (string, error) { return d.admission.findPods(ctx, p.Pod) }
-	return d.admission.inquire(api.MsgSkipPod, ask, func() error { return d.checkSkipPod(p) }, skip)
+	return d.admission.inquire(api.MsgSkipPod, ask, check, skip)
 }
 
 func (d *drainer) skip(pod string) string {
@@ -65,7 +57,7 @@ func (d *drainer) skip(pod string) string {
 	return pod + " stays on the node and is not waited for"
 }
 
-// drainAnew begins the drain anew. Nothing that it waited for counts any more.
+// drainAnew begins the drain again, without the blockers that are settled now.
 func (d *drainer) drainAnew() {
 	d.journal.change(func(s *api.Status) {
 		if s.Drain != nil {
@@ -78,7 +70,7 @@ func (d *drainer) drainAnew() {
 }
 
 func (d *drainer) checkConsent(p api.Consent) error {
-	if err := firstOf(d.ofPods(p.Run), wholeConsent(p)); err != nil {
+	if err := wholeConsent(p); err != nil {
 		return err
 	}
 	if d.spec.Drain.Mode != spec.ModeEvict {
@@ -98,7 +90,7 @@ func (d *drainer) checkConsent(p api.Consent) error {
 	return nil
 }
 
-// wholeConsent refuses a consent that does not say to what, by whom or why: somebody answers for what is lost.
+// wholeConsent refuses a consent that does not say to what, by whom or why: somebody is responsible for the loss.
 func wholeConsent(p api.Consent) error {
 	if !p.Force && !p.DeleteEmptyDir {
 		return errors.New("consent to what? Set force, deleteEmptyDir or both")
@@ -114,15 +106,14 @@ func wholeConsent(p api.Consent) error {
 	return nil
 }
 
-// applyConsent looks for the pods that are named first: nobody means one that is not there.
-func (d *drainer) applyConsent(p api.Consent) string {
+// applyConsent finds the named pods first: nobody means one that is not on the node.
+func (d *drainer) applyConsent(p api.Consent, check func() error) string {
 	asked := d.spec
 	asked.Drain = d.consented()
 	asked.Drain.Force, asked.Drain.DeleteEmptyDir = asked.Drain.Force || p.Force, asked.Drain.DeleteEmptyDir || p.DeleteEmptyDir
-	check := func() error { return d.checkConsent(p) }
 	apply := func() string { return d.consent(p) }
-	if len(p.Pods) == 0 || !changed(d.control.life, changeFindConsented) {
-		return d.admission.amend(api.MsgConsent, asked, check, apply)
+	if len(p.Pods) == 0 {
+		return d.admission.amend(api.MsgConsent, func() spec.Maintenance { return asked }, check, apply)
 	}
 	ask := func(ctx workflow.Context) (string, error) {
 		if missing, err := d.admission.findPods(ctx, p.Pods...); err != nil || missing != "" {
@@ -143,7 +134,7 @@ func (d *drainer) consent(p api.Consent) string {
 	return "consented to " + given.What()
 }
 
-// consented is the drain with what somebody has consented to for all pods.
+// consented is the drain's specification with all consents that name no pods.
 func (d *drainer) consented() spec.Drain {
 	in := d.spec.Drain
 	for _, c := range d.journal.status().Consents {

@@ -17,7 +17,7 @@ import (
 	"drydock/workflows/call"
 )
 
-// changed takes what the scheduler's watch saw, so that a held node costs no watch of its own. Anybody may send it.
+// changed takes a change of the node from the scheduler's watch: a held node needs no watch of its own. Anybody may send it.
 func (h *hold) changed(c api.NodeChange) {
 	if len(h.changes) < maxChanges {
 		bounds.Fit(&c)
@@ -25,7 +25,7 @@ func (h *hold) changed(c api.NodeChange) {
 	}
 }
 
-// maxChanges bounds the changes that wait: what is wrong with a node is found when the first of them is looked into.
+// maxChanges bounds the pending changes: the reaction to the first finds all that is wrong with the node.
 const maxChanges = 20
 
 func (h *hold) idle() bool { return !h.guarding && len(h.changes) == 0 }
@@ -45,7 +45,7 @@ func (h *hold) guard(ctx workflow.Context) {
 		reaction, h.cancelGuard = workflow.WithCancel(ctx)
 		if err := h.react(reaction, change); err != nil && reaction.Err() == nil {
 			h.couldNotHold(err)
-			if call.IsError(err, api.ErrorSlotNotHeld) && changed(ctx, changeGuardLosesSlot) {
+			if call.IsError(err, api.ErrorSlotNotHeld) && changed(ctx, changeConfirm) {
 				// The node was marked again, and the slot may be another's by now.
 				h.control.loseSlot()
 			}
@@ -55,7 +55,7 @@ func (h *hold) guard(ctx workflow.Context) {
 	}
 }
 
-// couldNotHold notes why the node is not held again, and only once that Temporal was restored.
+// couldNotHold notes why the node is not held again. That Temporal was restored is noted once.
 func (h *hold) couldNotHold(err error) {
 	if !call.IsError(err, api.ErrorRestored) || !h.saidRestored {
 		h.journal.note("the node could not be held: " + call.Cause(err))
@@ -78,13 +78,13 @@ func (h *hold) awaitChange(ctx workflow.Context) error {
 	return err
 }
 
-// concerns tells a change of the node as it is held now from one of a node that is not held any more, or not yet.
+// concerns reports whether a change is one of the node as it is held now.
 func (h *hold) concerns(change api.NodeChange) bool {
 	slot := h.journal.status().Slot
 	return h.Touched && !h.releasing && slot != nil && change.RequestID == slot.RequestID && (!change.Unmarked || h.UID != "")
 }
 
-// stopGuard ends a reaction under way: it could mark the node after the node was released.
+// stopGuard cancels a running reaction, which could mark the node after its release.
 func (h *hold) stopGuard() {
 	h.changes = nil
 	if h.guarding {
@@ -99,7 +99,7 @@ func (h *hold) react(ctx workflow.Context, change api.NodeChange) error {
 		return h.arrived(ctx, *change.Arrived)
 	case change.Uncordoned:
 		return h.restoreCordon(ctx)
-	case change.Missing && changed(ctx, changeConfirmMissing):
+	case change.Missing && changed(ctx, changeConfirm):
 		return h.confirmMissing(ctx)
 	case h.adopts():
 		return h.adopt(ctx)
@@ -117,12 +117,12 @@ func (h *hold) react(ctx workflow.Context, change api.NodeChange) error {
 	}
 }
 
-// adopts reports whether a node of the same name takes the place of the one that is held.
+// adopts reports whether a new node of the same name is held in place of the old one.
 func (h *hold) adopts() bool {
 	return h.journal.heldByRequestor() && h.spec.OnNodeReplaced == spec.AdoptReplacement
 }
 
-// confirmMissing looks for a node that is said to be deleted, by holding it once more: anybody may have said so.
+// confirmMissing holds a node that is reported as deleted once more: the report may be forged.
 func (h *hold) confirmMissing(ctx workflow.Context) error {
 	_, err := h.holdNode(ctx, h.wantsCordon(), nodeevent.Event{})
 	switch {
@@ -140,7 +140,7 @@ func (h *hold) confirmMissing(ctx workflow.Context) error {
 	return err
 }
 
-// arrived warns of pods that came to a node which was drained of all that can be: they end with what is done to it.
+// arrived warns of pods that came to a node after its drain: the work on the node will end them.
 func (h *hold) arrived(ctx workflow.Context, arrived api.PodsArrived) error {
 	status, drain := h.journal.status(), h.spec.Drain
 	if h.spec.Lockstep && (status.Lockstep == nil || !status.Lockstep.Last) {
@@ -181,23 +181,18 @@ func (h *hold) arrived(ctx workflow.Context, arrived api.PodsArrived) error {
 	return h.warn(ctx, "PodArrived", text)
 }
 
-// restoreCordon sets a lifted cordon again, with a Warning event. After the third time a single maintenance leaves it lifted and
-// says so; one that plans share goes on.
+// restoreCordon sets a lifted cordon again, with a Warning event. After the third time a single maintenance leaves it lifted; one that
+// plans share goes on.
 func (h *hold) restoreCordon(ctx workflow.Context) error {
 	if h.Contested || !h.spec.Cordon {
 		return nil // the cordon was given up, or is another's
 	}
 	if h.CordonsRestored < maxCordonsRestored {
-		held, err := h.holdNode(ctx, true, nodeevent.Event{})
-		// One lift may be reported more than once: only those that were found count, and reports that came meanwhile
-		// are about the same one.
-		h.changes = slices.DeleteFunc(h.changes, func(c api.NodeChange) bool { return c.Uncordoned })
-		if err != nil || !held.Again {
-			return err
+		wasLifted, err := h.cordonAgain(ctx)
+		if wasLifted {
+			h.journal.note(fmt.Sprintf("somebody uncordoned the node; cordoned again (%d of %d)", h.CordonsRestored, maxCordonsRestored))
 		}
-		h.CordonsRestored++
-		h.journal.note(fmt.Sprintf("uncordoned by hand; cordoned again (%d of %d)", h.CordonsRestored, maxCordonsRestored))
-		return nil
+		return err
 	}
 	if h.spec.Lockstep {
 		return h.reconcileCordon(ctx)
@@ -208,12 +203,12 @@ func (h *hold) restoreCordon(ctx workflow.Context) error {
 		return err // a late report of a lift that was answered already
 	}
 	h.Contested = true
-	h.journal.note("uncordoned by hand once more; left schedulable, and new pods may come")
+	h.journal.note("somebody uncordoned the node once more; left schedulable, and new pods may come")
 	return nil
 }
 
 // reconcileCordon sets the cordon of a maintenance that plans share again however often it is lifted, as KEP-4212 does, after
-// pauses that grow: a node that takes new pods would keep all nodes of its plans from their next tier.
+// growing pauses: a node that takes new pods would keep all nodes of its plans from their next tier.
 func (h *hold) reconcileCordon(ctx workflow.Context) error {
 	now := workflow.Now(ctx)
 	if h.CordonDue.IsZero() {
@@ -222,31 +217,39 @@ func (h *hold) reconcileCordon(ctx workflow.Context) error {
 			pause = min(cordonPause<<times, pauseMost)
 		}
 		h.CordonDue = now.Add(pause)
-		h.journal.note(fmt.Sprintf("uncordoned by hand once more; cordoned again in %s (%d times so far)", period.Text(pause), h.CordonsRestored))
+		h.journal.note(fmt.Sprintf("somebody uncordoned the node once more; cordoned again in %s (%d times so far)", period.Text(pause), h.CordonsRestored))
 		return nil
 	}
 	if now.Before(h.CordonDue) {
-		return nil // it is seen to when it is due
+		return nil
 	}
 	h.CordonDue = time.Time{}
+	wasLifted, err := h.cordonAgain(ctx)
+	if wasLifted {
+		h.journal.note(fmt.Sprintf("cordoned again (%d times so far): somebody keeps lifting the cordon", h.CordonsRestored))
+	}
+	return err
+}
+
+// cordonAgain sets the cordon again, and reports whether somebody had lifted it. One lift may be reported more than once: only those that
+// are found count, and reports that came meanwhile are about the same one.
+func (h *hold) cordonAgain(ctx workflow.Context) (wasLifted bool, err error) {
 	held, err := h.holdNode(ctx, true, nodeevent.Event{})
 	h.changes = slices.DeleteFunc(h.changes, func(c api.NodeChange) bool { return c.Uncordoned })
 	if err != nil || !held.Again {
-		return err
+		return false, err
 	}
 	h.CordonsRestored++
-	h.journal.note(fmt.Sprintf("cordoned again (%d times so far): somebody keeps lifting the cordon", h.CordonsRestored))
-	return nil
+	return true, nil
 }
 
-// adopt waits for a node of the same name and holds it in the place of the one that was deleted: re-imaging a node
-// deletes it and lets it register anew.
+// adopt waits for a node of the same name and holds it in place of the deleted one: re-imaging deletes a node and registers a new one.
 func (h *hold) adopt(ctx workflow.Context) error {
 	h.journal.note("the node was deleted or replaced; its replacement is adopted when it registers")
 	ctx = call.Stoppable(ctx, "adopt the replacement of "+h.spec.Node)
-	var held node.Held
 	event := nodeevent.Event{Reason: "ReplacementAdopted", Message: h.summary(), Key: fmt.Sprint(h.journal.moment())}
-	if err := workflow.ExecuteActivity(ctx, call.Nodes.AdoptNode, h.input("", h.spec.Cordon, event)).Get(ctx, &held); err != nil {
+	held, err := run[node.Held](ctx, call.Nodes.AdoptNode, h.input("", h.spec.Cordon, event))
+	if err != nil {
 		return err
 	}
 	h.took(held)

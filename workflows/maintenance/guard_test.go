@@ -83,7 +83,7 @@ func TestCordonThatPlansShareIsSetAgainWithoutEnd(t *testing.T) {
 
 func TestCordonThatIsLiftedOnceButReportedOftenCountsOnce(t *testing.T) {
 	s := workflowtest.New(t)
-	// The node is watched, and what is seen lags: the same lift may be told again while it is being undone.
+	// The node is watched, and what is seen lags: the same lift may be reported again while it is being undone.
 	s.Answer("HoldNode", workflowtest.Reply{}, workflowtest.Reply{After: time.Second, Value: lifted.Value})
 	for i := range 6 {
 		changedAt(s, 10*time.Minute+time.Duration(i)*100*time.Millisecond, api.NodeChange{Uncordoned: true})

@@ -16,68 +16,58 @@ import (
 	"drydock/workflows/call"
 )
 
-// hold is the node as the maintenance holds it: marked, cordoned, guarded against what others do to it (guard.go), and showing
-// where its maintenance is (show.go).
+// hold marks and cordons the node, restores that where others undo it (guard.go), shows the phase on the node (show.go), and releases it.
 type hold struct {
 	*core
-	holdState
-	shownState
-	outOfServiceState
+	*holdState
+	*shownState
+	*outOfServiceState
 	changes []api.NodeChange
-	// releasing: the node is given back, and nothing is set on it again.
+	// releasing is set while the node is given back: nothing is set on it again.
 	releasing bool
-	// saidRestored: it is noted that Temporal was restored to an earlier state.
+	// saidRestored is set once it is noted that Temporal was restored to an earlier state.
 	saidRestored bool
-	// moving is set while pods and volumes are waited for to leave a node that is off.
+	// moving is set while pods and volumes leave a node that is off.
 	moving bool
 	// guarding is set while guard reacts to a change of the node, which cancelGuard ends.
 	guarding    bool
 	cancelGuard workflow.CancelFunc
 }
 
-// holdState is what the next run has to know.
 type holdState struct {
-	// Touched: the node may carry the mark, and has to be released.
-	Touched bool `json:"touched,omitempty"`
-	// UID is that of the node that is held.
-	UID string `json:"uid,omitempty"`
-	// BootID is the node's at the cordon.
+	// Touched is set once the node may carry the mark, and has to be released.
+	Touched bool   `json:"touched,omitempty"`
+	UID     string `json:"uid,omitempty"`
+	// BootID is the node's boot ID at the cordon.
 	BootID string `json:"bootId,omitempty"`
-	// Prior is what the node was like before Drydock came: a node whose mark was taken off does not tell any more.
+	// Prior is what the node was like before the maintenance: the mark, which has that too, may be removed.
 	Prior *node.Prior `json:"prior,omitempty"`
 	// CordonsRestored counts how often a lifted cordon was set again, MarksRestored how often a step found the mark gone.
 	CordonsRestored int `json:"cordonsRestored,omitempty"`
 	MarksRestored   int `json:"marksRestored,omitempty"`
-	// Contested: somebody keeps lifting the cordon, and it is not set again.
+	// Contested is set where somebody keeps lifting the cordon, and it is not set again.
 	Contested bool `json:"contested,omitempty"`
 	// CordonDue is when a cordon that was lifted again and again is set again.
 	CordonDue time.Time `json:"cordonDue,omitzero"`
 }
 
 const (
-	// maxCordonsRestored is how often a cordon that somebody lifts is set again, before the maintenance stops fighting.
+	// maxCordonsRestored is how often a lifted cordon is set again.
 	maxCordonsRestored = 3
-	// cordonPause is the first pause before a cordon that plans share is set again once more; it doubles up to pauseMost.
+	// cordonPause is the first pause before a cordon that plans share is set again after that; it doubles up to pauseMost.
 	cordonPause = time.Minute
 	// maxMarksRestored is how often a step that lost the mark is taken again.
 	maxMarksRestored = 3
-)
-
-// retryRestored is the first pause before a node is looked at again of whose release Temporal does not know, retryRestoredMost the
-// longest.
-const (
+	// retryRestored and retryRestoredMost bound the pause before a node is tried again whose release Temporal does not know.
 	retryRestored     = 15 * time.Second
 	retryRestoredMost = 5 * time.Minute
+	// retryRelease is the first pause between two releases, releaseWithin how long one is tried: the history of a maintenance that
+	// cannot give its node back for months stays short.
+	retryRelease  = 30 * time.Second
+	releaseWithin = 6 * time.Hour
 )
 
-// retryRelease is the first pause between attempts to give something back.
-const retryRelease = 30 * time.Second
-
-// releaseWithin is how long one release is tried before a new one is begun: the history of a maintenance that cannot give
-// its node back for months stays short either way, and it says why.
-const releaseWithin = 6 * time.Hour
-
-// cordon marks the node as held, and makes it unschedulable unless the specification says otherwise.
+// cordon marks the node, and makes it unschedulable unless the specification says otherwise.
 func (h *hold) cordon() error {
 	if err := h.control.proceed(); err != nil {
 		return err
@@ -97,35 +87,46 @@ func (h *hold) cordon() error {
 
 func (h *hold) holdNode(ctx workflow.Context, cordon bool, event nodeevent.Event) (node.Held, error) {
 	event.Key = fmt.Sprintf("%d/%d/%d", h.journal.status().Attempt, h.CordonsRestored, h.MarksRestored)
-	var held node.Held
 	ctx = call.Quick(ctx, "mark and cordon "+h.spec.Node)
-	err := workflow.ExecuteActivity(ctx, call.Nodes.HoldNode, h.input(h.UID, cordon, event)).Get(ctx, &held)
+	held, err := run[node.Held](ctx, call.Nodes.HoldNode, h.input(h.UID, cordon, event))
 	if err == nil {
 		h.took(held)
 	}
 	return held, err
 }
 
-// holdUnlessRestored holds the node. Where Temporal was restored to an earlier state, in which the node was not given back yet, it
-// waits until somebody says that the maintenance is to go on.
-func (h *hold) holdUnlessRestored(cordon bool, event nodeevent.Event) (node.Held, error) {
+func (h *hold) holdUnlessRestored(cordon bool, event nodeevent.Event) (held node.Held, err error) {
+	err = h.unlessRestored(func() error {
+		held, err = h.holdNode(h.control.steps, cordon, event)
+		return err
+	})
+	return held, err
+}
+
+func (h *hold) checkReleases() error {
+	return h.unlessRestored(func() error {
+		ctx := call.Quick(h.control.steps, "check the releases of "+h.spec.Node)
+		return workflow.ExecuteActivity(ctx, call.Nodes.CheckReleases, h.input("", h.spec.Cordon, nodeevent.Event{})).Get(ctx, nil)
+	})
+}
+
+// unlessRestored calls an activity. Where Temporal was restored to a state in which the node was not given back yet, it waits until
+// somebody allows the maintenance to go on.
+func (h *hold) unlessRestored(try func() error) error {
 	again := backoff{first: retryRestored, last: retryRestoredMost}
 	for {
-		held, err := h.holdNode(h.control.steps, cordon, event)
+		err := try()
 		if !call.IsError(err, api.ErrorRestored) {
-			return held, err
+			return err
 		}
-		// No history of a release before has this error.
+		// No history of v0.1.0 has this error.
 		h.journal.waiting("somebody's word: " + call.Cause(err))
-		leaves, err := h.control.awaitUpTo(again.pause(), "see whether it is to go on", h.control.shouldContinue)
-		if err == nil && leaves {
-			err = errContinue
-		}
+		_, err = h.control.awaitUpToOrContinue(again.pause(), "see whether it is to go on", func() bool { return false })
 		if err == nil {
 			err = h.control.proceed()
 		}
 		if err != nil {
-			return node.Held{}, err
+			return err
 		}
 		h.journal.waiting("")
 	}
@@ -148,7 +149,7 @@ func (h *hold) took(held node.Held) {
 	h.journal.change(func(s *api.Status) { s.NodeUID = held.UID })
 }
 
-// ownOutOfService remembers whether the taint out-of-service on the node is the maintenance's.
+// ownOutOfService remembers whether the maintenance set the taint out-of-service on the node.
 func (h *hold) ownOutOfService(own bool) {
 	if h.Prior != nil {
 		remembered := *h.Prior
@@ -157,30 +158,31 @@ func (h *hold) ownOutOfService(own bool) {
 	}
 }
 
-// markLost reports whether somebody removed the mark from the node under a step, and that it is to be set again: a bounded
-// number of times.
-func (h *hold) markLost(err error) bool {
-	return call.IsError(err, api.ErrorNotHolder) && h.MarksRestored < maxMarksRestored && !h.control.stopped()
-}
-
-func (h *hold) restoreMark() error {
+// retry handles the error of a step. Where somebody removed the mark, it sets the mark again, a bounded number of times, and returns nil:
+// the step is to be taken again.
+func (h *hold) retry(err error) error {
+	if !call.IsError(err, api.ErrorNotHolder) || h.MarksRestored >= maxMarksRestored || h.control.stopped() {
+		return h.control.stepFailed(err)
+	}
 	h.MarksRestored++
-	_, err := h.holdUnlessRestored(h.wantsCordon(), markRestored)
+	_, err = h.holdUnlessRestored(h.wantsCordon(), markRestored)
 	if errors.Is(err, errContinue) {
 		h.MarksRestored-- // the next run begins with it
 	}
-	return err
+	if err != nil {
+		return h.control.stepFailed(err)
+	}
+	return nil
 }
 
 var markRestored = nodeevent.Event{Reason: "MarkRestored", Warning: true,
 	Message: "somebody removed the mark of a maintenance; it is set again"}
 
-// wantsCordon reports whether the node is to be unschedulable: as was asked, unless that was given up.
+// wantsCordon reports whether the node is to be unschedulable.
 func (h *hold) wantsCordon() bool { return h.spec.Cordon && !h.Contested }
 
-// release takes the mark off the node, which fences every eviction in flight, and with it what Drydock changed; the same
-// activity then sends the signal that gives the slot back, and the one to the plan.
-// It tries until it has succeeded, or goes on trying in a new run.
+// release removes the mark from the node, which stops every running eviction, and undoes what Drydock changed. The same
+// activity then sends the signal that gives the slot back, and the one to the plan. It is retried until it succeeds.
 func (h *hold) release(event nodeevent.Event, then, plan *node.Signal) (gone bool, err error) {
 	h.releasing = true
 	h.stopGuard()
@@ -189,15 +191,10 @@ func (h *hold) release(event nodeevent.Event, then, plan *node.Signal) (gone boo
 	again := backoff{first: retryRelease, last: pauseMost}
 	for {
 		ctx := call.Within(call.Quick(h.control.life, "release "+h.spec.Node), releaseWithin)
-		var released node.Released
-		err := workflow.ExecuteActivity(ctx, call.Nodes.ReleaseNode, node.ReleaseInput{
-			Node: h.spec.Node, RunID: h.runID, Event: event,
-			HideConditions:   h.ConditionsShown,
-			WithdrawRequests: h.spec.Drain.Via == spec.ViaEvictionRequest,
-			Prior:            h.Prior,
-			Then:             then,
-			Plan:             plan,
-		}).Get(ctx, &released)
+		released, err := run[node.Released](ctx, call.Nodes.ReleaseNode, node.ReleaseInput{
+			Node: h.spec.Node, RunID: h.runID, Event: event, Prior: h.Prior, Then: then, Plan: plan,
+			HideConditions: h.ConditionsShown, WithdrawRequests: h.spec.Drain.Via == spec.ViaEvictionRequest,
+		})
 		if err == nil {
 			h.Touched, h.UID, h.Prior, h.releasing, h.ConditionsShown = false, "", nil, false, released.ConditionsLeft
 			if released.Stripped {

@@ -26,22 +26,22 @@ const (
 	hookCleanup       = "closing"
 )
 
-// hooks calls what the specification names on the way of a maintenance, and undoes it on every end of an attempt.
+// hooks calls the hooks of the specification, and undoes them at every end of an attempt.
 type hooks struct {
 	*core
-	hooksState
-	// open are under way, background of them beside the maintenance.
+	*hooksState
+	// open are the running hooks, background is how many of them do not block the maintenance.
 	open       []*hook
 	background int
 }
 
-// hooksState is what the next run has to know: ToClean were called and have a cleanup, Called counts the calls.
 type hooksState struct {
+	// ToClean are the calls whose cleanup is to come, Called counts all calls.
 	ToClean []cleanup `json:"toClean,omitempty"`
 	Called  int       `json:"called,omitempty"`
 }
 
-// cleanup is what undoes a call of a hook. Captured is what it gets to know of that.
+// cleanup undoes a call of a hook. Captured is a part of the call's response.
 type cleanup struct {
 	Hook     validation.Hook `json:"hook"`
 	Key      string          `json:"key"`
@@ -49,8 +49,6 @@ type cleanup struct {
 }
 
 func (h *hooks) idle() bool { return len(h.open) == 0 && h.background == 0 }
-
-func (h *hooks) beforeCordon() error { return h.step(hookBeforeCordon, h.spec.Hooks.BeforeCordon) }
 
 func (h *hooks) afterDrain() error { return h.step(hookAfterDrain, h.spec.Hooks.AfterDrain) }
 
@@ -88,7 +86,7 @@ func (h *hooks) callAll(when string, names []string) error {
 	return nil
 }
 
-// next is the next call of a hook, which is to be undone from now on: one that broke off half way too.
+// next is the next call of a hook. It is to be undone from now on, also where it breaks off half way.
 func (h *hooks) next(when, name string) (*hook, error) {
 	i := slices.IndexFunc(h.prepared.Hooks, func(p validation.Hook) bool { return p.Name == name })
 	if i < 0 {
@@ -108,15 +106,6 @@ func (h *hooks) inBackground(one *hook) {
 		defer func() { h.background-- }()
 		h.note(one, h.call(ctx, one))
 	})
-}
-
-// capture keeps what a call is undone with.
-func (h *hooks) capture(key, captured string) {
-	for i := range h.ToClean {
-		if h.ToClean[i].Key == key {
-			h.ToClean[i].Captured = captured
-		}
-	}
 }
 
 func (h *hooks) show() {
@@ -140,11 +129,11 @@ func (h *hooks) note(one *hook, err error) {
 	h.journal.note(fmt.Sprintf("hook %s %s: %s", one.Name, one.when, run.Outcome))
 }
 
-// cleanupFor is how long the cleanup of a hook is tried at least.
+// cleanupFor is the least time for which the cleanup of a hook is tried.
 const cleanupFor = 30 * time.Minute
 
-// cleanUp undoes all hooks that were called, the latest first, on every end of an attempt. Hooks in the background are
-// waited for where the maintenance was completed, and skipped where it was not.
+// cleanUp undoes all hooks that were called, the latest first, at every end of an attempt. It waits for hooks in the background where
+// the maintenance was completed, and otherwise skips them.
 func (h *hooks) cleanUp(completed bool) {
 	if !completed {
 		for _, one := range h.open {
@@ -172,7 +161,7 @@ type hook struct {
 	validation.Hook
 	when string
 	key  string
-	// word is what somebody said of it: that it is done, has failed, or is to be skipped.
+	// word is what somebody said of the hook.
 	word *hookWord
 }
 
@@ -181,7 +170,7 @@ type hookWord struct {
 	failed, skipped bool
 }
 
-// outcome is the error of a call, which somebody's word comes before.
+// outcome is the error of a call, unless somebody's word replaces it.
 func (h *hook) outcome(err error) error {
 	switch {
 	case h.word == nil:
@@ -193,7 +182,7 @@ func (h *hook) outcome(err error) error {
 	}
 }
 
-// call calls a hook and waits for its end, for somebody's word on it, or for its deadline.
+// call calls a hook and waits for its end, for somebody's word, or for its deadline.
 func (h *hooks) call(ctx workflow.Context, one *hook) error {
 	h.open = append(h.open, one)
 	h.show()
@@ -221,14 +210,17 @@ func (h *hooks) call(ctx workflow.Context, one *hook) error {
 	if call.IsOverdue(err) {
 		err = errors.New(overdue(one.Deadline, err))
 	}
-	h.capture(one.key, outcome.Captured)
+	if i := slices.IndexFunc(h.ToClean, func(c cleanup) bool { return c.Key == one.key }); i >= 0 {
+		h.ToClean[i].Captured = outcome.Captured
+	}
 	if err != nil || one.word != nil {
-		h.abandon(ctx, in)
+		ending := call.Within(call.Quick(ctx, "end hook "+in.Hook), call.TidyWithin)
+		_ = attempt(ending, "hook "+in.Hook+" may have left a Job", call.Checks.AbandonHook, in)
 	}
 	return one.outcome(err)
 }
 
-// overdue says that a hook or work did not succeed in its time, and what kept it from that as far as it said so.
+// overdue says that a hook or work did not succeed in its time, with the last error of the activity.
 func overdue(deadline period.Duration, err error) string {
 	text := fmt.Sprintf("no success within %s", deadline)
 	var cause *temporal.ApplicationError
@@ -241,19 +233,10 @@ func overdue(deadline period.Duration, err error) string {
 // awaitWord waits until somebody says that a hook of kind signal is done.
 func (h *hooks) awaitWord(ctx workflow.Context, one *hook, spoken func() bool) error {
 	h.journal.waiting(fmt.Sprintf(`%q for hook %s`, api.MsgHookDone, one.Name))
-	_, err := h.control.awaitAlwaysUpTo(ctx, one.Deadline.Std(), "deadline of hook "+one.Name, spoken)
-	if err == nil && !spoken() {
-		err = fmt.Errorf("no hook-done within %s", one.Deadline)
+	if !h.control.awaitAlwaysUpTo(ctx, one.Deadline.Std(), "deadline of hook "+one.Name, spoken) {
+		return fmt.Errorf("no hook-done within %s", one.Deadline)
 	}
-	return err
-}
-
-// abandon ends what a hook may have left running.
-func (h *hooks) abandon(ctx workflow.Context, in checkactivity.HookInput) {
-	tidying := call.Within(call.Quick(ctx, "end hook "+in.Hook), call.TidyWithin)
-	if err := workflow.ExecuteActivity(tidying, call.Checks.AbandonHook, in).Get(ctx, nil); err != nil {
-		workflow.GetLogger(ctx).Warn("a hook may have left a Job", "hook", in.Hook, "error", err)
-	}
+	return nil
 }
 
 func (h *hooks) underWay(name string) *hook {
@@ -283,7 +266,7 @@ func (h *hooks) checkSkip(p api.HookMessage) error {
 }
 
 func (h *hooks) check(p api.HookMessage) error {
-	if err := firstOf(h.thisRun(p.Run), validation.Name(p.Hook)); err != nil {
+	if err := validation.Name(p.Hook); err != nil {
 		return err
 	}
 	if h.underWay(p.Hook) == nil {
@@ -296,13 +279,13 @@ func (h *hooks) applyDone(p api.HookMessage) string {
 	return h.speak(p, hookWord{failed: p.Failed}, "is done")
 }
 
-func (h *hooks) applySkip(p api.HookMessage) string {
+func (h *hooks) applySkip(p api.HookMessage, check func() error) string {
 	asked := func() spec.Maintenance {
 		with := h.spec
 		with.Hooks = with.Hooks.Without(p.Hook)
 		return with
 	}
-	return h.admission.amendSince(changeJudgeSkipHook, api.MsgSkipHook, asked, func() error { return h.checkSkip(p) }, func() string {
+	return h.admission.amendSince010(api.MsgSkipHook, asked, check, func() string {
 		return h.speak(p, hookWord{skipped: true}, "is skipped")
 	})
 }

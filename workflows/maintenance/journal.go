@@ -20,54 +20,54 @@ import (
 	"drydock/workflows/meter"
 )
 
-// journal is the account of a maintenance and the only writer of its status: phases, transitions, messages, and
-// lifecycle events for channels.
+// journal is the only writer of the status: phases, transitions, messages, and lifecycle events for channels.
 type journal struct {
 	*identity
 	ctx workflow.Context
-	s   api.Status
+	s   *api.Status
 	// outbox gets every lifecycle event.
 	outbox *outbox
-	// seen are the IDs of the latest messages, so that one which comes twice is applied once.
-	seen []string
-	// judging are the messages that are being judged, in the order of their records; dropped counts the records of messages
-	// that the status has no more.
+	// seen are the IDs of the latest messages: one that comes twice is applied once.
+	seen *[]string
+	// judging are the messages that are being judged, in the order of their records. dropped counts the records that were dropped
+	// from the status.
 	judging []*judgement
 	dropped int
 }
 
-// judgement is what becomes of a message that is being judged; its effect is empty until that is known. Record is the place of
-// the message among all that came.
+// judgement is a message that is being judged; its effect is empty until that is known. Record is its number among all messages.
 type judgement struct {
 	record int
 	effect string
 }
 
-func newJournal(ctx workflow.Context, i *identity, o *outbox) *journal {
-	return &journal{identity: i, ctx: ctx, outbox: o, s: api.Status{
+func (v *judgement) settled() bool { return v.effect != "" }
+
+func newJournal(ctx workflow.Context, i *identity, s *state, o *outbox) *journal {
+	s.Status = api.Status{
 		WorkflowID: i.workflowID, RunID: i.runID, Phase: api.Pending, Since: workflow.Now(ctx), Attempt: 1,
 		CreatedAt: workflow.GetInfo(ctx).WorkflowStartTime,
-	}}
+	}
+	return &journal{identity: i, ctx: ctx, outbox: o, s: &s.Status, seen: &s.Seen}
 }
 
 var errEnding = errors.New("the maintenance is ending")
 
 // status is the present status. Only change changes it.
-func (j *journal) status() api.Status { return j.s }
+func (j *journal) status() api.Status { return *j.s }
 
 func (j *journal) phase() api.Phase { return j.s.Phase }
 
-// change writes the status, and keeps it within its bounds; the specification was checked when it came.
+// change writes the status, and keeps it within its bounds. The bounds of the specification were checked before.
 func (j *journal) change(write func(*api.Status)) {
-	write(&j.s)
+	write(j.s)
 	specified := j.s.Spec
 	j.s.Spec = spec.Maintenance{}
-	bounds.Fit(&j.s)
+	bounds.Fit(j.s)
 	j.s.Spec = specified
 	j.describe()
 }
 
-// enter changes the phase and notes when.
 func (j *journal) enter(phase api.Phase, message string) {
 	now := workflow.Now(j.ctx)
 	if j.isFresh() || j.s.Phase != phase {
@@ -79,7 +79,14 @@ func (j *journal) enter(phase api.Phase, message string) {
 	j.describe()
 }
 
-// measure counts the phase that is left, and the maintenance where the one that is entered is its end.
+// ensure enters a phase, unless it is the present one already: then a run before this one has entered it.
+func (j *journal) ensure(phase api.Phase, message string) {
+	if j.isFresh() || j.s.Phase != phase {
+		j.enter(phase, message)
+	}
+}
+
+// measure measures the phase that ends, and the maintenance where the next phase is its last.
 func (j *journal) measure(next api.Phase, now time.Time) {
 	if !j.isFresh() {
 		meter.Phases.Took(j.ctx, string(j.s.Phase), now.Sub(j.s.Since))
@@ -90,23 +97,21 @@ func (j *journal) measure(next api.Phase, now time.Time) {
 	}
 }
 
-// isFresh reports whether no phase was entered yet.
 func (j *journal) isFresh() bool { return len(j.s.Transitions) == 0 }
 
-// waiting records what the maintenance waits for.
 func (j *journal) waiting(what string) {
 	j.s.WaitingFor = bounds.Cut(what, bounds.Text)
 	j.describe()
 }
 
-// note records what is neither a message nor a change of phase.
+// note records an event that is neither a message nor a change of phase.
 func (j *journal) note(what string) {
 	j.transition(api.Transition{Phase: j.s.Phase, At: workflow.Now(j.ctx), Message: bounds.Cut(what, bounds.Text)})
 	j.describe()
 }
 
-// maxTransitions bounds those in the status and in the result: a node may be given back again and again for months. The first
-// ones say how the maintenance began.
+// maxTransitions bounds the transitions in the status: a node may be given back again and again for months. The first keepTransitions
+// stay: they say how the maintenance began.
 const (
 	maxTransitions  = 100
 	keepTransitions = 20
@@ -132,7 +137,7 @@ func bounded[T any](list []T, next T) []T {
 // moment is a number that no earlier or later state of this maintenance has.
 func (j *journal) moment() int { return len(j.s.Transitions) + j.s.TransitionsDropped }
 
-// maxMessages bounds the messages kept in the status, maxSeen the IDs of messages; the history has them all.
+// maxMessages and maxSeen bound the messages and their IDs in the status; the history has all.
 const (
 	maxMessages = 30
 	maxSeen     = 200
@@ -153,28 +158,27 @@ func (j *journal) received(name string, who api.Message, outcome api.Outcome, ef
 		j.dropped += extra
 	}
 	if who.ID != "" {
-		j.seen = append(j.seen, who.ID)
-		j.seen = j.seen[max(len(j.seen)-maxSeen, 0):]
+		seen := append(*j.seen, who.ID)
+		*j.seen = seen[max(len(seen)-maxSeen, 0):]
 	}
 	j.describe()
 	workflow.GetLogger(j.ctx).Info("message", "name", name, "by", entry.By, "effect", entry.Effect)
 }
 
-// judge begins the judgement of the message that is being received; settle ends it.
+// judge begins the judgement of the message that is being received, settle ends it.
 func (j *journal) judge() *judgement {
 	v := &judgement{}
 	j.judging = append(j.judging, v)
 	return v
 }
 
-// settle records the outcome of a message that was being judged.
 func (j *journal) settle(v *judgement, effect string) {
 	v.effect = effect
 	j.judging = slices.DeleteFunc(j.judging, func(other *judgement) bool { return other == v })
 	j.rewrite(v, func(m *api.Received) { m.Effect, m.Outcome = effect, outcomeOf(effect) })
 }
 
-// rewrite changes the record of a message that is being judged, unless the status has it no more.
+// rewrite changes the record of a message that is being judged, unless it was dropped from the status.
 func (j *journal) rewrite(v *judgement, write func(*api.Received)) {
 	j.change(func(s *api.Status) {
 		if i := v.record - j.dropped; i >= 0 && i < len(s.Messages) {
@@ -183,15 +187,15 @@ func (j *journal) rewrite(v *judgement, write func(*api.Received)) {
 	})
 }
 
-// Known reports whether a message was received before.
-func (j *journal) Known(id string) bool { return slices.Contains(j.seen, id) }
+// Known implements inbox.Account.
+func (j *journal) Known(id string) bool { return slices.Contains(*j.seen, id) }
 
-// Applied records a message that had an effect.
+// Applied implements inbox.Account.
 func (j *journal) Applied(name string, who api.Message, effect string) {
 	j.received(name, who, outcomeOf(effect), effect)
 }
 
-// Refused records a message that had none, and why.
+// Refused implements inbox.Recorder.
 func (j *journal) Refused(name string, who api.Message, outcome api.Outcome, why error) {
 	j.received(name, who, outcome, ignored+why.Error())
 }
@@ -230,13 +234,13 @@ func (j *journal) ending() error {
 	return nil
 }
 
-// heldByRequestor reports whether the node was Ready: it may be half flashed.
+// heldByRequestor reports whether the node is Ready or past that: it may be half flashed.
 func (j *journal) heldByRequestor() bool {
 	return j.s.Phase == api.Ready || j.s.Phase == api.RequestorFailed || j.s.Phase == api.Validating
 }
 
-// describe shows the state in the Temporal UI.
-func (j *journal) describe() { workflow.SetCurrentDetails(j.ctx, details.Of(j.s)) }
+// describe shows the status in the Temporal UI.
+func (j *journal) describe() { workflow.SetCurrentDetails(j.ctx, details.Of(*j.s)) }
 
 // attribute sets search attributes where the namespace has them; each call is billed.
 func (j *journal) attribute(updates ...temporal.SearchAttributeUpdate) {
@@ -248,7 +252,7 @@ func (j *journal) attribute(updates ...temporal.SearchAttributeUpdate) {
 	}
 }
 
-// sentence is what somebody did, with who and why where that was said.
+// sentence says what somebody did, who and why.
 func sentence(what, by, why string) string {
 	if by != "" {
 		what += " by " + by
@@ -261,12 +265,11 @@ func sentence(what, by, why string) string {
 
 func instant(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// wasAnnounced reports whether there was a lifecycle event of a state.
 func (j *journal) wasAnnounced(state notices.State) bool {
 	return slices.ContainsFunc(j.s.States, func(s api.LifecycleState) bool { return s.State == state })
 }
 
-// announce records a lifecycle event (NotifyMaintenance, Maintenance Status), and gives it to the channels.
+// announce records a lifecycle event (NotifyMaintenance, Maintenance Status), and sends it to the channels.
 func (j *journal) announce(state notices.State, message string) {
 	entered := api.LifecycleState{
 		Sequence: 1, State: state, At: workflow.Now(j.ctx), Message: bounds.Cut(message, bounds.Text), Phase: j.s.Phase,
@@ -285,13 +288,12 @@ func (j *journal) announce(state notices.State, message string) {
 	j.outbox.put(j.eventOf(entered))
 }
 
-// eventOf is a lifecycle event as channels get it.
-func (j *journal) eventOf(s api.LifecycleState) notices.Event { return api.EventOf(j.s, j.cluster, s) }
+func (j *journal) eventOf(s api.LifecycleState) notices.Event { return api.EventOf(*j.s, j.cluster, s) }
 
 // maxBlockersNamed is how many blockers an event names.
 const maxBlockersNamed = 5
 
-// announceEnd announces how a maintenance ends, before anything is undone.
+// announceEnd announces that a maintenance ends, before anything is undone.
 func (j *journal) announceEnd(end ending) {
 	if end.Phase == api.Failed || end.Phase == api.NodeGone {
 		j.announce(notices.MaintenanceIncomplete, end.Message)
@@ -299,7 +301,7 @@ func (j *journal) announceEnd(end ending) {
 	j.announce(notices.MaintenanceEnded, end.Message)
 }
 
-// announceEnded announces the end itself. A node that did not get its maintenance is back all the same.
+// announceEnded announces that the node is back, with or without its maintenance.
 func (j *journal) announceEnded(end ending) {
 	if end.Phase == api.Completed {
 		j.announce(notices.MaintenanceComplete, end.Message)

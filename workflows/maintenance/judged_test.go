@@ -16,7 +16,7 @@ import (
 func TestAnUpdateIsAnsweredOnceItIsJudged(t *testing.T) {
 	asked := workflowtest.InputWith(workflowtest.Input{"approval": true})
 	s := workflowtest.New(t)
-	s.Answer("JudgeApproval", judged(time.Minute, "", "policy eyes: not oneself"), judged(time.Minute, "", ""))
+	s.Answer("JudgeApproval", judged(time.Minute, "", "policy two: not oneself"), judged(time.Minute, "", ""))
 	refused := s.UpdateAt(10*time.Minute, api.MsgApprove, workflowtest.Input{"by": "ops"})
 	counts := s.UpdateAt(10*time.Minute+time.Second, api.MsgApprove, workflowtest.Input{"by": "amy"})
 	late := s.UpdateAt(10*time.Minute+2*time.Second, api.MsgDeny, workflowtest.Input{"by": "bob"})
@@ -27,7 +27,7 @@ func TestAnUpdateIsAnsweredOnceItIsJudged(t *testing.T) {
 		got          *workflowtest.Outcome
 		effect, fail string
 	}{
-		"refused": {refused, "", "policy eyes: not oneself"},
+		"refused": {refused, "", "policy two: not oneself"},
 		"counts":  {counts, "the maintenance is approved", ""},
 		"late":    {late, "", "it was approved already"},
 	} {
@@ -35,7 +35,7 @@ func TestAnUpdateIsAnsweredOnceItIsJudged(t *testing.T) {
 			t.Errorf("%s: %+v, want %q or %q", name, c.got, c.effect, c.fail)
 		}
 	}
-	expectMessages(t, status, "approve by ops: ignored: policy eyes: not oneself", "approve by amy: the maintenance is approved",
+	expectMessages(t, status, "approve by ops: ignored: policy two: not oneself", "approve by amy: the maintenance is approved",
 		"deny by bob: ignored: it was approved already")
 }
 

@@ -21,7 +21,7 @@ import (
 	"drydock/workflows/workflowtest"
 )
 
-// states are those that the outside was told of, in order.
+// states are those that were announced, in order.
 func states(status api.Status) string {
 	var texts []string
 	for _, s := range status.States {
@@ -208,7 +208,7 @@ func TestHooksAreCalledAndClosed(t *testing.T) {
 			t.Errorf("called %s", got)
 		}
 		if last := workflowtest.InputOf[checkactivity.HookInput](s, "CallHook", -1); last.Subject.Captured != "id-7" || last.Subject.Node != "n1" {
-			t.Errorf("the closing was told %+v", last.Subject)
+			t.Errorf("the closing got %+v", last.Subject)
 		}
 		want := "silence beforeCordon done; move afterDrain done; check beforeRelease done; move closing done; silence closing done"
 		if got := outcomes(status); got != want {
@@ -510,8 +510,8 @@ func TestWhatTheConfigurationLacksIsRefused(t *testing.T) {
 	s.ExpectLog()
 }
 
-// told are the states that a channel was told, message by message.
-func told(s *workflowtest.Site) string {
+// delivered are the states that a channel got, message by message.
+func delivered(s *workflowtest.Site) string {
 	var texts []string
 	for i := range s.Count("Deliver") {
 		for _, e := range workflowtest.InputOf[delivery.DeliverInput](s, "Deliver", i).Events {
@@ -521,7 +521,7 @@ func told(s *workflowtest.Site) string {
 	return strings.Join(texts, " ")
 }
 
-func TestAChannelIsTold(t *testing.T) {
+func TestAChannelGetsItsEvents(t *testing.T) {
 	plan := notices.Channel{Name: "oncall", RetryFor: notices.DefaultRetryFor}
 	t.Run("everything in order", func(t *testing.T) {
 		s := workflowtest.New(t)
@@ -530,8 +530,8 @@ func TestAChannelIsTold(t *testing.T) {
 		s.Run(workflowtest.InputWith(workflowtest.Input{"reason": "firmware"}))
 		s.ExpectCompleted()
 		want := "MaintenanceUnknown MaintenanceScheduled MaintenanceStarted ObjectsDrained MaintenanceEnded MaintenanceComplete"
-		if got := told(s); got != want {
-			t.Errorf("told %s", got)
+		if got := delivered(s); got != want {
+			t.Errorf("delivered %s", got)
 		}
 		in := workflowtest.InputOf[delivery.DeliverInput](s, "Deliver", 0)
 		if in.Channel != "oncall" || in.Events[0].Reason != "firmware" || in.Events[0].Node != "n1" || in.Key != "oncall/"+in.Events[0].ID+"/0" {
@@ -565,8 +565,8 @@ func TestAChannelIsTold(t *testing.T) {
 		s.Prepared.Channels = []notices.Channel{filtered, other}
 		s.DoneAt(10 * time.Minute)
 		s.Run(workflowtest.InputWith(nil))
-		if got := told(s); got != "MaintenanceStarted" {
-			t.Errorf("told %s", got)
+		if got := delivered(s); got != "MaintenanceStarted" {
+			t.Errorf("delivered %s", got)
 		}
 	})
 	t.Run("again and again while a state lasts", func(t *testing.T) {
@@ -577,8 +577,8 @@ func TestAChannelIsTold(t *testing.T) {
 		s.Prepared.Channels = []notices.Channel{periodic}
 		s.DoneAt(150 * time.Minute)
 		s.Run(workflowtest.InputWith(workflowtest.Input{"readyTimeout": "5h"}))
-		if got := told(s); got != "ObjectsDrained ObjectsDrained ObjectsDrained" {
-			t.Errorf("told %s", got)
+		if got := delivered(s); got != "ObjectsDrained ObjectsDrained ObjectsDrained" {
+			t.Errorf("delivered %s", got)
 		}
 		keys := map[string]bool{}
 		for i := range 3 {
@@ -595,8 +595,8 @@ func TestAChannelIsTold(t *testing.T) {
 		s.Prepared.Channels = []notices.Channel{delayed}
 		s.DoneAt(30 * time.Minute)
 		s.Run(workflowtest.InputWith(nil))
-		if got := told(s); got != "ObjectsDrained MaintenanceComplete" {
-			t.Errorf("told %s", got)
+		if got := delivered(s); got != "ObjectsDrained MaintenanceComplete" {
+			t.Errorf("delivered %s", got)
 		}
 	})
 	t.Run("in a thread", func(t *testing.T) {

@@ -74,22 +74,22 @@ func expectDrains(t *testing.T, s *workflowtest.Site, want ...string) {
 	}
 }
 
-// toldBy is what the lockstep knew by a time after which nothing changed for a while.
-func toldBy(t *testing.T, s *workflowtest.Site, d time.Duration, check func(p api.NodeProgress)) {
+// reportedBy is what the lockstep knew by a time after which nothing changed for a while.
+func reportedBy(t *testing.T, s *workflowtest.Site, d time.Duration, check func(p api.NodeProgress)) {
 	t.Helper()
 	s.At(d, func() {
 		t.Helper()
 		if len(s.Progress) == 0 {
-			t.Errorf("after %s the lockstep was told nothing", d)
+			t.Errorf("after %s the lockstep got no report", d)
 			return
 		}
 		check(s.Progress[len(s.Progress)-1])
 	})
 }
 
-func expectTold(t *testing.T, s *workflowtest.Site, d time.Duration, phase api.Phase, revision int, isDrained bool) {
+func expectReported(t *testing.T, s *workflowtest.Site, d time.Duration, phase api.Phase, revision int, isDrained bool) {
 	t.Helper()
-	toldBy(t, s, d, func(p api.NodeProgress) {
+	reportedBy(t, s, d, func(p api.NodeProgress) {
 		t.Helper()
 		if p.Phase != phase || p.Revision != revision || p.Drained != isDrained || p.Node != workflowtest.Node || p.RunID != workflowtest.RunID || p.Ended {
 			t.Errorf("after %s the lockstep knew %+v, want %s at %d, drained %v", d, p, phase, revision, isDrained)
@@ -100,7 +100,7 @@ func expectTold(t *testing.T, s *workflowtest.Site, d time.Duration, phase api.P
 func TestASharedMaintenanceGoesAsFarAsItsPlans(t *testing.T) {
 	s := sharedSite(t)
 	s.ExpectAt(30*time.Second, api.Pending, `its first target: no plan has said yet how far to drain the node. Workflow drydock-plans sends it (signal "target")`)
-	expectTold(t, s, 30*time.Second, api.Pending, 0, false)
+	expectReported(t, s, 30*time.Second, api.Pending, 0, false)
 	s.At(59*time.Second, func() {
 		if n := s.Count("slot-request"); n != 0 {
 			t.Errorf("%d slots were asked for before it was known how far to go", n)
@@ -108,20 +108,20 @@ func TestASharedMaintenanceGoesAsFarAsItsPlans(t *testing.T) {
 	})
 	s.SignalAt(time.Minute, api.SignalTarget, targetOf(1))
 	s.ExpectAt(9*time.Minute, api.Cordoned, "word 1")
-	expectTold(t, s, 9*time.Minute, api.Cordoned, 1, false)
+	expectReported(t, s, 9*time.Minute, api.Cordoned, 1, false)
 	s.SignalAt(10*time.Minute, api.SignalTarget, targetOf(2, first))
 	s.ExpectAt(10*time.Minute+30*time.Second, api.Draining, "")
 	s.ExpectAt(12*time.Minute, api.Ready, "word 2")
-	expectTold(t, s, 12*time.Minute, api.Ready, 2, true)
+	expectReported(t, s, 12*time.Minute, api.Ready, 2, true)
 	s.SignalAt(20*time.Minute, api.SignalTarget, targetOf(3, first, second))
 	s.ExpectAt(20*time.Minute+30*time.Second, api.Draining, "")
-	expectTold(t, s, 20*time.Minute+30*time.Second, api.Draining, 3, false)
+	expectReported(t, s, 20*time.Minute+30*time.Second, api.Draining, 3, false)
 	s.CheckAt(25*time.Minute, func(status api.Status) {
 		if l := status.Lockstep; status.Phase != api.Ready || status.ReadyDeadline != nil || l == nil || l.Revision != 3 || len(l.Targets) != 2 || l.Last {
 			t.Errorf("after the second tier: %s until %v, %+v", status.Phase, status.ReadyDeadline, l)
 		}
 		if strings.Contains(states(status), "ObjectsDrained") {
-			t.Errorf("the requestor was told before its turn: %s", states(status))
+			t.Errorf("the requestor was notified before its turn: %s", states(status))
 		}
 	})
 	s.SignalAt(30*time.Minute, api.SignalTarget, lastTarget(4, first, second, third))
@@ -139,12 +139,12 @@ func TestASharedMaintenanceGoesAsFarAsItsPlans(t *testing.T) {
 	expectStates(t, status, notices.MaintenanceUnknown, notices.MaintenanceScheduled, notices.MaintenanceStarted, notices.ObjectsDrained,
 		notices.MaintenanceEnded, notices.MaintenanceComplete)
 	in := workflowtest.InputOf[drain.Input](s, "Drain", 2)
-	if in.Drain.Plan.Static != spec.SkipStatic || len(in.Drain.Plan.Include) != 0 || !in.TellCounts || in.Before == nil || in.Before.Tier != 0 {
+	if in.Drain.Plan.Static != spec.SkipStatic || len(in.Drain.Plan.Include) != 0 || !in.ReportCounts || in.Before == nil || in.Before.Tier != 0 {
 		t.Errorf("the last drain got %+v", in)
 	}
 	end := s.Progress[len(s.Progress)-1]
 	if !slices.Equal(end.Plans, []string{"kernel"}) || !end.Ended || end.Phase != api.Completed || end.Failure != "" || end.Drained || end.Revision != 4 {
-		t.Errorf("of the end the lockstep was told %+v", end)
+		t.Errorf("at the end the lockstep got %+v", end)
 	}
 	var shown []string
 	for i := range s.Count("AnnouncePhase") {
@@ -180,7 +180,7 @@ func TestATargetCountsWheneverItComes(t *testing.T) {
 			if anew != 0 {
 				s.ContinueAt(max(at+anew, time.Second))
 			}
-			expectTold(t, s, ends-time.Second, api.Ready, 9, true)
+			expectReported(t, s, ends-time.Second, api.Ready, 9, true)
 			s.DoneAt(ends)
 			status := s.Run(sharedInput(nil))
 			s.ExpectCompleted()
@@ -320,7 +320,7 @@ func TestATargetAfterAFailureWaitsForTheRetry(t *testing.T) {
 	s.SignalAt(5*time.Minute, api.MsgFailed, api.FailedMessage{Reason: "no firmware"})
 	s.SignalAt(6*time.Minute, api.SignalTarget, targetOf(2, second))
 	s.ExpectAt(10*time.Minute, api.RequestorFailed, "a decision")
-	expectTold(t, s, 10*time.Minute, api.RequestorFailed, 2, false)
+	expectReported(t, s, 10*time.Minute, api.RequestorFailed, 2, false)
 	s.SignalAt(11*time.Minute, api.MsgRetry, nil)
 	s.ExpectAt(15*time.Minute, api.Ready, "word 2")
 	s.DoneAt(20 * time.Minute)
@@ -328,7 +328,7 @@ func TestATargetAfterAFailureWaitsForTheRetry(t *testing.T) {
 	s.ExpectCompleted()
 	expectDrains(t, s, upToFirst, upToSecond)
 	if n := strings.Count(states(status), "ObjectsDrained"); n != 1 {
-		t.Errorf("ObjectsDrained was told %d times: %s", n, states(status))
+		t.Errorf("ObjectsDrained was announced %d times: %s", n, states(status))
 	}
 }
 
@@ -342,10 +342,10 @@ func TestATargetDuringTheReleaseIsAnsweredAndChangesNothing(t *testing.T) {
 	s.SignalAt(12*time.Minute, api.SignalTarget, targetOf(2, second))
 	s.At(13*time.Minute, func() {
 		if len(s.Progress) != before+1 {
-			t.Errorf("the lockstep was told %d times", len(s.Progress)-before)
+			t.Errorf("the lockstep got %d reports", len(s.Progress)-before)
 		}
 	})
-	expectTold(t, s, 13*time.Minute, api.Releasing, 1, true)
+	expectReported(t, s, 13*time.Minute, api.Releasing, 1, true)
 	s.Run(sharedInput(nil))
 	s.ExpectCompleted()
 	expectDrains(t, s, upToFirst)
@@ -401,11 +401,11 @@ func TestADrainByPlansIsNotGivenBackByOneNode(t *testing.T) {
 		t.Errorf("escalated: %+v", asked)
 	}
 	if end := s.Progress[len(s.Progress)-1]; !end.Ended || end.Phase != api.Cancelled || !strings.Contains(end.Failure, "cancelled") {
-		t.Errorf("of the end the lockstep was told %+v", end)
+		t.Errorf("at the end the lockstep got %+v", end)
 	}
 }
 
-func TestTheLockstepIsToldAgainWhereItSaysNothing(t *testing.T) {
+func TestTheReportIsRepeatedWhereTheLockstepSaysNothing(t *testing.T) {
 	for name, away := range map[string]error{"silent": nil, "away": errors.New("workflow not found")} {
 		t.Run(name, func(t *testing.T) {
 			s := sharedSite(t)
@@ -415,7 +415,7 @@ func TestTheLockstepIsToldAgainWhereItSaysNothing(t *testing.T) {
 			s.At(10*time.Minute, func() { before = len(s.Progress) })
 			s.At(24*time.Hour, func() {
 				if n := len(s.Progress) - before; n < 20 || n > 30 {
-					t.Errorf("told again %d times in a day", n)
+					t.Errorf("%d repeated reports in a day", n)
 				}
 			})
 			s.ExpectAt(24*time.Hour, api.Ready, "word 1")
@@ -423,7 +423,7 @@ func TestTheLockstepIsToldAgainWhereItSaysNothing(t *testing.T) {
 			s.At(25*time.Hour-time.Second, func() { before = len(s.Progress) })
 			s.At(25*time.Hour+time.Second, func() {
 				if n := len(s.Progress) - before; n != 1 {
-					t.Errorf("asked once, it told %d times", n)
+					t.Errorf("asked once, it reported %d times", n)
 				}
 			})
 			s.DoneAt(26 * time.Hour)
@@ -433,7 +433,7 @@ func TestTheLockstepIsToldAgainWhereItSaysNothing(t *testing.T) {
 	}
 }
 
-func TestTheLockstepIsToldWhenItAsksAndOnceASecondAtMost(t *testing.T) {
+func TestTheLockstepGetsAReportWhenItAsksAndOnceASecondAtMost(t *testing.T) {
 	s := sharedSite(t)
 	s.SignalAt(0, api.SignalTarget, targetOf(1, first))
 	var before int
@@ -443,7 +443,7 @@ func TestTheLockstepIsToldWhenItAsksAndOnceASecondAtMost(t *testing.T) {
 	}
 	s.At(10*time.Minute+5*time.Second, func() {
 		if n := len(s.Progress) - before; n < 1 || n > 2 {
-			t.Errorf("told %d times in a second", n)
+			t.Errorf("%d reports in a second", n)
 		}
 	})
 	s.DoneAt(20 * time.Minute)
@@ -456,13 +456,13 @@ func TestTheLockstepHearsAtOnceThatANodeIsDrained(t *testing.T) {
 	s.Answer("Drain", workflowtest.Reply{After: 200 * time.Millisecond}, workflowtest.Reply{After: 200 * time.Millisecond})
 	s.SignalAt(0, api.SignalTarget, targetOf(1, first))
 	s.SignalAt(10*time.Minute, api.SignalTarget, targetOf(2, second))
-	toldBy(t, s, 10*time.Minute+100*time.Millisecond, func(p api.NodeProgress) {
+	reportedBy(t, s, 10*time.Minute+100*time.Millisecond, func(p api.NodeProgress) {
 		if p.Revision != 1 || !p.Drained {
-			t.Errorf("before it is drained the lockstep was told %+v", p)
+			t.Errorf("before it is drained the lockstep got %+v", p)
 		}
 	})
-	expectTold(t, s, 10*time.Minute+400*time.Millisecond, api.Draining, 2, true)
-	expectTold(t, s, 10*time.Minute+10*time.Second, api.Ready, 2, true)
+	expectReported(t, s, 10*time.Minute+400*time.Millisecond, api.Draining, 2, true)
+	expectReported(t, s, 10*time.Minute+10*time.Second, api.Ready, 2, true)
 	s.DoneAt(20 * time.Minute)
 	s.Run(sharedInput(nil))
 	s.ExpectCompleted()
@@ -473,12 +473,12 @@ func TestTheLockstepKnowsHowManyPodsAreLeft(t *testing.T) {
 	s.Answer("Drain", workflowtest.Reply{After: 10 * time.Minute})
 	s.SignalAt(0, api.SignalTarget, targetOf(1, first))
 	s.SignalAt(2*time.Minute, api.SignalDrainBlocked, api.DrainProgress{At: time.Date(2026, 7, 1, 12, 2, 0, 0, time.UTC), Total: 9, Remaining: 5, Terminating: 2})
-	toldBy(t, s, 3*time.Minute, func(p api.NodeProgress) {
+	reportedBy(t, s, 3*time.Minute, func(p api.NodeProgress) {
 		if p.Pending != 3 || p.Evacuating != 2 {
 			t.Errorf("the lockstep knew %+v", p)
 		}
 	})
-	toldBy(t, s, 12*time.Minute, func(p api.NodeProgress) {
+	reportedBy(t, s, 12*time.Minute, func(p api.NodeProgress) {
 		if p.Pending != 0 || p.Evacuating != 0 || !p.Drained {
 			t.Errorf("the lockstep knew %+v", p)
 		}
@@ -511,7 +511,7 @@ func TestASharedMaintenanceEndsWithItsNode(t *testing.T) {
 			s.Answer("HoldNode", workflowtest.Reply{}, deleted)
 			status := s.Run(sharedInput(nil))
 			if end := s.Progress[len(s.Progress)-1]; status.Phase != api.NodeGone || !end.Ended || end.Phase != api.NodeGone || !strings.Contains(end.Failure, "deleted") {
-				t.Errorf("it ended %s, and the lockstep was told %+v", status.Phase, end)
+				t.Errorf("it ended %s, and the lockstep got %+v", status.Phase, end)
 			}
 		})
 	}
@@ -532,7 +532,7 @@ func TestASharedMaintenanceThatLosesItsSlotIsDrainedAgain(t *testing.T) {
 	}
 }
 
-func TestASharedMaintenanceThatNobodySteersIsEndedByHand(t *testing.T) {
+func TestASharedMaintenanceWithoutALockstepCanBeCancelled(t *testing.T) {
 	s := sharedSite(t)
 	s.LockstepAway = errors.New("workflow not found")
 	s.ExpectAt(48*time.Hour, api.Pending, `"cancel" ends it`)
@@ -609,7 +609,7 @@ func TestANodeStaysDrainingBetweenItsTiers(t *testing.T) {
 	s.Usual["Drain"] = workflowtest.Reply{After: 6 * time.Minute}
 	s.SignalAt(0, api.SignalTarget, goesOn(1, first))
 	s.ExpectAt(30*time.Minute, api.Draining, "word 1")
-	expectTold(t, s, 30*time.Minute, api.Draining, 1, true)
+	expectReported(t, s, 30*time.Minute, api.Draining, 1, true)
 	s.SignalAt(50*time.Minute, api.SignalTarget, func() api.NodeTarget { n := goesOn(2, first); n.Waits = "another"; return n }())
 	s.ExpectAt(59*time.Minute, api.Draining, "another")
 	s.SignalAt(time.Hour, api.SignalTarget, goesOn(3, first, second))
@@ -652,7 +652,7 @@ func TestANodeThatStandsIsReadyOnceNothingMoreIsDrained(t *testing.T) {
 		}
 		s.SignalAt(20*time.Minute, api.SignalTarget, lastTarget(2, first))
 		s.ExpectAt(30*time.Minute, api.Ready, "word 2")
-		expectTold(t, s, 30*time.Minute, api.Ready, 2, true)
+		expectReported(t, s, 30*time.Minute, api.Ready, 2, true)
 		s.DoneAt(40 * time.Minute)
 		s.Run(sharedInput(nil))
 		s.ExpectCompleted()
@@ -675,7 +675,7 @@ func TestANodeThatStandsIsUndone(t *testing.T) {
 		t.Errorf("it ended %s", status.Phase)
 	}
 	if end := s.Progress[len(s.Progress)-1]; !end.Ended || end.Phase != api.Cancelled {
-		t.Errorf("of the end the lockstep was told %+v", end)
+		t.Errorf("at the end the lockstep got %+v", end)
 	}
 }
 
@@ -689,8 +689,8 @@ func TestTheLockstepHearsOnceOfEachTier(t *testing.T) {
 	s.SignalAt(10*time.Minute, api.SignalTarget, goesOn(2, first, second))
 	s.SignalAt(10*time.Minute+10*time.Second, api.SignalTarget, lastTarget(3, first, second, third))
 	s.At(10*time.Minute+20*time.Second, func() {
-		if told := s.Progress[before:]; len(told) != 2 || !told[0].Drained || told[0].Revision != 2 || !told[1].Drained || told[1].Revision != 3 {
-			t.Errorf("it was told %+v", told)
+		if reports := s.Progress[before:]; len(reports) != 2 || !reports[0].Drained || reports[0].Revision != 2 || !reports[1].Drained || reports[1].Revision != 3 {
+			t.Errorf("it got %+v", reports)
 		}
 	})
 	s.DoneAt(30 * time.Minute)
@@ -708,7 +708,7 @@ func TestAWordInTheMiddleOfADrainIsNotTheLast(t *testing.T) {
 	s.At(5*time.Minute, func() {
 		n := len(s.Progress)
 		if n < 3 || s.Progress[n-3].Drained || !s.Progress[n-2].Drained || !s.Progress[n-1].Drained {
-			t.Errorf("the lockstep was told %+v", s.Progress)
+			t.Errorf("the lockstep got %+v", s.Progress)
 		}
 	})
 	s.SignalAt(10*time.Minute, api.MsgCancel, nil)

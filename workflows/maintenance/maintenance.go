@@ -1,7 +1,7 @@
 // Package maintenance is the workflow of one node maintenance, from the request for a slot to the release of the node.
 //
-// A run is made of parts, each with its own state and files. A part takes the core (identity, journal, control, admission, slot, hold),
-// and names what else it uses; the steps, and what gives a node back, stand in this file and in release.go.
+// A run is made of parts, each with its own state and files. A part has the core (identity, journal, control, admission, slot, hold),
+// and a field for each other part that it uses. The steps are in this file, and what gives a node back is in release.go.
 package maintenance
 
 import (
@@ -18,7 +18,7 @@ import (
 	"drydock/workflows/reset"
 )
 
-// core is what every part of a maintenance takes.
+// core is what every part of a maintenance has.
 type core struct {
 	*identity
 	journal   *journal
@@ -37,12 +37,14 @@ type maintenance struct {
 	plans      *plans
 	validator  *validator
 	outbox     *outbox
-	procedure
+	state      *state
+	// unknown are the fields of the state that only a newer release knows.
+	unknown handover.Unknown
 }
 
 // NodeMaintenance takes one node out of service, holds it for its requestors and brings it back. Its input is the
-// JSON of spec.Maintenance. It is addressed by api.MaintenanceID; a run under another ID starts that one and returns.
-// Carried is what a run hands to the next (see state); nobody else has a say in it.
+// JSON of spec.Maintenance. Its ID is api.MaintenanceID; a run under another ID starts that one and returns.
+// Carried is the state of the run before (see state); it is refused from anybody else.
 func NodeMaintenance(root workflow.Context, input, carried converter.RawValue) (result api.Result, err error) {
 	var m *maintenance
 	err = reset.Run(root, func(ctx workflow.Context) (string, error) { return m.confirm(ctx) }, func(ctx workflow.Context) error {
@@ -53,7 +55,6 @@ func NodeMaintenance(root workflow.Context, input, carried converter.RawValue) (
 	return result, err
 }
 
-// maintain is the maintenance of a run, whose input is that of the first run, and the state of the run before it.
 func (m *maintenance) maintain(root workflow.Context, input, carried converter.RawValue) (api.Result, error) {
 	continued, err := m.restore(root, carried)
 	if err != nil {
@@ -82,29 +83,28 @@ func (m *maintenance) maintain(root workflow.Context, input, carried converter.R
 	return m.result()
 }
 
-// run is the maintenance from beginning to end, or from where the run before this one left it.
+// run carries the maintenance to its end, from the beginning or from where the run before this one left it.
 func (m *maintenance) run() error {
-	if m.end == nil {
-		err := m.goOn(m.steps())
+	if m.state.End == nil {
+		err := m.takeSteps()
 		if errors.Is(err, errContinue) {
 			return err
 		}
 		m.beginEnd(endingOf(err))
 	}
-	// Whatever happened, the node and the slot go back, on a context that no cancellation reaches.
 	if err := m.bringBack(); err != nil {
 		return err
 	}
-	m.outbox.flush()
+	m.control.awaitAlways(m.outbox.idle)
 	m.keepRecord()
 	m.plans.close()
 	return nil
 }
 
-// beforeSlot are the steps in which a maintenance waits for its time, or for somebody's word.
+// beforeSlot are the steps in which a maintenance waits for its time, or for an approval.
 var beforeSlot = []string{"begin", "approval", "preflight", "notice"}
 
-// steps are the life of a maintenance as its states have it (maintenance-operator, state diagram; PIKA, approach).
+// steps are those of a maintenance, in their order (maintenance-operator, state diagram; PIKA, approach).
 func (m *maintenance) steps() []step {
 	return []step{
 		{"begin", m.begin},
@@ -115,7 +115,7 @@ func (m *maintenance) steps() []step {
 		{stepRestart, m.restart},
 		{"backOff", m.backOff},
 		{"slot", m.slot.acquire},
-		{"beforeCordon", m.hooks.beforeCordon},
+		{"beforeCordon", m.beforeCordon},
 		{"cordon", m.hold.cordon},
 		{"waitForPods", m.drainer.waitForPods},
 		{stepCordoned, m.plans.holdCordoned},
@@ -136,17 +136,20 @@ func (m *maintenance) begin() error {
 
 func newMaintenance(root workflow.Context) *maintenance {
 	life, _ := workflow.NewDisconnectedContext(root)
-	i := identityOf(root)
+	s := &state{}
+	i := identityOf(root, s)
 	o := &outbox{identity: i}
-	j := newJournal(life, i, o)
-	c := &core{identity: i, journal: j, control: &control{identity: i, journal: j, life: life}}
-	c.admission, c.slot, c.hold = &admission{core: c}, &slot{core: c}, &hold{core: c}
+	j := newJournal(life, i, s, o)
+	c := &core{identity: i, journal: j, control: &control{identity: i, journal: j, life: life, freezeState: &s.Freeze}}
+	c.admission, c.slot = &admission{core: c}, &slot{core: c, slotState: &s.Slot}
+	c.hold = &hold{core: c, holdState: &s.Hold, shownState: &s.Announced, outOfServiceState: &s.OutOfService}
 	o.journal, o.control, c.control.slot = j, c.control, c.slot
-	p, v := &plans{core: c}, &validator{core: c}
-	r := &requestors{core: c, work: &work{core: c}, plans: p}
+	p, v := &plans{core: c, targetState: &s.Target}, &validator{core: c, validatorState: &s.Validation}
+	r := &requestors{core: c, work: &work{core: c, workState: &s.Work}, plans: p}
 	p.requestors, p.validator = r, v
 	m := &maintenance{
-		core: c, drainer: &drainer{core: c, plans: p}, hooks: &hooks{core: c}, requestors: r, plans: p, validator: v, outbox: o,
+		core: c, state: s, drainer: &drainer{core: c, plans: p, drainState: &s.Drain}, hooks: &hooks{core: c, hooksState: &s.Hooks},
+		requestors: r, plans: p, validator: v, outbox: o,
 	}
 	c.control.run = m
 	c.control.begin()
@@ -157,59 +160,59 @@ func (m *maintenance) takeOutOfService() error {
 	return m.hold.takeOutOfService(m.requestors.work.Succeeded)
 }
 
+// beforeCordon calls the hooks before the cordon, once it is known that Temporal was not restored to a state before the node's release.
+func (m *maintenance) beforeCordon() error {
+	if len(m.spec.Hooks.BeforeCordon) > 0 && changed(m.control.steps, changeCheckReleases) {
+		if err := m.hold.checkReleases(); err != nil {
+			return m.control.stepFailed(err)
+		}
+	}
+	return m.hooks.step(hookBeforeCordon, m.spec.Hooks.BeforeCordon)
+}
+
 func (m *maintenance) validate() error { return m.validator.validate(m.drainer.plan()) }
 
-// idle reports that nothing is under way that would be lost with this run.
+// idle reports whether a new run would lose nothing.
 func (m *maintenance) idle() bool {
 	return m.plans.idle() && m.hold.idle() && m.hooks.idle() && m.requestors.work.idle() && m.outbox.idle() && m.admission.idle()
 }
 
-// step is one part of the procedure.
 type step struct {
 	name string
 	take func() error
 }
 
-// stepRestart is where a maintenance goes on that begins again with the slot, stepCordoned where one does that plans share
-// and whose node they drain further.
+// A maintenance that begins again with the slot goes on at stepRestart, one whose plans drain the node further at stepCordoned.
 const (
 	stepRestart  = "restart"
 	stepCordoned = "cordoned"
 )
 
-// procedure is where a maintenance is in its steps. A run goes on where the run before it was.
-type procedure struct {
-	// at is the step that it has come to, restarting why it begins again with the slot.
-	at         string
-	restarting error
-	// end is how it ends, once that is decided.
-	end *ending
-	// unknown is what a newer release handed over.
-	unknown handover.Unknown
-}
-
-// goOn takes the steps from where it is. A node that was given back, or whose slot was lost, is begun again with the slot.
-func (p *procedure) goOn(steps []step) error {
+// takeSteps takes the steps from where the maintenance is. One whose node was given back, or whose slot was lost, begins again with the
+// slot.
+func (m *maintenance) takeSteps() error {
 	for {
-		err := p.take(steps)
+		err := m.takeStepsOnce()
 		switch {
 		case errors.Is(err, errRaised):
-			p.at = stepCordoned
-		case errors.Is(err, errGivenBack), errors.Is(err, errSlotLost):
-			p.at, p.restarting = stepRestart, err
+			m.state.At = stepCordoned
+		case errors.Is(err, errGivenBack):
+			m.state.At, m.state.Restarting = stepRestart, givenBack
+		case errors.Is(err, errSlotLost):
+			m.state.At, m.state.Restarting = stepRestart, lostSlot
 		default:
 			return err
 		}
 	}
 }
 
-func (p *procedure) take(steps []step) error {
-	reached := p.at == ""
-	for _, s := range steps {
-		if reached = reached || s.name == p.at; !reached {
+func (m *maintenance) takeStepsOnce() error {
+	reached := m.state.At == ""
+	for _, s := range m.steps() {
+		if reached = reached || s.name == m.state.At; !reached {
 			continue
 		}
-		p.at = s.name
+		m.state.At = s.name
 		if err := s.take(); err != nil {
 			return err
 		}

@@ -13,28 +13,63 @@ import (
 
 // handlers are the messages of people and scripts, in a fixed order: workflow code registers them.
 func (m *maintenance) handlers() []inbox.Handler {
+	a, d, r, v := m.admission, m.drainer, m.requestors, m.validator
 	return []inbox.Handler{
-		inbox.On(api.MsgDone, unlessEnding(m, m.requestors.checkDone), m.requestors.applyDone),
-		inbox.On(api.MsgFailed, unlessEnding(m, m.requestors.checkFailed), m.requestors.applyFailed),
-		inbox.On(api.MsgRetry, unlessEnding(m, m.checkRetry), m.applyRetry),
+		on(m, api.MsgDone, phases{api.Ready, api.RequestorFailed}, r.checkDone, r.applyDone),
+		on(m, api.MsgFailed, phases{api.Ready}, r.checkFailed, r.applyFailed),
+		on(m, api.MsgRetry, nil, m.checkRetry, m.applyRetry),
 		inbox.On(api.MsgCancel, m.checkCancel, m.applyCancel),
-		inbox.On(api.MsgExtend, unlessEnding(m, m.requestors.checkExtend), m.requestors.applyExtend),
-		inbox.On(api.MsgStarted, unlessEnding(m, m.requestors.checkStarted), m.requestors.applyStarted),
-		inbox.On(api.MsgDrained, unlessEnding(m, m.drainer.checkDrained), m.drainer.applyDrained),
-		inbox.On(api.MsgJoin, unlessEnding(m, m.requestors.checkJoin), m.requestors.applyJoin),
-		inbox.On(api.MsgLeave, unlessEnding(m, m.requestors.checkLeave), m.requestors.applyLeave),
-		inbox.On(api.MsgEscalate, unlessEnding(m, m.drainer.checkEscalate), m.drainer.applyEscalate),
-		inbox.On(api.MsgSkipPod, unlessEnding(m, m.drainer.checkSkipPod), m.drainer.applySkipPod),
-		inbox.On(api.MsgConsent, unlessEnding(m, m.drainer.checkConsent), m.drainer.applyConsent).Since(changeConsent),
-		inbox.On(api.MsgReschedule, unlessEnding(m, m.admission.checkReschedule), m.admission.applyReschedule).Since(changeReschedule),
-		inbox.On(api.MsgRetryNow, unlessEnding(m, m.drainer.checkRetryNow), m.drainer.applyRetryNow),
-		inbox.On(api.MsgApprove, unlessEnding(m, m.admission.checkDecision), m.admission.applyApprove),
-		inbox.On(api.MsgDeny, unlessEnding(m, m.admission.checkDecision), m.admission.applyDeny),
-		inbox.On(api.MsgValidated, unlessEnding(m, m.validator.checkValidated), m.validator.applyValidated),
-		inbox.On(api.MsgValidationFailed, unlessEnding(m, m.validator.checkValidationFailed), m.validator.applyValidationFailed),
-		inbox.On(api.MsgHookDone, unlessEnding(m, m.checkHookDone), m.applyHookDone),
-		inbox.On(api.MsgSkipHook, unlessEnding(m, m.hooks.checkSkip), m.hooks.applySkip),
+		judged(m, api.MsgExtend, phases{api.Ready}, r.checkExtend, r.applyExtend),
+		on(m, api.MsgStarted, phases{api.Ready}, r.checkStarted, r.applyStarted),
+		on(m, api.MsgDrained, phases{api.Draining}, d.checkDrained, d.applyDrained),
+		judged(m, api.MsgJoin, nil, r.checkJoin, r.applyJoin),
+		on(m, api.MsgLeave, nil, r.checkLeave, r.applyLeave),
+		judged(m, api.MsgEscalate, phases{api.Draining}, d.checkEscalate, d.applyEscalate),
+		judged(m, api.MsgSkipPod, phases{api.Draining}, d.checkSkipPod, d.applySkipPod),
+		judged(m, api.MsgConsent, phases{api.Draining}, d.checkConsent, d.applyConsent).Since(changeMessages),
+		judged(m, api.MsgReschedule, nil, a.checkReschedule, a.applyReschedule).Since(changeMessages),
+		on(m, api.MsgRetryNow, nil, d.checkRetryNow, d.applyRetryNow),
+		on(m, api.MsgApprove, nil, a.checkDecision, a.applyApprove),
+		on(m, api.MsgDeny, nil, a.checkDecision, a.applyDeny),
+		on(m, api.MsgValidated, phases{api.Validating}, v.checkValidated, v.applyValidated),
+		on(m, api.MsgValidationFailed, phases{api.Validating}, v.checkValidationFailed, v.applyValidationFailed),
+		on(m, api.MsgHookDone, nil, m.checkHookDone, m.applyHookDone),
+		judged(m, api.MsgSkipHook, nil, m.hooks.checkSkip, m.hooks.applySkip),
 		inbox.On(api.MsgNote, m.checkNote, func(api.Simple) string { return "on record" }),
+	}
+}
+
+// payload is the payload of a message to a maintenance.
+type payload interface {
+	inbox.Said
+	// ForRun is the run that the message is meant for, empty for any.
+	ForRun() string
+}
+
+// phases are those in which a message counts; nil are all.
+type phases []api.Phase
+
+// on is the handler of a message to this run, which counts until it is decided that the maintenance ends.
+func on[T payload](m *maintenance, name string, in phases, check func(T) error, apply func(T) string) inbox.Handler {
+	return inbox.On(name, accepts(m, in, check), apply)
+}
+
+// judged is on for a message that is judged before it takes effect: check says whether it still counts then.
+func judged[T payload](m *maintenance, name string, in phases, check func(T) error, apply func(p T, check func() error) string) inbox.Handler {
+	accept := accepts(m, in, check)
+	return inbox.On(name, accept, func(p T) string { return apply(p, func() error { return accept(p) }) })
+}
+
+func accepts[T payload](m *maintenance, in phases, check func(T) error) func(T) error {
+	return func(p T) error {
+		err := firstOf(m.control.refuse(), m.thisRun(p.ForRun()))
+		if err == nil && in != nil {
+			err = m.journal.inPhase(in...)
+		}
+		if err == nil {
+			err = check(p)
+		}
+		return err
 	}
 }
 
@@ -88,23 +123,18 @@ func outcomeOf(effect string) api.Outcome {
 
 // Answer is what the sender of an update gets: of a message that is judged, what became of it.
 func (j *journal) Answer(ctx workflow.Context, effect string) (string, error) {
-	if outcomeOf(effect) != api.Judged || !changed(ctx, changeJudgedAnswer) {
+	if outcomeOf(effect) != api.Judged || !changed(ctx, changeAnswer) {
 		return effect, nil
 	}
 	v := j.judging[len(j.judging)-1]
 	ctx, _ = workflow.NewDisconnectedContext(ctx) // a maintenance that is cancelled says so
-	if err := workflow.Await(ctx, func() bool { return v.effect != "" }); err != nil {
+	if err := workflow.Await(ctx, v.settled); err != nil {
 		return "", err
 	}
 	if why, refused := strings.CutPrefix(v.effect, ignored); refused {
 		return "", errors.New(why)
 	}
 	return v.effect, nil
-}
-
-// unlessEnding refuses a message once it is decided that the maintenance ends.
-func unlessEnding[T any](m *maintenance, check func(T) error) func(T) error {
-	return func(payload T) error { return firstOf(m.control.refuse(), check(payload)) }
 }
 
 // blocked takes what keeps an activity from ending: the preflight, the validation or the drain.
@@ -124,7 +154,7 @@ func (m *maintenance) blocked(p api.DrainProgress) {
 // checkHookDone and applyHookDone are about a hook, or about work that somebody does, as a hook of kind signal.
 func (m *maintenance) checkHookDone(p api.HookMessage) error {
 	if m.requestors.work.awaitsWord(p.Hook) {
-		return m.thisRun(p.Run)
+		return nil
 	}
 	return m.hooks.checkDone(p)
 }
@@ -141,16 +171,17 @@ func (m *maintenance) applyHookDone(p api.HookMessage) string {
 	return "work " + p.Hook + " " + effect
 }
 
-func (m *maintenance) checkRetry(p api.Simple) error {
+func (m *maintenance) checkRetry(api.Simple) error {
 	if m.validator.undecided() {
-		return m.thisRun(p.Run)
+		return nil
 	}
-	return firstOf(m.thisRun(p.Run), m.journal.inPhase(api.RequestorFailed))
+	return m.journal.inPhase(api.RequestorFailed)
 }
 
 func (m *maintenance) applyRetry(api.Simple) string {
 	if m.validator.undecided() {
-		return m.validator.tryAgain()
+		m.validator.word = &verdict{retry: true}
+		return "what failed is tried again"
 	}
 	return m.requestors.retry()
 }
@@ -189,14 +220,14 @@ func (m *maintenance) applyCancel(p api.Cancel) string {
 		return ignored + errEnding.Error()
 	}
 	if !m.journal.heldByRequestor() {
-		m.control.cancel(why)
+		m.control.set(cancelled, why)
 		return "the maintenance is undone"
 	}
 	if p.BeforeReady {
 		return ignored + errLeftAlone.Error()
 	}
 	if p.Release {
-		m.control.releaseNode(why)
+		m.control.set(released, why)
 		return "the node is released"
 	}
 	if m.journal.phase() == api.Ready {

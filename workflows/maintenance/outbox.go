@@ -1,7 +1,7 @@
 package maintenance
 
 import (
-	"drydock/rules/bounds"
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -11,32 +11,33 @@ import (
 
 	"drydock/activities/delivery"
 	"drydock/api"
+	"drydock/rules/bounds"
 	"drydock/rules/notices"
 	"drydock/workflows/call"
 )
 
-// outbox signals the channels' workflows that there is something new. They read here what it is and outlive the
-// maintenance, so that a dead channel never delays a node.
+// outbox starts a workflow for each channel, and signals it new events. Those workflows read the events here and outlive the maintenance:
+// a dead channel never delays a node.
 type outbox struct {
 	*identity
 	journal  *journal
 	control  *control
 	channels []*channel
-	// known are the channels' workflows that a run before this one started, by channel.
+	// known are the workflows that a run before this one started, by channel.
 	known map[string]string
 }
 
-// channel is where a maintenance tells of itself.
+// channel is a notification channel with its workflow.
 type channel struct {
 	notices.Channel
 	id string
-	// news are the events that its workflow does not know yet; wanted: the channel wants one of them.
+	// news are the events that its workflow does not know yet. wanted is set where the channel's filter takes one of them.
 	news    []notices.Event
 	wanted  bool
 	started bool
 }
 
-// open begins to feed the channels that want events of this maintenance.
+// open starts a coroutine for each channel that wants events of this maintenance.
 func (o *outbox) open() {
 	o.journal.change(func(s *api.Status) { s.Groups = o.prepared.Groups })
 	for _, known := range o.prepared.Channels {
@@ -45,13 +46,12 @@ func (o *outbox) open() {
 		if !whom.Wants(o.journal.eventOf(api.LifecycleState{})) {
 			continue
 		}
-		c := &channel{Channel: known, id: api.NotificationID(o.cluster, known.Name, o.spec.Node, o.spec.Requestor, o.runID)}
-		if id := o.known[known.Name]; id != "" {
-			c.id, c.started = id, true
-		}
+		started := o.known[known.Name]
+		id := cmp.Or(started, api.NotificationID(o.cluster, known.Name, o.spec.Node, o.spec.Requestor, o.runID))
+		c := &channel{Channel: known, id: id, started: started != ""}
 		o.channels = append(o.channels, c)
 		o.journal.change(func(s *api.Status) {
-			if !slices.Contains(s.Tells, known.Name) { // otherwise a run before this one began to tell it
+			if !slices.Contains(s.Tells, known.Name) {
 				s.Tells = append(s.Tells, known.Name)
 			}
 		})
@@ -59,7 +59,7 @@ func (o *outbox) open() {
 	}
 }
 
-// put takes an event for every channel. A channel's workflow begins with the first one that the channel wants.
+// put adds an event for every channel. A channel's workflow is started with the first event that the channel wants.
 func (o *outbox) put(e notices.Event) {
 	for _, c := range o.channels {
 		if c.started || c.wanted || c.Filter.Wants(e) {
@@ -68,14 +68,14 @@ func (o *outbox) put(e notices.Event) {
 	}
 }
 
-// feed signals a channel's workflow, once for all that is new.
+// feed signals a channel's workflow, once for all new events.
 func (o *outbox) feed(ctx workflow.Context, c *channel) {
 	for {
 		if err := workflow.Await(ctx, func() bool { return len(c.news) > 0 }); err != nil {
 			return
 		}
 		news := c.news
-		err := o.pass(ctx, c, news[len(news)-1])
+		err := o.signal(ctx, c, news[len(news)-1])
 		if err != nil {
 			workflow.GetLogger(ctx).Warn("a channel did not get its events", "channel", c.Name, "events", len(news), "error", err)
 		}
@@ -86,7 +86,7 @@ func (o *outbox) feed(ctx workflow.Context, c *channel) {
 	}
 }
 
-// note records which event a channel's workflow is to read; that workflow knows what becomes of it.
+// note records which event a channel's workflow is to read; that workflow records the delivery.
 func (o *outbox) note(c *channel, e notices.Event, err error) {
 	if !c.Filter.Wants(e) {
 		return
@@ -98,8 +98,8 @@ func (o *outbox) note(c *channel, e notices.Event, err error) {
 	o.journal.change(func(s *api.Status) { s.Channels = bounded(s.Channels, record) })
 }
 
-// pass says up to which event there is something to read.
-func (o *outbox) pass(ctx workflow.Context, c *channel, latest notices.Event) error {
+// signal starts or signals a channel's workflow, which reads the events up to the latest.
+func (o *outbox) signal(ctx workflow.Context, c *channel, latest notices.Event) error {
 	if c.started {
 		return workflow.SignalExternalWorkflow(ctx, c.id, "", api.SignalEvent, api.Moment{Sequence: latest.Sequence, At: latest.At}).Get(ctx, nil)
 	}
@@ -124,16 +124,10 @@ func (o *outbox) started() map[string]string {
 	return all
 }
 
-// idle reports whether the channels' workflows know of every event.
 func (o *outbox) idle() bool {
 	return !slices.ContainsFunc(o.channels, func(c *channel) bool { return len(c.news) > 0 })
 }
 
-func (o *outbox) flush() {
-	o.control.awaitAlways(o.idle)
-}
-
-// reference is how other workflows name this maintenance.
 func (i *identity) reference() api.Reference {
 	return api.Reference{WorkflowID: i.workflowID, RunID: i.runID}
 }
@@ -143,18 +137,17 @@ type successor struct {
 	input         any
 }
 
-// kindOf is the kind of each type of successor.
+// kindOf is the search attribute of each type of successor.
 var kindOf = map[string]string{api.NotificationType: api.KindNotification, api.AuditRecordType: api.KindRecord}
 
 const (
-	// maxIDs bounds the workflow IDs under which a successor is tried to be started, askWithin the time to find out what
-	// has taken one.
+	// maxIDs bounds the workflow IDs that are tried for a successor, askWithin the time to find out which workflow has one.
 	maxIDs    = 5
 	askWithin = 30 * time.Second
 )
 
-// start starts a successor. Where something else has taken its ID, it is started under a further one; what does the same
-// already, because somebody or a run before a reset started it, is as good. It returns the ID.
+// start starts a successor and returns its ID. Where another workflow has that ID, it tries further ones. A workflow that does the same, because
+// somebody or a run before a reset started it, is used as it is.
 func (o *outbox) start(ctx workflow.Context, id string, s successor) (string, error) {
 	var err error
 	for n := 1; n <= maxIDs; n++ {
@@ -180,7 +173,7 @@ func (o *outbox) start(ctx workflow.Context, id string, s successor) (string, er
 	return id, err
 }
 
-// isSame reports whether what has taken an ID is what is to be started. Where that is not known in time, it is not:
+// isSame reports whether the workflow with an ID does what the successor is to do. Without an answer in time it returns false:
 // a message or a record twice does less harm than none.
 func (o *outbox) isSame(ctx workflow.Context, id string, s successor) (same bool, err error) {
 	in := delivery.SameInput{WorkflowID: id, WorkflowType: s.kind, Maintenance: o.reference()}
@@ -188,11 +181,10 @@ func (o *outbox) isSame(ctx workflow.Context, id string, s successor) (same bool
 		in.Channel = n.Channel
 	}
 	asking := call.Within(call.Quick(ctx, "what has taken "+id), askWithin)
-	err = workflow.ExecuteActivity(asking, call.Deliveries.Same, in).Get(ctx, &same)
-	return same, err
+	return run[bool](asking, call.Deliveries.Same, in)
 }
 
-// noteOccupied says in the status what keeps a successor from its own ID.
+// noteOccupied shows in the status why a successor does not have its own ID.
 func (o *outbox) noteOccupied(what string) {
 	workflow.GetLogger(o.control.life).Error("a workflow that outlives the maintenance has not its own ID", "why", what)
 	o.journal.change(func(s *api.Status) { s.Occupied = bounded(s.Occupied, bounds.Cut(what, bounds.Text)) })

@@ -50,8 +50,8 @@ func TestAnIDThatIsTakenDoesNotSuppress(t *testing.T) {
 	t.Run("by something else", func(t *testing.T) {
 		s := prepare(t)
 		status := squatting(t, s, tells, keeps, keeps+"/2")
-		if got := told(s); got != everything || s.Count("KeepRecord") != 1 {
-			t.Errorf("told %s, and %d records", got, s.Count("KeepRecord"))
+		if got := delivered(s); got != everything || s.Count("KeepRecord") != 1 {
+			t.Errorf("delivered %s, and %d records", got, s.Count("KeepRecord"))
 		}
 		if got := strings.Join(status.Occupied, "\n"); strings.Count(got, "taken by another workflow") != 3 || !strings.Contains(got, keeps+"/2: ") {
 			t.Errorf("occupied %q", got)

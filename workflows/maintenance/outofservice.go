@@ -12,7 +12,7 @@ import (
 	"drydock/workflows/call"
 )
 
-// outOfServiceState is what the next run of the maintenance has to know: the pods and volumes have been moved, in this attempt.
+// outOfServiceState has whether the pods and volumes have moved, in this attempt.
 type outOfServiceState struct {
 	Moved bool `json:"over,omitempty"`
 }
@@ -24,8 +24,8 @@ const (
 	goneWithin   = 15 * time.Minute
 )
 
-// takeOutOfService has Kubernetes move the pods and volumes of a node elsewhere, where that is asked for and the latest work has proven
-// that the node is off: it is tainted as out of service until they are gone.
+// takeOutOfService has Kubernetes move the pods and volumes of a node elsewhere, if the specification wants that and the latest work has
+// proven that the node is off: the node is tainted as out of service until they are gone.
 func (h *hold) takeOutOfService(proven bool) error {
 	if !h.spec.OutOfService || h.Moved {
 		return nil
@@ -42,7 +42,10 @@ func (h *hold) takeOutOfService(proven bool) error {
 		if err := h.control.proceed(); err != nil {
 			return err
 		}
-		err := h.moveAway()
+		tainted, err := h.taint()
+		if err == nil && tainted {
+			err = h.awaitMoved()
+		}
 		if err == nil {
 			break
 		}
@@ -50,11 +53,8 @@ func (h *hold) takeOutOfService(proven bool) error {
 			h.journal.note("the node was deleted, and its taint with it")
 			break
 		}
-		if h.markLost(err) {
-			err = h.restoreMark()
-		}
-		if err != nil {
-			return h.control.stepFailed(err)
+		if err := h.retry(err); err != nil {
+			return err
 		}
 	}
 	h.ownOutOfService(false)
@@ -63,28 +63,20 @@ func (h *hold) takeOutOfService(proven bool) error {
 	return nil
 }
 
-func (h *hold) moveAway() error {
-	tainted, err := h.taint()
-	if err != nil || !tainted {
-		return err
-	}
-	return h.awaitMoved()
-}
-
 func (h *hold) outOfServiceInput() drain.OutOfServiceInput {
 	return drain.OutOfServiceInput{Node: h.spec.Node, UID: h.UID, RunID: h.runID, BootID: h.BootID}
 }
 
-// taint taints the node, and tells whether there is anything to wait for.
+// taint taints the node, and reports whether there is anything to wait for.
 func (h *hold) taint() (tainted bool, err error) {
 	h.journal.waiting("Kubernetes to notice that the node is off")
-	// From now on it may be there.
+	// Before the call: the taint may be set although the activity fails.
 	h.ownOutOfService(true)
 	in := h.outOfServiceInput()
 	in.Until = workflow.Now(h.control.life).Add(silentWithin)
-	var taken drain.TakenOutOfService
 	ctx := call.In(call.Stoppable(h.control.steps, "taint "+in.Node+" as out of service"), api.LaneDrains)
-	if err := workflow.ExecuteActivity(ctx, call.Drains.TakeOutOfService, in).Get(ctx, &taken); err != nil {
+	taken, err := run[drain.TakenOutOfService](ctx, call.Drains.TakeOutOfService, in)
+	if err != nil {
 		return false, err
 	}
 	h.ownOutOfService(taken.Tainted)
@@ -112,9 +104,9 @@ func (h *hold) awaitMoved() error {
 	defer func() { h.moving = false }()
 	in := h.outOfServiceInput()
 	in.Until, in.BlockedSignal = workflow.Now(h.control.life).Add(goneWithin), api.SignalDrainBlocked
-	var left drain.LeftOutOfService
 	ctx := call.In(call.Stoppable(h.control.steps, "wait for pods and volumes to leave "+in.Node), api.LaneDrains)
-	if err := workflow.ExecuteActivity(ctx, call.Drains.AwaitOutOfService, in).Get(ctx, &left); err != nil {
+	left, err := run[drain.LeftOutOfService](ctx, call.Drains.AwaitOutOfService, in)
+	if err != nil {
 		return err
 	}
 	switch {
@@ -132,14 +124,14 @@ func (h *hold) awaitMoved() error {
 	return nil
 }
 
-// cameBack says that the work's proof did not hold: the node runs.
+// cameBack warns that the node runs, despite the work's proof.
 func (h *hold) cameBack(while string) error {
 	text := fmt.Sprintf("the kubelet answered while the node %s as out of service: the taint is taken off", while)
 	h.journal.note(text)
 	return h.warn(h.control.steps, "CameBack", text)
 }
 
-// leftBehind takes what is left on a node that is out of service.
+// leftBehind shows what is left on a node that is out of service.
 func (h *hold) leftBehind(p api.DrainProgress) {
 	if len(p.Blockers) == 0 {
 		return

@@ -10,31 +10,23 @@ import (
 	"drydock/api"
 	"drydock/rules/bounds"
 	"drydock/rules/drainplan"
-	"drydock/rules/schedule"
 	"drydock/rules/spec"
 )
 
-// targetState is what the next run of the maintenance has to know. The zero value knows no target.
 type targetState struct {
-	// Revision is that of the latest signal, and the next six fields are its content.
-	Revision int               `json:"revision,omitempty"`
-	Targets  []drainplan.Entry `json:"targets,omitempty"`
-	Waits    string            `json:"waits,omitempty"`
-	Last     bool              `json:"last,omitempty"`
-	Further  bool              `json:"further,omitempty"`
-	Gang     *schedule.Gang    `json:"gang,omitempty"`
-	Plans    []string          `json:"plans,omitempty"`
+	// NodeTarget is the latest target; its Targets are those of all.
+	api.NodeTarget
 	// Rises counts how often Targets rose, Drained is the count up to which the node is drained.
 	Rises   int `json:"rises,omitempty"`
 	Drained int `json:"drained,omitempty"`
-	// Given: nothing more is to be drained, and the requestor's time runs.
+	// Given is set while nothing more is to be drained, and the requestor's time runs.
 	Given bool `json:"given,omitempty"`
-	// Reported is the last report to the lockstep. Owed: the lockstep wants one, whether or not something changed.
-	Reported *standing `json:"told,omitempty"`
+	// Reported is the last report to the lockstep. Owed is set where the lockstep wants one although nothing changed.
+	Reported *standing `json:"reported,omitempty"`
 	Owed     bool      `json:"owed,omitempty"`
 }
 
-// standing is how far a maintenance is: Rise is the count of targetState.Rises up to which the node is drained.
+// standing is how far a maintenance is. Rise is the count of targetState.Rises up to which the node is drained.
 type standing struct {
 	Revision   int       `json:"revision,omitempty"`
 	Rise       int       `json:"rise,omitempty"`
@@ -45,16 +37,16 @@ type standing struct {
 	Waiting    string    `json:"waiting,omitempty"`
 }
 
-// plans are the ones that the maintenance is for. Those that share it say, by their lockstep, how far to drain its node,
-// and get reports of how far it is. The one that began it learns when somebody has to decide about the node, and when no longer.
+// plans are the plans of the maintenance. The lockstep of those that share it sends how far to drain the node, and gets reports of how far
+// it is. The plan that began it gets a report when somebody has to decide about the node, and when no longer.
 type plans struct {
 	*core
 	requestors *requestors
 	validator  *validator
-	targetState
+	*targetState
 	// sending is set while a report is on its way to the lockstep, closed once the end was reported.
 	sending, closed bool
-	// sentMeanwhile: a report went to the lockstep since the present drain began, which may come there after the drain's own.
+	// sentMeanwhile is set where a report went to the lockstep since the drain began: it may arrive after the drain's own.
 	sentMeanwhile bool
 	sentAt        time.Time
 	// reportedHeld is what the plan that began the maintenance knows; reporting is set while a signal to it is on its way.
@@ -62,16 +54,15 @@ type plans struct {
 }
 
 const (
-	// reportWithin delays reports that nobody waits for, so that one report has all that happens meanwhile.
+	// reportWithin delays reports that are not urgent, so that one report has all changes of that time.
 	reportWithin = 5 * time.Second
-	// reportEvery is the shortest time between two reports, but for the one that the node is drained.
+	// reportEvery is the shortest time between two reports, except the one that the node is drained.
 	reportEvery = time.Second
 	// reportAgainFirst and reportAgainLast bound the pause before a report is repeated to a lockstep that sends nothing: it may
-	// have been started anew, and know nothing.
+	// be a new one that knows nothing.
 	reportAgainFirst = 5 * time.Minute
 	reportAgainLast  = time.Hour
-	// maxLeap is how far a revision may be ahead of the one before: whoever sends a forged one must not shut out all later
-	// ones, which go on from there.
+	// maxLeap is how far a revision may be ahead of the one before: a forged one must not shut out all later ones.
 	maxLeap = 1 << 42
 	// maxPlans bounds the names of plans, shownTargets the targets that the status has.
 	maxPlans     = 100
@@ -80,8 +71,7 @@ const (
 
 func (p *plans) lockstepID() string { return api.LockstepID(p.cluster) }
 
-// receive takes a target, which anybody can send. One that comes with the start is read before it is known
-// whether there are plans.
+// receive takes a target, which anybody can send. One that comes with the start is read before the specification is.
 func (p *plans) receive(n api.NodeTarget) {
 	if p.control.refuse() != nil || p.journal.ending() != nil || p.journal.phase() == api.Validating {
 		p.ask()
@@ -101,15 +91,15 @@ func (p *plans) receive(n api.NodeTarget) {
 	p.show()
 }
 
-// begin begins with what came before the specification was read; what was not meant for the maintenance is forgotten.
+// begin keeps the target that came before the specification was read, if plans share the maintenance.
 func (p *plans) begin() {
 	if !p.spec.Lockstep {
-		p.targetState = targetState{}
+		*p.targetState = targetState{}
 	}
 	p.show()
 }
 
-// show says how far the maintenance is to go, and what it waits for by now.
+// show shows how far the maintenance is to go, and what it waits for now.
 func (p *plans) show() {
 	if !p.spec.Lockstep {
 		return
@@ -126,7 +116,7 @@ func (p *plans) show() {
 	p.requestors.show()
 }
 
-// take takes a target; the error says why it does not count. An older one changes nothing, and pods that were to leave stay so.
+// take takes a target, or returns why it does not count. An older one changes nothing, and no target takes back an earlier one's pods.
 func (p *plans) take(n api.NodeTarget) error {
 	if err := n.Validate(); err != nil {
 		return err
@@ -135,7 +125,7 @@ func (p *plans) take(n api.NodeTarget) error {
 		return fmt.Errorf("revision: %d is too far ahead of %d", n.Revision, p.Revision)
 	}
 	if n.Revision <= p.Revision {
-		p.Owed = true // it asks, or does not know what the latest is
+		p.Owed = true // its sender does not know the latest
 		return nil
 	}
 	p.Owed = p.Owed || n.Tell
@@ -150,22 +140,20 @@ func (p *plans) take(n api.NodeTarget) error {
 	if more {
 		p.Targets, p.Rises = all, p.Rises+1
 	}
-	p.Revision, p.Last, p.Gang = n.Revision, n.Last, n.Gang
-	p.Further = n.Further && !n.Last
-	p.Waits = bounds.Cut(n.Waits, bounds.Text)
-	p.Plans = n.Plans[:min(len(n.Plans), maxPlans)]
+	p.NodeTarget = api.NodeTarget{
+		Revision: n.Revision, Targets: p.Targets, Last: n.Last, Further: n.Further && !n.Last, Gang: n.Gang,
+		Waits: bounds.Cut(n.Waits, bounds.Text), Plans: n.Plans[:min(len(n.Plans), maxPlans)],
+	}
 	bounds.Fit(&p.Plans)
 	return nil
 }
 
-// awaitFirst waits until the plans have said how far to go: before that no slot is asked for.
+// awaitFirst waits for the first target: without it no slot is requested.
 func (p *plans) awaitFirst() error {
 	if !p.spec.Lockstep || p.Revision > 0 {
 		return nil
 	}
-	if s := p.journal.status(); s.Phase != api.Pending || len(s.Transitions) == 0 {
-		p.journal.enter(api.Pending, "")
-	}
+	p.journal.ensure(api.Pending, "")
 	p.journal.waiting(fmt.Sprintf(`its first target: no plan has said yet how far to drain the node. Workflow %s sends it (signal %q) where a `+
 		`maintenance plan of strategy allAtOnce has the node; %q ends it`, p.lockstepID(), api.SignalTarget, api.MsgCancel))
 	if err := p.control.awaitOrContinue(func() bool { return p.Revision > 0 }); err != nil {
@@ -175,21 +163,19 @@ func (p *plans) awaitFirst() error {
 	return nil
 }
 
-// holdCordoned holds the node as long as the plans do not drain it.
+// holdCordoned holds the node until the plans drain it.
 func (p *plans) holdCordoned() error {
 	if !p.spec.Lockstep || p.begun() {
 		return nil
 	}
-	if p.journal.status().Phase != api.Cordoned { // otherwise a run before this one began
-		p.journal.enter(api.Cordoned, "")
-	}
+	p.journal.ensure(api.Cordoned, "")
 	p.journal.waiting(p.waitedFor())
 	p.hold.showPhase()
 	p.hold.showConditions()
 	return p.control.awaitOrContinue(p.begun)
 }
 
-// waitedFor is what a node waits for that is not to be drained, or not further.
+// waitedFor is what a node waits for that is not drained now.
 func (s *targetState) waitedFor() string {
 	return cmp.Or(s.Waits, "the plans that share it: "+strings.Join(s.Plans, ", "))
 }
@@ -197,20 +183,18 @@ func (s *targetState) waitedFor() string {
 // behind reports whether the node is to be drained further than it is.
 func (s *targetState) behind() bool { return s.Rises > s.Drained }
 
-// stands reports whether a node in the middle of its drain is drained as far as its plans have come, and is drained further once
-// other nodes are as far.
+// stands reports whether a Draining node is drained to its targets, and waits until other nodes are, to be drained further.
 func (p *plans) stands() bool {
 	return p.spec.Lockstep && p.Further && p.begun() && !p.behind() && p.journal.status().Phase == api.Draining
 }
 
-// begun reports whether there are pods which are to leave, or have left.
+// begun reports whether a target has named pods to drain.
 func (s *targetState) begun() bool { return s.Rises > 0 }
 
-// turns reports whether a Ready node is to be drained further, or that its requestor's time is to begin or to end.
+// turns reports whether a Ready node is to be drained further, or its requestor's time is to begin or to end.
 func (p *plans) turns() bool { return p.spec.Lockstep && (p.behind() || p.Last != p.Given) }
 
-// turn gives a Ready node to its requestors once nothing more is to be drained, and takes it back where there is again:
-// whether by now, or once another plan goes on.
+// turn gives a Ready node to its requestors once nothing more is to be drained, and takes it back where a plan drains it further.
 func (p *plans) turn(give, takeBack func()) (behind bool) {
 	if !p.turns() {
 		return false
@@ -225,13 +209,13 @@ func (p *plans) turn(give, takeBack func()) (behind bool) {
 	return p.behind()
 }
 
-// gives reports whether a Ready node is its requestors', and remembers it.
+// gives reports whether a Ready node is its requestors' now, and remembers that.
 func (p *plans) gives() bool {
 	p.Given = p.spec.Lockstep && p.Last && !p.behind()
 	return p.Given || !p.spec.Lockstep
 }
 
-// waited is what a node waits for that is drained to its targets, empty where that is its requestors' word.
+// waited is what a node waits for that is drained to its targets, empty where it waits for its requestors.
 func (p *plans) waited() string {
 	if !p.spec.Lockstep || p.Last && p.Waits == "" {
 		return ""
@@ -239,22 +223,20 @@ func (p *plans) waited() string {
 	return p.waitedFor()
 }
 
-// release forgets what was done to a node that was given back.
 func (p *plans) release() { p.Drained, p.Given = 0, false }
 
 func (p *plans) plan() *spec.Plan {
 	return &spec.Plan{Tiers: p.Targets, Include: []drainplan.PodType{}, Static: spec.SkipStatic}
 }
 
-// ask makes a report due whether or not something changed.
 func (p *plans) ask() { p.Owed = p.spec.Lockstep }
 
-// idle reports that the plans know what there is to know.
+// idle reports whether the plans and the lockstep have the latest report.
 func (p *plans) idle() bool {
 	return (!p.spec.Lockstep || !p.sending && !p.due()) && (p.planID == "" || !p.reporting && p.held() == p.reportedHeld)
 }
 
-// due reports whether the lockstep lacks something. That a node is to be drained further it knows.
+// due reports whether the lockstep lacks a report. It knows by itself that a node is to be drained further.
 func (p *plans) due() bool {
 	if p.Owed || p.Reported == nil {
 		return true
@@ -266,7 +248,6 @@ func (p *plans) due() bool {
 	return now != *p.Reported
 }
 
-// standing is how far the maintenance is. What is given back is not drained.
 func (p *plans) standing() standing {
 	s := p.journal.status()
 	now := standing{
@@ -274,7 +255,7 @@ func (p *plans) standing() standing {
 		Drained: p.begun() && !p.behind() && !s.Phase.Ended(),
 	}
 	if p.stands() || s.Phase == api.Ready {
-		now.Waiting = "" // the lockstep itself has said for what
+		now.Waiting = "" // the lockstep knows
 	}
 	if d := s.Drain; d != nil && s.Phase == api.Draining {
 		now.Evacuating = min(d.Terminating, d.Remaining)
@@ -295,14 +276,14 @@ func (p *plans) progress(now standing) api.NodeProgress {
 	return n
 }
 
-// emptiedProgress is the report that the node is empty. The drain sends it, which saves a workflow task for every tier of every node.
+// emptiedProgress is the report that the node is empty. The drain sends it, which saves a workflow task per tier and node.
 func (p *plans) emptiedProgress() api.NodeProgress {
 	p.sentMeanwhile = p.sending
 	return p.progress(standing{Revision: p.Revision, Phase: api.Draining, Drained: true})
 }
 
-// noteEmptied notes that the node is drained as far as it was to be when it had risen so often, and whether the drain
-// reported that, and no later report could arrive after it.
+// noteEmptied notes that the node is drained up to a count of rises. Reported is set where the drain reported that; it is the lockstep's
+// latest report unless another was sent meanwhile.
 func (p *plans) noteEmptied(rises int, reported bool) {
 	p.Drained = rises
 	if reported && !p.sentMeanwhile && !p.behind() {

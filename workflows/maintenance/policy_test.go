@@ -123,7 +123,7 @@ func TestAnApprovalCountsOnceItIsJudged(t *testing.T) {
 	t.Run("refused, then by another", func(t *testing.T) {
 		s := workflowtest.New(t)
 		s.Prepared.Policy = true
-		s.Answer("JudgeApproval", judged(time.Minute, "jwt:ops", "policy two-pairs-of-eyes: not oneself"), judged(time.Minute, "jwt:amy", ""))
+		s.Answer("JudgeApproval", judged(time.Minute, "jwt:ops", "policy two-people: not oneself"), judged(time.Minute, "jwt:amy", ""))
 		s.SignalAt(10*time.Minute, api.MsgApprove, by("ops"))
 		s.CheckAt(10*time.Minute+30*time.Second, func(status api.Status) {
 			if status.Phase != api.AwaitingApproval || status.WaitingFor != `the policy's decision on "approve" by ops` || status.Approval != nil {
@@ -143,7 +143,7 @@ func TestAnApprovalCountsOnceItIsJudged(t *testing.T) {
 		if a := status.Approval; a == nil || a.By != "amy" || a.Principal != "jwt:amy" || a.Denied || !a.At.Equal(status.Messages[1].At) {
 			t.Errorf("approval %+v", a)
 		}
-		expectMessages(t, status, "approve by ops: ignored: policy two-pairs-of-eyes: not oneself", "approve by amy: the maintenance is approved")
+		expectMessages(t, status, "approve by ops: ignored: policy two-people: not oneself", "approve by amy: the maintenance is approved")
 		in := workflowtest.InputOf[policyactivity.ApprovalInput](s, "JudgeApproval", 0)
 		var m spec.Maintenance
 		if err := json.Unmarshal(in.Maintenance, &m); err != nil || in.Word != (policyactivity.Word{Name: "approve", By: "ops"}) || !m.Approval {
@@ -167,7 +167,7 @@ func TestAnApprovalCountsOnceItIsJudged(t *testing.T) {
 	})
 	t.Run("denied while an approval is judged that is refused", func(t *testing.T) {
 		s := workflowtest.New(t)
-		s.Answer("JudgeApproval", judged(time.Minute, "", "policy eyes: no"), judged(0, "jwt:bob", ""))
+		s.Answer("JudgeApproval", judged(time.Minute, "", "policy two: no"), judged(0, "jwt:bob", ""))
 		s.SignalAt(10*time.Minute, api.MsgApprove, by("ops"))
 		s.SignalAt(10*time.Minute+time.Second, api.MsgDeny, by("bob"))
 		status := s.Run(asked)
@@ -223,7 +223,7 @@ func TestAnApprovalCountsOnceItIsJudged(t *testing.T) {
 	})
 	t.Run("reminders go on after one that was refused", func(t *testing.T) {
 		s := workflowtest.New(t)
-		s.Answer("JudgeApproval", judged(0, "", "policy eyes: no"))
+		s.Answer("JudgeApproval", judged(0, "", "policy two: no"))
 		s.SignalAt(30*time.Minute, api.MsgApprove, by("ops"))
 		s.SignalAt(100*time.Minute, api.MsgDeny, nil)
 		status := s.Run(asked)

@@ -2,9 +2,6 @@ package maintenance
 
 import (
 	"errors"
-	"fmt"
-
-	"go.temporal.io/sdk/workflow"
 
 	preflightactivity "drydock/activities/preflight"
 	"drydock/api"
@@ -17,7 +14,7 @@ import (
 // problemsNamed is how many problems are named where only a sentence is wanted.
 const problemsNamed = 3
 
-// preflight looks, before a slot is asked for, at what would stop the drain, and as the specification asks ends the maintenance for it or
+// preflight finds what would stop the drain, before a slot is requested. As the specification says it ends the maintenance for that, or
 // waits until there is nothing.
 func (a *admission) preflight() error {
 	if a.spec.Preflight == spec.PreflightOff {
@@ -49,11 +46,10 @@ func (a *admission) preflight() error {
 func (a *admission) awaitPreflight() (preflight.Report, error) {
 	a.inPreflight = true
 	defer func() { a.inPreflight = false }()
-	var report preflight.Report
 	ctx := call.In(call.Long(a.control.steps, "wait until nothing would stop a drain of "+a.spec.Node), api.LanePreflights)
-	err := workflow.ExecuteActivity(ctx, call.Preflights.AwaitPreflight, preflightactivity.Input{
+	report, err := run[preflight.Report](ctx, call.Preflights.AwaitPreflight, preflightactivity.Input{
 		Node: a.spec.Node, Drain: a.spec.Judged(), WaitsForPods: a.spec.WaitForPodCompletion != nil, BlockedSignal: api.SignalDrainBlocked,
-	}).Get(ctx, &report)
+	})
 	if err == nil && report.ProblemCount() > 0 && !report.Has(preflight.NodeMissing) {
 		err = errors.New("the preflight ended before its time")
 	}
@@ -66,10 +62,5 @@ func (a *admission) preflightBlocked(progress api.DrainProgress) {
 		a.journal.waiting("the preflight")
 		return
 	}
-	first := progress.Blockers[0]
-	text := fmt.Sprintf("a fix for what would stop the drain: %s: %s", first.Pod, first.Message)
-	if more := len(progress.Blockers) - 1 + progress.MoreBlockers; more > 0 {
-		text += fmt.Sprintf(" (and %d more)", more)
-	}
-	a.journal.waiting(text)
+	a.journal.waiting("a fix for what would stop the drain: " + firstBlocker(progress, "more problem"))
 }

@@ -18,32 +18,29 @@ const (
 	backoffLast  = time.Hour
 )
 
-// restart gives a node back whose maintenance begins again with the slot.
+// restart gives the node of a maintenance back that begins again with the slot.
 func (m *maintenance) restart() error {
 	var err error
-	switch {
-	case errors.Is(m.restarting, errGivenBack):
+	switch m.state.Restarting {
+	case givenBack:
 		err = m.giveBack()
-	case errors.Is(m.restarting, errSlotLost):
+	case lostSlot:
 		err = m.loseSlot()
-	default:
-		return nil // it begins, and not again
 	}
 	if err == nil {
-		m.restarting = nil
+		m.state.Restarting = ""
 	}
 	return err
 }
 
-// giveBack releases the node and its slot, and says when the next attempt begins, so that one bad budget never stops
-// other nodes.
+// giveBack releases the node and its slot until the next attempt, so that one bad budget never stops other nodes.
 func (m *maintenance) giveBack() error {
 	attempt, pause := m.journal.status().Attempt, backoffFirst
 	for range min(attempt-1, 10) {
 		pause = min(2*pause, backoffLast)
 	}
 	reason := fmt.Sprintf("the node could not be emptied in time (attempt %d) and is given back; next attempt in %s", attempt, pause)
-	// From here on there is no drain that a message could be about.
+	// From here on messages about the drain are refused.
 	m.journal.enter(api.Pending, reason)
 	if err := m.control.proceed(); err != nil {
 		return err
@@ -61,8 +58,7 @@ func (m *maintenance) giveBack() error {
 	return nil
 }
 
-// loseSlot is what follows when the scheduler knows of no slot that the maintenance holds: the node may be another's by
-// now, and what was done to it does not count.
+// loseSlot begins again where the scheduler knows of no slot that the maintenance holds: another may hold the node by now.
 func (m *maintenance) loseSlot() error {
 	if m.control.reason == slotLost {
 		m.control.begin()
@@ -73,7 +69,7 @@ func (m *maintenance) loseSlot() error {
 	}, nil); err != nil {
 		return err
 	}
-	m.slot.released()
+	m.slot.Request = ""
 	m.hooks.cleanUp(false)
 	m.drainer.endAttempt()
 	m.validator.Undecided = ""
@@ -84,31 +80,30 @@ func (m *maintenance) loseSlot() error {
 	return m.control.decided()
 }
 
-// backOff waits before the next attempt, unless somebody wants it now.
+// backOff waits before the next attempt, unless somebody sends retry-now.
 func (m *maintenance) backOff() error {
 	next := m.journal.status().NextAttemptAt
 	if next == nil {
 		return nil
 	}
 	m.journal.waiting("the next attempt at " + instant(*next))
-	woken, err := m.control.awaitUpTo(next.Sub(m.control.now()), "back off before the next attempt", func() bool {
-		return m.drainer.retryNow || m.control.shouldContinue()
-	})
-	if err == nil && woken && !m.drainer.retryNow {
-		return errContinue
+	retryNow := func() bool { return m.drainer.retryNow }
+	_, err := m.control.awaitUpToOrContinue(next.Sub(m.control.now()), "back off before the next attempt", retryNow)
+	if errors.Is(err, errContinue) {
+		return err
 	}
 	m.journal.change(func(s *api.Status) { s.NextAttemptAt = nil })
 	return err
 }
 
-// beforeRelease calls the last hooks. The node stays out of service where one of them fails, until somebody decides.
+// beforeRelease calls the last hooks. Where one of them fails, the node stays out of service until somebody decides.
 func (m *maintenance) beforeRelease() error {
 	names := m.spec.Hooks.BeforeRelease
 	if len(names) == 0 {
 		return nil
 	}
 	if m.journal.phase() != api.Validating {
-		// From here on the requestor has no say any more.
+		// From here on messages of the requestor are refused.
 		m.journal.enter(api.Validating, "the hooks before the release")
 		m.hold.showPhase()
 	}
@@ -130,36 +125,36 @@ func (m *maintenance) beforeRelease() error {
 
 // beginEnd records how the maintenance ends, before anything is undone.
 func (m *maintenance) beginEnd(end ending) {
-	m.end = &end
+	m.state.End = &end
 	m.control.end()
 	m.admission.dismiss()
 	m.journal.change(func(s *api.Status) { s.ReadyDeadline, s.Failure = nil, end.Message })
 	m.journal.announceEnd(end)
 }
 
-// bringBack undoes what was done, whatever the end, and enters the end. It runs on a context that no cancellation
-// reaches, and repeats until it has succeeded or the node is gone, in further runs if need be.
+// bringBack undoes what was done, and enters the last phase. It is not cancelled, and is repeated until it succeeds or the node is gone, in
+// further runs if need be.
 func (m *maintenance) bringBack() error {
-	if m.hold.Touched || m.slot.isAsked() {
+	if m.hold.Touched || m.slot.Request != "" {
 		if err := m.undo(); err != nil {
 			return err
 		}
 	}
 	m.hold.hideConditions()
-	m.hooks.cleanUp(m.end.Phase == api.Completed)
+	m.hooks.cleanUp(m.state.End.Phase == api.Completed)
 	m.journal.waiting("")
-	m.journal.enter(m.end.Phase, m.end.Message)
-	m.journal.announceEnded(*m.end)
+	m.journal.enter(m.state.End.Phase, m.state.End.Message)
+	m.journal.announceEnded(*m.state.End)
 	return nil
 }
 
-// undo gives the node and the slot back. A node that is gone by then ends a completed maintenance otherwise.
+// undo gives the node and the slot back. A completed maintenance whose node is gone by then ends as NodeGone.
 func (m *maintenance) undo() error {
-	end := *m.end
-	if m.journal.phase() != api.Releasing { // otherwise a run before this one began
-		m.journal.enter(api.Releasing, end.Message)
+	end := *m.state.End
+	m.journal.ensure(api.Releasing, end.Message)
+	if err := m.control.proceedAlways(); err != nil {
+		return err
 	}
-	m.control.awaitThaw()
 	message := m.summary() + ": " + string(end.Phase)
 	if end.Message != "" {
 		message += ": " + end.Message
@@ -176,26 +171,26 @@ func (m *maintenance) undo() error {
 	}
 	if gone && end.Phase == api.Completed {
 		end = ending{Phase: api.NodeGone, Message: "the node was gone when the requestor was done"}
-		m.end = &end
+		m.state.End = &end
 		m.journal.change(func(s *api.Status) { s.Failure = end.Message })
 	}
 	return err
 }
 
-// releaseNode takes the mark off the node, gives the slot back, and then signals the plan, where there is one.
+// releaseNode releases the node and the slot, and signals the plan if there is one.
 func (m *maintenance) releaseNode(event nodeevent.Event, plan *node.Signal) (gone bool, err error) {
 	if !m.hold.Touched {
 		return false, nil
 	}
 	gone, err = m.hold.release(event, m.slot.releaseSignal(), plan)
 	if err == nil {
-		m.slot.released()
+		m.slot.Request = ""
 	}
 	return gone, err
 }
 
-// keepRecord has the audit record kept by a workflow of its own, which reads here what happened: however long a sink is
-// away, the node's next maintenance may begin.
+// keepRecord starts the workflow that writes the audit record, which reads this history: the node's next maintenance may begin
+// however long a sink is unavailable.
 func (m *maintenance) keepRecord() {
 	if !m.prepared.Audited {
 		return

@@ -1,8 +1,6 @@
 package maintenance
 
 import (
-	"encoding/json"
-
 	"go.temporal.io/sdk/workflow"
 
 	"drydock/activities/node"
@@ -19,30 +17,24 @@ func (p *plans) open() {
 	}
 }
 
-// reportToLockstep reports every change as long as the maintenance runs, and again where the lockstep sends nothing.
+// reportToLockstep reports every change while the maintenance runs, and repeats the report where the lockstep sends nothing.
 func (p *plans) reportToLockstep(ctx workflow.Context) {
 	pause := reportAgainFirst
 	for {
 		revision := p.Revision
-		news, err := p.control.awaitAlwaysUpTo(ctx, pause, "tell the lockstep again", func() bool { return p.closed || p.due() })
-		if err != nil {
-			return
-		}
+		news := p.control.awaitAlwaysUpTo(ctx, pause, "report to the lockstep again", func() bool { return p.closed || p.due() })
 		if pause = min(2*pause, reportAgainLast); news || p.Revision != revision {
 			pause = reportAgainFirst
 		}
 		if p.due() && !p.Owed {
-			if _, err := p.control.awaitAlwaysUpTo(ctx, reportWithin, "the next word to the lockstep", func() bool { return p.closed || p.Owed || p.emptied() }); err != nil {
-				return
-			}
+			urgent := func() bool { return p.closed || p.Owed || p.emptied() }
+			p.control.awaitAlwaysUpTo(ctx, reportWithin, "the next report to the lockstep", urgent)
 			if !p.closed && !p.due() {
 				continue
 			}
 		}
 		if early := reportEvery - workflow.Now(ctx).Sub(p.sentAt); early > 0 && !p.closed {
-			if _, err := p.control.awaitAlwaysUpTo(ctx, early, "the next answer to the lockstep", func() bool { return p.closed || p.emptied() }); err != nil {
-				return
-			}
+			p.control.awaitAlwaysUpTo(ctx, early, "the next report to the lockstep, not at once", func() bool { return p.closed || p.emptied() })
 		}
 		if p.closed {
 			return
@@ -51,8 +43,7 @@ func (p *plans) reportToLockstep(ctx workflow.Context) {
 	}
 }
 
-// emptied reports whether the node has been drained to its targets since the last report, which the other nodes wait for. Targets are
-// few, so that this need not wait its turn.
+// emptied reports whether the node was drained to its targets since the last report. Other nodes wait for that report, so it is not delayed.
 func (p *plans) emptied() bool {
 	now := p.standing()
 	return now.Drained && (p.Reported == nil || !p.Reported.Drained || p.Reported.Rise != now.Rise)
@@ -67,7 +58,7 @@ func (p *plans) send(ctx workflow.Context) {
 	}
 }
 
-// close reports the end to the lockstep, as the last word.
+// close reports the end to the lockstep, as the last report.
 func (p *plans) close() {
 	if !p.spec.Lockstep {
 		return
@@ -82,20 +73,16 @@ func (p *plans) held() bool {
 	return p.journal.phase() == api.RequestorFailed || p.validator.undecided()
 }
 
-// backSignal says to the plan that the node is back; the activity that releases the node sends it. It is nil where there is no plan.
+// backSignal reports to the plan that the node is back; the activity that releases the node sends it. It is nil without a plan.
 func (p *plans) backSignal() *node.Signal {
 	if p.planID == "" {
 		return nil
 	}
-	payload, err := json.Marshal(api.NodeNews{Node: p.spec.Node, RunID: p.runID, Back: true})
-	if err != nil {
-		workflow.GetLogger(p.control.life).Error("the plan gets no signal", "error", err)
-		return nil
-	}
+	payload := encode(api.NodeNews{Node: p.spec.Node, RunID: p.runID, Back: true})
 	return &node.Signal{WorkflowID: p.planID, Name: api.SignalNodeNews, Payload: payload}
 }
 
-// reportHeld reports to the plan as long as the maintenance runs; the server reports the end.
+// reportHeld reports to the plan while the maintenance runs; the server reports the end.
 func (p *plans) reportHeld(ctx workflow.Context) {
 	for {
 		if err := workflow.Await(ctx, func() bool { return p.held() != p.reportedHeld }); err != nil {
@@ -104,7 +91,7 @@ func (p *plans) reportHeld(ctx workflow.Context) {
 		p.reportedHeld, p.reporting = p.held(), true
 		news := api.NodeNews{Node: p.spec.Node, RunID: p.runID, Held: p.reportedHeld, Why: p.journal.status().Failure}
 		if err := workflow.SignalExternalWorkflow(ctx, p.planID, "", api.SignalNodeNews, news).Get(ctx, nil); err != nil {
-			// A plan that has ended does not want to know.
+			// The plan may have ended.
 			workflow.GetLogger(ctx).Info("the plan did not get a signal", "plan", p.planID, "error", err)
 		}
 		p.reporting = false

@@ -1,6 +1,7 @@
 package maintenance
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,7 +13,7 @@ import (
 	"drydock/rules/spec"
 )
 
-// requestors are those who work on the node while it is Ready, and the work that the worker does for the first of them.
+// requestors are those who work on the node while it is Ready, with the work that the worker does for the first of them.
 type requestors struct {
 	*core
 	work  *work
@@ -67,7 +68,7 @@ func (r *requestors) handOver(why string) {
 	r.setDeadline(r.spec.ReadyTimeout.Std())
 }
 
-// await waits for the next thing that matters; overdue tells that it was the deadline.
+// await waits for the next event of the phase; overdue reports that it is the deadline.
 func (r *requestors) await() (overdue bool, err error) {
 	before := r.journal.status()
 	matters := func() bool {
@@ -87,14 +88,13 @@ func (r *requestors) await() (overdue bool, err error) {
 	return !ok, err
 }
 
-// wantsWork reports whether the worker is to do the work: nobody has said yet how that ended.
+// wantsWork reports whether the worker is to do the work: the node is Ready, and its requestor is not done.
 func (r *requestors) wantsWork() bool {
 	place, err := r.find("")
 	return r.journal.phase() == api.Ready && err == nil && r.journal.status().Requestors[place].DoneAt == nil
 }
 
-// startWork begins the work where that is due, or goes on with what a run before this one began. To begin is a side effect,
-// for which a freeze is waited out.
+// startWork begins the work that is due, once no freeze holds, or continues what a run before this one began.
 func (r *requestors) startWork() error {
 	if r.work.Due && r.wantsWork() {
 		if err := r.control.proceed(); err != nil {
@@ -102,14 +102,14 @@ func (r *requestors) startWork() error {
 		}
 	}
 	if deadline := r.journal.status().ReadyDeadline; !r.wantsWork() || deadline != nil && !deadline.After(r.control.now()) {
-		return nil // somebody did it meanwhile, or has it no more
+		return nil
 	}
 	r.work.start()
 	return nil
 }
 
-// endWork takes the end of the work, which is the requestor's done or failed; and ends the work that runs where the node is
-// Ready no more, or somebody said how the work ended.
+// endWork takes the end of the work as the requestor's done or failed. It ends work that runs although the node is not Ready any more, or
+// somebody said how the work ended.
 func (r *requestors) endWork(overdue bool, err error) {
 	switch {
 	case r.work.isSettled():
@@ -130,7 +130,7 @@ func (r *requestors) endWork(overdue bool, err error) {
 	}
 }
 
-// setDeadline limits how long the requestors may hold the node; 0 is for ever.
+// setDeadline limits how long the requestors may hold the node; 0 is no limit.
 func (r *requestors) setDeadline(hold time.Duration) {
 	r.journal.change(func(s *api.Status) {
 		s.ReadyDeadline = nil
@@ -145,7 +145,7 @@ func (r *requestors) allDone() bool {
 	return !slices.ContainsFunc(r.journal.status().Requestors, func(one api.RequestorStatus) bool { return one.DoneAt == nil })
 }
 
-// show says anew who is waited for, after one of them was done, joined or left.
+// show shows who is waited for, after one of them was done, joined or left.
 func (r *requestors) show() {
 	if r.journal.heldByRequestor() && !r.allDone() {
 		r.journal.waiting(r.waitedFor())
@@ -180,7 +180,7 @@ func (r *requestors) waitedFor() string {
 	return said
 }
 
-// find is the place of one of those who share the maintenance; an empty name is the maintenance's own requestor.
+// find returns the index of a requestor; an empty name is the maintenance's own requestor.
 func (r *requestors) find(name string) (place int, err error) {
 	if name == "" {
 		name = r.spec.Requestor
@@ -204,7 +204,7 @@ func (r *requestors) add(name string) {
 
 func (r *requestors) checkDone(p api.Done) error {
 	_, err := r.find(p.Requestor)
-	return firstOf(r.thisRun(p.Run), r.journal.inPhase(api.Ready, api.RequestorFailed), err)
+	return err
 }
 
 func (r *requestors) applyDone(p api.Done) string {
@@ -224,21 +224,14 @@ func (r *requestors) applyDone(p api.Done) string {
 
 func (r *requestors) checkFailed(p api.FailedMessage) error {
 	_, err := r.find(p.Requestor)
-	return firstOf(r.thisRun(p.Run), r.journal.inPhase(api.Ready), err)
+	return err
 }
 
 // staysOut is the effect of a message after which somebody has to decide about the node.
 const staysOut = "the node stays out of service until retry, done, or cancel with release"
 
 func (r *requestors) applyFailed(p api.FailedMessage) string {
-	reason := p.Reason
-	if reason == "" {
-		reason = p.Comment
-	}
-	if reason == "" {
-		reason = "the requestor gave no reason"
-	}
-	r.journal.requestorFailed(reason)
+	r.journal.requestorFailed(cmp.Or(p.Reason, p.Comment, "the requestor gave no reason"))
 	return staysOut
 }
 
@@ -251,10 +244,7 @@ func (r *requestors) retry() string {
 	return "the node is Ready again"
 }
 
-func (r *requestors) checkExtend(p api.Extend) error {
-	if err := firstOf(r.thisRun(p.Run), r.journal.inPhase(api.Ready)); err != nil {
-		return err
-	}
+func (r *requestors) checkExtend(api.Extend) error {
 	if r.journal.status().ReadyDeadline == nil {
 		return errors.New("there is no deadline to extend")
 	}
@@ -262,7 +252,7 @@ func (r *requestors) checkExtend(p api.Extend) error {
 }
 
 // applyExtend has the policy judge a hold of another length: it may say how long a node is held at a time.
-func (r *requestors) applyExtend(p api.Extend) string {
+func (r *requestors) applyExtend(p api.Extend, check func() error) string {
 	if p.For == 0 || p.For == r.spec.ReadyTimeout {
 		return r.extend(p)
 	}
@@ -271,16 +261,12 @@ func (r *requestors) applyExtend(p api.Extend) string {
 		with.ReadyTimeout = p.For
 		return with
 	}
-	return r.admission.amendSince(changeJudgeExtend, api.MsgExtend, asked, func() error { return r.checkExtend(p) }, func() string { return r.extend(p) })
+	return r.admission.amendSince010(api.MsgExtend, asked, check, func() string { return r.extend(p) })
 }
 
 // extend moves the deadline of the requestors, never to an earlier time.
 func (r *requestors) extend(p api.Extend) string {
-	hold := p.For.Std()
-	if hold == 0 {
-		hold = r.spec.ReadyTimeout.Std()
-	}
-	deadline := r.control.now().Add(hold)
+	deadline := r.control.now().Add(cmp.Or(p.For, r.spec.ReadyTimeout).Std())
 	r.journal.change(func(s *api.Status) {
 		if deadline.After(*s.ReadyDeadline) {
 			s.ReadyDeadline = &deadline
@@ -290,9 +276,6 @@ func (r *requestors) extend(p api.Extend) string {
 }
 
 func (r *requestors) checkStarted(p api.Started) error {
-	if err := firstOf(r.thisRun(p.Run), r.journal.inPhase(api.Ready)); err != nil {
-		return err
-	}
 	if at := r.journal.status().StartedAt; p.Claim && at != nil {
 		return fmt.Errorf("the work was begun by somebody else at %s", instant(*at))
 	}
@@ -321,7 +304,7 @@ func (r *requestors) checkJoin(p api.Membership) error {
 	return r.journal.ending()
 }
 
-func (r *requestors) applyJoin(p api.Membership) string {
+func (r *requestors) applyJoin(p api.Membership, check func() error) string {
 	asked := func() spec.Maintenance {
 		with := r.spec
 		with.AdditionalRequestors = []string{p.Requestor}
@@ -332,7 +315,7 @@ func (r *requestors) applyJoin(p api.Membership) string {
 		}
 		return with
 	}
-	return r.admission.amendSince(changeJudgeJoin, api.MsgJoin, asked, func() error { return r.checkJoin(p) }, func() string {
+	return r.admission.amendSince010(api.MsgJoin, asked, check, func() string {
 		r.add(p.Requestor)
 		r.show()
 		return p.Requestor + " shares this maintenance"

@@ -38,14 +38,14 @@ func TestAMaintenanceIsMoved(t *testing.T) {
 			if !status.Spec.NotBefore.Equal(moved) {
 				t.Errorf("its specification says %s", status.Spec.NotBefore)
 			}
-			told := ""
+			announced := ""
 			for _, state := range status.States {
 				if state.State == notices.MaintenanceScheduled {
-					told = state.Message
+					announced = state.Message
 				}
 			}
-			if told != "not before "+moved.Format(time.RFC3339) {
-				t.Errorf("the outside was told %q", told)
+			if announced != "not before "+moved.Format(time.RFC3339) {
+				t.Errorf("announced was %q", announced)
 			}
 			if got := workflowtest.EffectsOf(status, api.MsgReschedule); len(got) != 1 || got[0] != "it begins not before "+moved.Format(time.RFC3339) {
 				t.Errorf("%q", got)

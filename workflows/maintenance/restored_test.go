@@ -8,6 +8,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"drydock/api"
+	"drydock/rules/validation"
 	"drydock/workflows/workflowtest"
 )
 
@@ -31,6 +32,26 @@ func TestARestoredMaintenanceWaitsForSomebodysWord(t *testing.T) {
 	s.ExpectCompleted()
 	if got := s.Count("HoldNode"); got != 4 || status.Phase != api.Completed {
 		t.Errorf("%d holds, %s:\n%s", got, status.Phase, workflowtest.MessagesOf(status))
+	}
+}
+
+func TestARestoredMaintenanceCallsItsHooksOnceItMayGoOn(t *testing.T) {
+	s := workflowtest.New(t)
+	s.Prepared.Hooks = []validation.Hook{hookPlan("silence", closing)}
+	s.Answer("CheckReleases", restored, restored)
+	s.At(20*time.Second, func() {
+		if status := s.Status(); status.Phase != api.Scheduled || !strings.Contains(status.WaitingFor, "somebody's word: node worker-01: it gave it back") {
+			t.Errorf("%s waits for %q", status.Phase, status.WaitingFor)
+		}
+		if s.Count("CallHook") > 0 || s.Count("HoldNode") > 0 {
+			t.Errorf("it did %v", s.Log)
+		}
+	})
+	s.DoneAt(time.Hour)
+	s.Run(workflowtest.InputWith(workflowtest.Input{"hooks": workflowtest.Input{"beforeCordon": []string{"silence"}}}))
+	s.ExpectCompleted()
+	if checks := s.Count("CheckReleases"); checks != 3 || called(s) != "silence -silence" {
+		t.Errorf("%d checks, hooks %s", checks, called(s))
 	}
 }
 

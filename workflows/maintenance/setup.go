@@ -19,24 +19,24 @@ import (
 	"drydock/workflows/inbox"
 )
 
-// identity is which maintenance this is: fixed once its input is read.
+// identity is which maintenance this is. It does not change once the input is read.
 type identity struct {
 	// cluster is the name in front of IDs, empty where there is one cluster only.
 	cluster    string
 	workflowID string
-	// runID is the first run of the chain: neither a reset nor a continue-as-new changes who a maintenance is. original is
-	// the run that this one is, or was a copy of when somebody reset it.
+	// runID is the first run of the chain: it stays the same after a reset or a continue-as-new. original is this run, or the
+	// run that a reset copied.
 	runID, original string
 	// planID is the workflow ID of the plan that began it, empty where none did.
 	planID string
 	spec   spec.Maintenance
 	// prepared is what the worker's configuration makes of the input.
-	prepared settings.Prepared
+	prepared *settings.Prepared
 }
 
-func identityOf(ctx workflow.Context) *identity {
+func identityOf(ctx workflow.Context, s *state) *identity {
 	info := workflow.GetInfo(ctx)
-	// The run's own ID is not for decisions: it is another one when a reset run replays what the run before it did.
+	// The run's own ID is not for decisions: it differs when a reset run replays the history of the run before it.
 	original := cmp.Or(info.OriginalRunID, info.WorkflowExecution.RunID)
 	plan := ""
 	if parent := info.ParentWorkflowExecution; parent != nil {
@@ -45,8 +45,7 @@ func identityOf(ctx workflow.Context) *identity {
 		}
 	}
 	return &identity{
-		cluster:    api.ClusterOf(info.TaskQueueName),
-		planID:     plan,
+		cluster: api.ClusterOf(info.TaskQueueName), planID: plan, prepared: &s.Prepared,
 		workflowID: info.WorkflowExecution.ID, runID: cmp.Or(info.FirstRunID, original), original: original,
 	}
 }
@@ -71,7 +70,7 @@ func (i *identity) subject() checks.Subject {
 	}
 }
 
-// thisRun refuses a message that was meant for an earlier maintenance of the node.
+// thisRun refuses a message for an earlier maintenance of the node.
 func (i *identity) thisRun(run string) error {
 	if run != "" && run != i.runID && run != i.original {
 		return fmt.Errorf("it is meant for run %s, and this is run %s", run, i.runID)
@@ -79,9 +78,9 @@ func (i *identity) thisRun(run string) error {
 	return nil
 }
 
-// setUp reads the input, with the worker's defaults under it.
+// setUp reads the input, and fills in the worker's defaults.
 func (m *maintenance) setUp(input []byte) error {
-	// A wrong input is refused before anything else, whatever the worker's defaults are.
+	// A wrong input is refused whatever the worker's defaults are.
 	if _, err := spec.Decode(input, nil); err != nil {
 		return inbox.InvalidSpec(err)
 	}
@@ -89,7 +88,7 @@ func (m *maintenance) setUp(input []byte) error {
 		return inbox.InvalidSpec(err)
 	}
 	prepare := workflow.ExecuteLocalActivity(call.Local(m.control.life), call.Settings.Prepare, json.RawMessage(input))
-	if err := prepare.Get(m.control.life, &m.prepared); err != nil {
+	if err := prepare.Get(m.control.life, m.prepared); err != nil {
 		return fmt.Errorf("preparing: %w", err)
 	}
 	m.journal.change(func(s *api.Status) { s.Starter = m.prepared.Starter })
@@ -100,7 +99,7 @@ func (m *maintenance) setUp(input []byte) error {
 	if m.prepared.Unknown != "" {
 		return inbox.InvalidSpec(errors.New(m.prepared.Unknown))
 	}
-	if err := firstOf(m.checkNotBefore(), m.checkRequestor(m.control.life)); err != nil {
+	if err := firstOf(m.checkNotBefore(), m.spec.Reserved()); err != nil && changed(m.control.life, changeInput) {
 		return inbox.InvalidSpec(err)
 	}
 	m.journal.change(func(s *api.Status) { s.Spec = m.spec })
@@ -111,41 +110,22 @@ func (m *maintenance) setUp(input []byte) error {
 	return nil
 }
 
-// checkRequestor refuses the requestor of the maintenances that plans share to any other.
-func (i *identity) checkRequestor(ctx workflow.Context) error {
-	err := i.spec.Reserved()
-	if err == nil || !changed(ctx, changeReservedRequestor) {
-		return nil
-	}
-	return err
-}
-
-// checkNotBefore refuses a time that was over already when the maintenance was started: whoever gave it meant another, or
-// should say that it is to begin at once.
+// checkNotBefore refuses a time that was over when the maintenance was started: it is a mistake.
 func (m *maintenance) checkNotBefore() error {
 	started := workflow.GetInfo(m.control.life).WorkflowStartTime
-	if m.spec.NotBefore == nil || !m.spec.NotBefore.Before(started.Add(-spec.LateNotice)) || !changed(m.control.life, changePastNotBefore) {
+	if m.spec.NotBefore == nil || !m.spec.NotBefore.Before(started.Add(-spec.LateNotice)) {
 		return nil
 	}
 	return fmt.Errorf("notBefore: %s was over at the start, at %s: leave it out to begin at once, or give a time to come",
 		instant(*m.spec.NotBefore), instant(started))
 }
 
-// forPolicy is the specification for whoever judges the maintenance by the policy; nil where there is none.
+// forPolicy is the specification for the activities that judge the maintenance by the policy; nil without a policy.
 func (i *identity) forPolicy() json.RawMessage {
 	if !i.prepared.Policy {
 		return nil
 	}
-	return jsonOf(i.spec)
-}
-
-func jsonOf(m spec.Maintenance) json.RawMessage {
-	text, err := json.Marshal(m)
-	if err != nil {
-		// What is no specification is refused by whoever judges.
-		return json.RawMessage(`""`)
-	}
-	return text
+	return encode(i.spec)
 }
 
 func (m *maintenance) register() {
@@ -159,25 +139,22 @@ func (m *maintenance) register() {
 	m.journal.attribute(attributes...)
 }
 
-// open begins the coroutines beside the steps.
+// open starts the coroutines beside the steps.
 func (m *maintenance) open() {
 	workflow.GoNamed(m.control.life, "guard", m.hold.guard)
 	m.outbox.open()
 	m.plans.open()
 }
 
-// startCanonical starts the maintenance under its own ID, for whoever started it under another, and returns that ID.
+// startCanonical starts a maintenance that was started under another ID under its own, and returns that.
 func (m *maintenance) startCanonical(id string) (api.Result, error) {
-	input, err := json.Marshal(m.spec)
-	if err != nil {
-		return api.Result{}, err
-	}
+	input := encode(m.spec)
 	as := call.Child(id, m.summary())
 	as.StaticDetails = "Started by workflow " + markdown.Text(m.workflowID) + "."
 	options := workflow.WithChildOptions(m.control.life, as)
-	child := workflow.ExecuteChildWorkflow(options, api.NodeMaintenanceType, json.RawMessage(input))
+	child := workflow.ExecuteChildWorkflow(options, api.NodeMaintenanceType, input)
 	var started workflow.Execution
-	err = child.GetChildWorkflowExecution().Get(m.control.life, &started)
+	err := child.GetChildWorkflowExecution().Get(m.control.life, &started)
 	result := api.Result{WorkflowID: id, RunID: started.RunID, Node: m.spec.Node, Requestor: m.spec.Requestor}
 	if err == nil {
 		result.Message = "started as workflow " + id
@@ -198,12 +175,11 @@ func (m *maintenance) startCanonical(id string) (api.Result, error) {
 	return result, nil
 }
 
-func (m *maintenance) specOf(id string) ([]byte, error) {
-	var answers []execution.Answered
+func (m *maintenance) specOf(id string) (json.RawMessage, error) {
 	ctx := call.Quick(m.control.life, "compare with the running maintenance")
-	err := workflow.ExecuteActivity(ctx, call.Executions.Query, execution.QueryInput{
+	answers, err := run[[]execution.Answered](ctx, call.Executions.Query, execution.QueryInput{
 		Executions: []execution.Run{{WorkflowID: id}}, Query: api.QueryStatus,
-	}).Get(m.control.life, &answers)
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -214,10 +190,10 @@ func (m *maintenance) specOf(id string) ([]byte, error) {
 	if err := json.Unmarshal(answers[0].Answer, &running); err != nil {
 		return nil, fmt.Errorf("status of workflow %s: %w", id, err)
 	}
-	return json.Marshal(running.Spec)
+	return encode(running.Spec), nil
 }
 
-// result closes the workflow: as completed, as cancelled, or as failed with the reason.
+// result ends the workflow as completed, cancelled, or failed.
 func (m *maintenance) result() (api.Result, error) {
 	status := m.journal.status()
 	result := api.Result{
@@ -228,7 +204,7 @@ func (m *maintenance) result() (api.Result, error) {
 	case api.Cancelled:
 		return result, temporal.NewCanceledError(result)
 	case api.Failed:
-		kind := cmp.Or(m.end.Kind, api.ErrorMaintenanceFailed)
+		kind := cmp.Or(m.state.End.Kind, api.ErrorMaintenanceFailed)
 		return result, temporal.NewNonRetryableApplicationError(status.Failure, kind, nil, result)
 	}
 	return result, nil

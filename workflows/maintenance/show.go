@@ -12,7 +12,6 @@ import (
 	"drydock/workflows/call"
 )
 
-// shownState is what the next run has to know of what the node, and lists, show of the maintenance.
 type shownState struct {
 	// Mark is what the node carries of this maintenance, Shown the phase that its label has.
 	Mark  string    `json:"mark,omitempty"`
@@ -21,8 +20,7 @@ type shownState struct {
 	ConditionsShown bool `json:"conditionsShown,omitempty"`
 }
 
-// showPhase shows on the node that it is Ready, that its requestor failed, or that it is validated. It follows the phase
-// and never goes before it: whoever sees the node Ready may say done at once.
+// showPhase shows the phase on the node, and never before the maintenance is in it: whoever sees the node Ready may send done at once.
 func (h *hold) showPhase() {
 	for h.Shown != h.journal.phase() {
 		phase, message := h.journal.phase(), "the node is ready for maintenance"
@@ -40,10 +38,8 @@ func (h *hold) showPhase() {
 		in := h.announcement(phase, message)
 		in.Event.Warning = phase == api.RequestorFailed
 		ctx := call.Quick(h.control.life, "show "+string(phase)+" on "+h.spec.Node)
-		if err := workflow.ExecuteActivity(ctx, call.Nodes.AnnouncePhase, in).Get(ctx, nil); err != nil {
-			// The node may be away for re-imaging; what is shown on it must not end the maintenance.
-			workflow.GetLogger(h.control.life).Warn("phase not shown on the node", "phase", phase, "error", err)
-		}
+		// The node may be away for re-imaging: this must not end the maintenance.
+		_ = attempt(ctx, "phase not shown on the node", call.Nodes.AnnouncePhase, in)
 		h.Shown = phase
 	}
 }
@@ -58,17 +54,13 @@ func (h *hold) announcement(phase api.Phase, message string) node.AnnounceInput 
 	}
 }
 
-// warn writes a Warning event, and leaves the phase that is shown to the main coroutine. The next step finds a node that is
-// gone or lost its mark.
+// warn writes a Warning event. The next step finds a node that is gone or lost its mark.
 func (h *hold) warn(ctx workflow.Context, reason, text string) error {
 	in := h.announcement("", bounds.Cut(text, bounds.Text))
 	in.Event.Reason, in.Event.Warning = reason, true
 	ctx = call.Quick(ctx, "warn: "+text)
-	if err := workflow.ExecuteActivity(ctx, call.Nodes.AnnouncePhase, in).Get(ctx, nil); err != nil {
-		if over := h.control.decided(); over != nil {
-			return over
-		}
-		workflow.GetLogger(h.control.life).Warn("not said on the node", "reason", reason, "error", err)
+	if err := attempt(ctx, "warning not shown on the node", call.Nodes.AnnouncePhase, in); err != nil {
+		return h.control.decided()
 	}
 	return nil
 }
@@ -81,7 +73,7 @@ func (h *hold) showConditions() {
 	}
 }
 
-// showDraining shows that the drain goes on: a node that plans share said that it is Cordoned or Ready.
+// showDraining shows that the drain goes on: a node that plans share was shown as Cordoned or Ready.
 func (h *hold) showDraining() {
 	if h.spec.Lockstep && h.Shown != "" {
 		h.showPhase()
@@ -89,7 +81,7 @@ func (h *hold) showDraining() {
 	h.showConditions()
 }
 
-// hideConditions takes the conditions off a node that was never held; the release of a held one does so by itself.
+// hideConditions removes the conditions from a node that was never held; the release of a held one includes that.
 func (h *hold) hideConditions() {
 	if h.ConditionsShown {
 		h.setConditions(nil)
@@ -101,11 +93,9 @@ func (h *hold) setConditions(conditions []node.Condition) {
 	// Before the call: what may have been shown has to be taken off.
 	h.ConditionsShown = h.ConditionsShown || len(conditions) > 0
 	ctx := call.Within(call.Quick(h.control.life, "show conditions on "+h.spec.Node), call.TidyWithin)
-	if err := workflow.ExecuteActivity(ctx, call.Nodes.ShowConditions, in).Get(h.control.life, nil); err != nil {
-		workflow.GetLogger(h.control.life).Warn("conditions not shown on the node", "error", err)
-		return
+	if attempt(ctx, "conditions not shown on the node", call.Nodes.ShowConditions, in) == nil {
+		h.ConditionsShown = len(conditions) > 0
 	}
-	h.ConditionsShown = len(conditions) > 0
 }
 
 func (h *hold) lifecycleConditions() []node.Condition {

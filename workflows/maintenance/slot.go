@@ -1,7 +1,6 @@
 package maintenance
 
 import (
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -15,13 +14,13 @@ import (
 )
 
 const (
-	// askAgainFirst and askAgainLast bound the backoff of a request that the scheduler has not answered, unheardLast that
-	// of one that nobody took so many times: every worker starts the scheduler within 30 s.
-	askAgainFirst = 5 * time.Second
-	askAgainLast  = time.Minute
-	unheardLast   = 10 * time.Minute
-	unheardTimes  = 24
-	// reassert is how often an answered request is repeated all the same, should everything else have failed.
+	// requestAgainFirst and requestAgainLast bound the backoff of a request without an answer, undeliveredLast that of one
+	// that no scheduler received undeliveredTimes: every worker starts the scheduler within 30 s.
+	requestAgainFirst = 5 * time.Second
+	requestAgainLast  = time.Minute
+	undeliveredLast   = 10 * time.Minute
+	undeliveredTimes  = 24
+	// reassert is how often an answered request is repeated, in case an answer was lost.
 	reassert = 30 * time.Minute
 	// opensLast is further ahead than a scheduler knows when windows open.
 	opensLast = 14 * 24 * time.Hour
@@ -30,19 +29,18 @@ const (
 // slot is the request for the node's slot, and the slot.
 type slot struct {
 	*core
-	slotState
+	*slotState
 	answer *slotAnswer
-	// changed says that the request is another than what was asked for.
+	// changed is set while the request differs from the one that was sent.
 	changed bool
 }
 
-// slotState is what the next run has to know. Request is the ID of the present request, empty where there is none;
-// Requested is since when it waits, by which it is ranked.
 type slotState struct {
+	// Request is the ID of the present request, empty where there is none. Requested is since when it waits, by which it is ranked.
 	Request   string    `json:"request,omitempty"`
 	Requested time.Time `json:"requested,omitzero"`
-	// Gang is the gang of which it is a member, nil where it asks for itself alone. Taken says that it was taken with that
-	// once: from then on it goes by itself, since the others may have given their nodes back.
+	// Gang is the gang of the maintenance, nil where it has none. Taken is set once a slot was granted to the gang: from then on the
+	// maintenance requests slots alone, since the others may have given their nodes back.
 	Gang  *schedule.Gang `json:"gang,omitempty"`
 	Taken bool           `json:"taken,omitempty"`
 }
@@ -55,19 +53,20 @@ type slotAnswer struct {
 
 func (s *slot) acquire() error {
 	s.begin()
-	answered, unheard := backoff{first: askAgainFirst, last: askAgainLast}, backoff{first: askAgainFirst, last: unheardLast}
+	unanswered := backoff{first: requestAgainFirst, last: requestAgainLast}
+	undelivered := backoff{first: requestAgainFirst, last: undeliveredLast}
 	for times := 0; ; times++ {
 		s.changed = false
 		err := s.toScheduler(s.control.steps, api.SignalSlotRequest, s.asked())
 		if over := s.control.decided(); over != nil {
 			return over
 		}
-		pause := answered.pause()
+		pause := unanswered.pause()
 		switch {
 		case err != nil:
 			s.journal.waiting("the scheduler, which is not running: a worker starts it within 30s")
-			if pause = askAgainFirst; times >= unheardTimes {
-				pause = unheard.pause()
+			if pause = requestAgainFirst; times >= undeliveredTimes {
+				pause = undelivered.pause()
 			}
 		case s.answer != nil:
 			pause = s.untilReasserted()
@@ -94,12 +93,10 @@ func (s *slot) begin() {
 	if s.Request != "" {
 		return
 	}
-	if s.journal.phase() != api.Pending || s.journal.isFresh() {
-		s.journal.enter(api.Pending, "")
-	}
+	s.journal.ensure(api.Pending, "")
 	status := s.journal.status()
 	s.Request, s.Requested = fmt.Sprintf("%s/%d", s.runID, status.Attempt), status.Since
-	s.control.forgetFreezes()
+	*s.control.freezeState = freezeState{} // of an earlier slot: the scheduler notifies holders only
 	s.journal.change(func(status *api.Status) { status.Slot = &api.SlotStatus{RequestID: s.Request} })
 	s.journal.waiting("the scheduler")
 }
@@ -111,12 +108,11 @@ func (s *slot) isHeld() bool {
 	return s.Request != "" && slot != nil && slot.GrantedAt != nil
 }
 
-// named is the slot as activities name it to the scheduler.
 func (s *slot) named() node.Slot {
 	return node.Slot{Scheduler: api.SchedulerID(s.cluster), RequestID: s.Request}
 }
 
-// asked is the present request, as it is sent and as a scheduler that begins anew may ask for it.
+// asked is the present request, as it is sent, and as a scheduler that begins anew queries it.
 func (s *slot) asked() api.SlotRequest {
 	return api.SlotRequest{RunID: s.runID, Request: schedule.Request{
 		ID: s.Request, Node: s.spec.Node, Requestor: s.spec.Requestor, Priority: s.spec.Priority, Created: s.Requested,
@@ -125,7 +121,7 @@ func (s *slot) asked() api.SlotRequest {
 	}}
 }
 
-// gang is the gang as the request names it. Its name stays, so that those who hold their slots are known to be its fellows.
+// gang is the gang of the request. Its name stays after it was taken: the scheduler knows the other members by it.
 func (s *slot) gang() *schedule.Gang {
 	if s.Gang == nil || !s.Taken {
 		return s.Gang
@@ -133,8 +129,7 @@ func (s *slot) gang() *schedule.Gang {
 	return &schedule.Gang{Name: s.Gang.Name, Size: 1}
 }
 
-// join makes the maintenance a member of a gang, of another one, or of none where it is nil, and has it ask at once with
-// that if it waits for its slot. The gang is valid.
+// join makes the maintenance a member of a valid gang, or of none where it is nil. A pending request is sent again with it at once.
 func (s *slot) join(gang *schedule.Gang) {
 	before := s.gang()
 	s.Gang, s.Taken = gang, gang != nil && (s.isHeld() || s.Taken && s.Gang.Name == gang.Name)
@@ -153,8 +148,8 @@ func (s *slot) wanted() api.SlotWanted {
 	return w
 }
 
-// awaitAnswer waits until the slot is granted or refused, or it is time to ask again. That a request is pending is an
-// answer too, and stretches the pause.
+// awaitAnswer waits until the slot is granted or refused, or it is time to send the request again: later where the scheduler answers that
+// the request is pending.
 func (s *slot) awaitAnswer(pause time.Duration) error {
 	acknowledged := s.answer != nil
 	_, err := s.control.awaitUpTo(pause, "ask the scheduler again", func() bool {
@@ -188,16 +183,15 @@ func (s *slot) awaitAnswer(pause time.Duration) error {
 	return nil
 }
 
-// confirmRefusal asks the scheduler whether it has turned the request down: anybody may have said so. What it does not confirm is
-// forgotten, and the slot is asked for again.
+// confirmRefusal asks the scheduler whether it refused the request: the signal may be forged. Without confirmation the slot is requested
+// again.
 func (s *slot) confirmRefusal() (confirmed bool, err error) {
 	refusal := s.answer
-	if !changed(s.control.steps, changeConfirmRefusal) {
+	if !changed(s.control.steps, changeConfirm) {
 		return true, nil
 	}
-	var known api.SlotHeld
 	ctx := call.Within(call.Quick(s.control.steps, "ask whether the slot is refused"), call.TidyWithin)
-	err = workflow.ExecuteActivity(ctx, call.Nodes.AskSlot, s.named()).Get(s.control.life, &known)
+	known, err := run[api.SlotHeld](ctx, call.Nodes.AskSlot, s.named())
 	if over := s.control.decided(); over != nil {
 		return false, over
 	}
@@ -216,7 +210,7 @@ func (s *slot) confirmRefusal() (confirmed bool, err error) {
 	return false, nil
 }
 
-// untilReasserted is how long an answer holds. Until a window opens there is nothing to ask for.
+// untilReasserted is how long an answer holds. Until a window opens, a request is useless.
 func (s *slot) untilReasserted() time.Duration {
 	if opens := s.answer.OpensAt; s.answer.Code == schedule.Window && opens != nil {
 		return reassert + max(0, min(opens.Sub(s.control.now()), opensLast))
@@ -224,8 +218,7 @@ func (s *slot) untilReasserted() time.Duration {
 	return reassert
 }
 
-// answered takes the scheduler's word for the present request; answers to earlier ones are late. A grant is the last
-// word: what was said before it may come after it.
+// answered takes the scheduler's answer to the present request. A grant is final: an earlier answer may come after it.
 func (s *slot) answered(kind string, a api.SlotAnswer) {
 	status := s.journal.status()
 	if a.RequestID != s.Request || status.Slot == nil || status.Slot.GrantedAt != nil || s.isGranted() {
@@ -240,27 +233,18 @@ func (s *slot) answered(kind string, a api.SlotAnswer) {
 
 // releaseSignal gives the slot back; the activity that releases the node sends it.
 func (s *slot) releaseSignal() *node.Signal {
-	payload, err := json.Marshal(api.SlotRelease{RequestID: s.Request})
-	if err != nil {
-		workflow.GetLogger(s.control.life).Error("slot not released", "error", err)
+	return &node.Signal{
+		WorkflowID: api.SchedulerID(s.cluster), Name: api.SignalSlotRelease, Payload: encode(api.SlotRelease{RequestID: s.Request}),
 	}
-	return &node.Signal{WorkflowID: api.SchedulerID(s.cluster), Name: api.SignalSlotRelease, Payload: payload}
 }
 
-func (s *slot) released() { s.Request = "" }
-
-func (s *slot) isAsked() bool { return s.Request != "" }
-
-// withdraw takes back the request for a slot of a maintenance that did not touch its node.
+// withdraw withdraws the request of a maintenance that did not touch its node.
 func (s *slot) withdraw() error {
-	if !s.isAsked() {
-		return nil
-	}
 	again := backoff{first: time.Second, last: pauseMost}
-	for {
+	for s.Request != "" {
 		err := s.toScheduler(s.control.life, api.SignalSlotRelease, api.SlotRelease{RequestID: s.Request})
 		if err == nil {
-			s.released()
+			s.Request = ""
 			return nil
 		}
 		s.journal.waiting(fmt.Sprintf("the scheduler to take the request back: %v", err))
@@ -268,6 +252,7 @@ func (s *slot) withdraw() error {
 			return err
 		}
 	}
+	return nil
 }
 
 func (s *slot) toScheduler(ctx workflow.Context, signal string, arg any) error {

@@ -3,6 +3,7 @@ package maintenance
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"go.temporal.io/sdk/workflow"
 
@@ -17,19 +18,18 @@ import (
 	"drydock/workflows/call"
 )
 
-// validator lets the node return to production only when what was asked for holds (NotifyMaintenance, Validating).
-// Where it does not, the node stays out of service with its slot until somebody decides.
+// validator validates a node before it returns to production (NotifyMaintenance, Validating). A node that fails stays out of service with
+// its slot until somebody decides.
 type validator struct {
 	*core
-	validatorState
-	// word is what somebody said of the validation: that it passed or failed, or that it is to be tried again.
+	*validatorState
+	// word is what somebody said of the validation.
 	word *verdict
-	// listening: somebody's word on the node is waited for; deciding: a decision about what failed.
+	// listening is set while it waits for a word on the node, deciding while it waits for a decision about a failure.
 	listening, deciding bool
 }
 
-// validatorState is what the next run has to know. Count counts the validations, Undecided says what failed and waits for
-// a decision.
+// validatorState has the number of validations, and the failure that waits for a decision.
 type validatorState struct {
 	Count     int    `json:"count,omitempty"`
 	Undecided string `json:"undecided,omitempty"`
@@ -43,7 +43,7 @@ type verdict struct {
 
 func (w *verdict) failed() bool { return w != nil && !w.Validated && !w.retry }
 
-// validate validates the node, which was drained by tiers.
+// validate validates a node that was drained by tiers.
 func (v *validator) validate(tiers *spec.Plan) error {
 	wanted := v.spec.Validation
 	if wanted == nil || wanted.Empty() {
@@ -65,7 +65,7 @@ func (v *validator) validate(tiers *spec.Plan) error {
 	}
 }
 
-// once validates the node once, and tells why that failed.
+// once validates the node once, and returns why that failed.
 func (v *validator) once(wanted validation.Validation, tiers *spec.Plan) (why string, err error) {
 	v.begin()
 	if err := v.control.proceed(); err != nil {
@@ -107,22 +107,16 @@ func (v *validator) letPodsBack(tiers *spec.Plan) error {
 	if err != nil {
 		return ending{Phase: api.Failed, Message: err.Error()}
 	}
-	for _, entry := range plan.Entries() {
-		if entry.PodType != drainplan.DaemonSet {
-			continue
-		}
-		ctx := call.Quick(v.control.life, "let pods come back to "+v.spec.Node)
-		in := node.UntaintInput{Node: v.spec.Node, RunID: v.runID}
-		if err := workflow.ExecuteActivity(ctx, call.Nodes.Untaint, in).Get(v.control.life, nil); err != nil {
-			workflow.GetLogger(v.control.life).Warn("the taint was not taken off", "error", err)
-		}
+	if !slices.ContainsFunc(plan.Entries(), func(e drainplan.Entry) bool { return e.PodType == drainplan.DaemonSet }) {
 		return nil
 	}
+	ctx := call.Quick(v.control.life, "let pods come back to "+v.spec.Node)
+	in := node.UntaintInput{Node: v.spec.Node, RunID: v.runID}
+	_ = attempt(ctx, "the taint was not taken off", call.Nodes.Untaint, in)
 	return nil
 }
 
-// untilValidated waits for the evaluation and for somebody's word, as far as each is asked for. It returns why the
-// validation failed, empty where it passed.
+// untilValidated waits for the evaluation and for somebody's word, if the specification wants them. It returns why the validation failed.
 func (v *validator) untilValidated(wanted validation.Validation) (why string, err error) {
 	wantsWord := wanted.Signal
 	v.Count++
@@ -169,7 +163,7 @@ func (v *validator) untilValidated(wanted validation.Validation) (why string, er
 	return fmt.Sprintf("nobody said %q within %s", api.MsgValidated, wanted.Deadline), nil
 }
 
-// unmet says what did not hold when the time was over, as far as that is known.
+// unmet returns what did not hold at the deadline, as far as that is known.
 func (v *validator) unmet(wanted validation.Validation) string {
 	if why := (validation.Report{Results: v.journal.status().Validation.Results}).Summary(problemsNamed); why != "" {
 		return why
@@ -177,8 +171,7 @@ func (v *validator) unmet(wanted validation.Validation) string {
 	return fmt.Sprintf("it was not seen to hold within %s", wanted.Deadline)
 }
 
-// incomplete keeps the node out of service until somebody decides: to try again, that it is good as it is, or that it is
-// to be released all the same.
+// incomplete keeps the node out of service until somebody decides: to try again, that the node is good, or to release it.
 func (v *validator) incomplete(why string) (again bool, err error) {
 	v.word, v.deciding = nil, true
 	defer func() { v.deciding = false }()
@@ -188,11 +181,8 @@ func (v *validator) incomplete(why string) (again bool, err error) {
 		}
 	}
 	v.journal.waiting(fmt.Sprintf("a decision: %q, %q, or %q with release", api.MsgRetry, api.MsgValidated, api.MsgCancel))
-	if err := v.control.await(func() bool { return v.word != nil || v.control.shouldContinue() }); err != nil {
+	if err := v.control.awaitOrContinue(func() bool { return v.word != nil }); err != nil {
 		return false, err
-	}
-	if v.word == nil {
-		return false, errContinue
 	}
 	v.Undecided = ""
 	v.journal.waiting("")
@@ -207,9 +197,7 @@ func (v *validator) incomplete(why string) (again bool, err error) {
 }
 
 func (v *validator) sayIncomplete(why string) error {
-	if v.journal.phase() != api.Validating {
-		v.journal.enter(api.Validating, why)
-	}
+	v.journal.ensure(api.Validating, why)
 	v.journal.change(func(s *api.Status) {
 		if s.Validation == nil {
 			s.Validation = &api.ValidationStatus{}
@@ -229,15 +217,7 @@ func (v *validator) sayIncomplete(why string) error {
 // undecided reports whether a validation or a last hook has failed and waits for somebody's decision.
 func (v *validator) undecided() bool { return v.deciding && v.word == nil }
 
-func (v *validator) tryAgain() string {
-	v.word = &verdict{retry: true}
-	return "what failed is tried again"
-}
-
-func (v *validator) checkValidated(p api.Simple) error {
-	if err := firstOf(v.thisRun(p.Run), v.journal.inPhase(api.Validating)); err != nil {
-		return err
-	}
+func (v *validator) checkValidated(api.Simple) error {
 	if !v.undecided() && !v.listening {
 		return errors.New("nobody has to decide: its checks do (validation.signal is not set), or the validation has ended")
 	}
@@ -264,7 +244,7 @@ func (v *validator) applyValidationFailed(p api.Simple) string {
 	return "the validation has failed"
 }
 
-// notYet takes what the evaluation says does not hold.
+// notYet shows what does not hold yet.
 func (v *validator) notYet(p api.DrainProgress) {
 	if v.deciding || v.journal.status().Validation == nil || v.spec.Validation == nil {
 		return
@@ -283,15 +263,13 @@ func (v *validator) notYet(p api.DrainProgress) {
 	v.journal.waiting("the validation: " + validation.Report{Results: results}.Summary(problemsNamed))
 }
 
-// evaluation is the worker's own look at whether the node is well: an activity that ends when all holds, or none where
-// nothing but somebody's word is asked for.
+// evaluation is an activity that ends when all conditions hold. There is none where the specification wants somebody's word only.
 type evaluation struct {
 	*core
 	in     checkactivity.ValidateInput
 	future workflow.Future
 }
 
-// start begins it; cancel takes it back.
 func (e *evaluation) start() (cancel workflow.CancelFunc) {
 	ctx, cancel := workflow.WithCancel(call.Stoppable(e.control.life, "validate "+e.spec.Node))
 	if e.in.Validation.Empty() {
@@ -305,7 +283,7 @@ func (e *evaluation) start() (cancel workflow.CancelFunc) {
 
 func (e *evaluation) ended() bool { return e.future == nil || e.future.IsReady() }
 
-// failure is why it has ended without success, empty where it passed or there was none.
+// failure returns why the evaluation failed, empty where it passed or there was none.
 func (e *evaluation) failure() string {
 	if e.future == nil {
 		return ""
@@ -324,7 +302,7 @@ func (e *evaluation) failure() string {
 	return fmt.Sprintf("all held in the end, but not for %s before the deadline (%s)", e.spec.Validation.Soak, e.spec.Validation.Deadline)
 }
 
-// abandon ends the Jobs of an evaluation that was taken back, once it cannot create them again.
+// abandon ends the Jobs of a cancelled evaluation, once it cannot create them again.
 func (e *evaluation) abandon() {
 	e.control.awaitAlways(e.future.IsReady)
 	e.future = nil
@@ -332,7 +310,5 @@ func (e *evaluation) abandon() {
 		return
 	}
 	ctx := call.Within(call.Quick(e.control.life, "end the checks of "+e.spec.Node), call.TidyWithin)
-	if err := workflow.ExecuteActivity(ctx, call.Checks.AbandonChecks, e.in).Get(e.control.life, nil); err != nil {
-		workflow.GetLogger(e.control.life).Warn("checks may have left Jobs", "error", err)
-	}
+	_ = attempt(ctx, "checks may have left Jobs", call.Checks.AbandonChecks, e.in)
 }

@@ -13,66 +13,56 @@ import (
 	"drydock/workflows/call"
 )
 
-// workState is what the next run of the maintenance has to know.
 type workState struct {
-	// Due: the work is to be begun, for the first time or after a retry. Attempts counts those that were: each has a
-	// identity of its own.
+	// Due is set while the work is to be begun, for the first time or after a retry.
 	Due      bool `json:"due,omitempty"`
 	Attempts int  `json:"attempts,omitempty"`
-	// Open: the latest attempt has not ended. Since is when it was begun; Begun tells that its beginning is over.
+	// Open is set until the latest attempt ends, Since is when that began, Begun is set once its Job or request exists.
 	Open  bool                    `json:"open,omitempty"`
 	Since time.Time               `json:"since,omitzero"`
 	Begun bool                    `json:"begun,omitempty"`
 	As    checkactivity.WorkBegun `json:"as,omitzero"`
-	// Succeeded: the latest attempt has, by its own word.
+	// Succeeded is set where the latest attempt did, by its own account.
 	Succeeded bool `json:"succeeded,omitempty"`
 }
 
-// work is what the worker does for the requestor while the node is Ready, where the input names some: each attempt is begun once,
-// whatever becomes of workers and runs of the workflow, and ends with the phase Ready at the latest.
+// work is what the worker does for the requestor while the node is Ready, if the input names any. Each attempt begins once,
+// whatever happens to workers and runs of the workflow, and ends with the phase Ready at the latest.
 type work struct {
 	*core
-	workState
-	// running is set while a coroutine follows the attempt, which cancel ends; calling, while nothing of that may be lost.
+	*workState
+	// running is set while a coroutine follows the attempt, which cancel ends. While calling is set, a new run would lose something.
 	running, calling bool
 	cancel           workflow.CancelFunc
-	// settled is how the attempt ended, until somebody takes it.
-	settled *workResult
+	// settled is how the attempt ended, until that is taken.
+	settled *checkactivity.WorkEnded
 	// word is what somebody said of work of kind signal.
-	word *workResult
-}
-
-// workResult is how an attempt ended: with OK the requestor is done, otherwise it has failed.
-type workResult struct {
-	OK      bool
-	Message string
-	Output  string
+	word *checkactivity.WorkEnded
 }
 
 const (
 	// keptAttempts is how many attempts the status shows.
 	keptAttempts = 20
-	// beginWithin bounds the beginning, far below the time for which a Job is kept that has ended: another try after that
-	// would run it again.
+	// beginWithin is far below the time for which an ended Job is kept: a try after that would run the work again.
 	beginWithin = 30 * time.Minute
-	// endGrace is how much longer than the deadline an activity may take that says by itself where the work stands then.
+	// endGrace is how much longer than the deadline the activity may take to report where the work stands.
 	endGrace = time.Minute
 )
 
-// ask has the work begun: the node is Ready, for the first time or again.
+// ask makes the work due: the node is Ready, for the first time or again.
 func (w *work) ask() { w.Due, w.Succeeded = w.prepared.Work != nil, false }
 
-// idle reports whether nothing would be lost with this run of the workflow. Whoever only waits for a Job can be left.
+// idle reports whether a new run would lose nothing. The wait for a Job begins again there.
 func (w *work) idle() bool { return !w.calling && w.settled == nil && w.word == nil }
 
-// start begins an attempt that is due, or takes up the one that a run before this one began.
+// start begins an attempt that is due, or continues the one of the run before this one.
 func (w *work) start() {
 	if w.running || w.settled != nil || !w.Due && !w.Open {
 		return
 	}
 	if !w.Open {
 		now := workflow.Now(w.control.life)
-		w.workState = workState{Attempts: w.Attempts + 1, Open: true, Since: now}
+		*w.workState = workState{Attempts: w.Attempts + 1, Open: true, Since: now}
 		one := api.WorkRun{Name: w.prepared.Work.Name, Kind: w.prepared.Work.Kind, Attempt: w.Attempts, StartedAt: now}
 		w.journal.change(func(s *api.Status) {
 			s.StartedAt = &now
@@ -86,21 +76,16 @@ func (w *work) start() {
 	w.calling = w.prepared.Work.Kind == validation.KindHTTP || w.prepared.Work.IsBegun() && !w.Begun
 	workflow.GoNamed(ctx, "work "+w.prepared.Work.Name, func(ctx workflow.Context) {
 		defer func() { w.running, w.calling = false, false }()
-		result, err := w.attempt(ctx)
-		if ctx.Err() != nil {
-			return // whoever ended it says so
+		if result := w.attempt(ctx); ctx.Err() == nil { // otherwise end records the outcome
+			w.settled = &result
 		}
-		if err != nil {
-			result = workResult{Message: call.Cause(err)}
-		}
-		w.settled = &result
 	})
 }
 
 func (w *work) isSettled() bool { return w.settled != nil }
 
-// take is how the attempt ended by itself, and records that.
-func (w *work) take() workResult {
+// take records and returns how the attempt ended by itself.
+func (w *work) take() checkactivity.WorkEnded {
 	result := *w.settled
 	w.settled = nil
 	outcome := "done"
@@ -112,7 +97,7 @@ func (w *work) take() workResult {
 	return result
 }
 
-// end ends an attempt that runs, and returns once nothing of it does, as far as that is known.
+// end ends a running attempt, and waits until nothing of it runs, as far as that is known.
 func (w *work) end(why string) {
 	w.Due = false
 	if !w.Open {
@@ -141,7 +126,7 @@ func (w *work) end(why string) {
 
 func (w *work) close(outcome, output string) {
 	now := workflow.Now(w.control.life)
-	w.workState, w.word = workState{Due: w.Due, Attempts: w.Attempts}, nil
+	*w.workState, w.word = workState{Due: w.Due, Attempts: w.Attempts}, nil
 	w.last(func(one *api.WorkRun) { one.EndedAt, one.Outcome, one.Output = &now, outcome, output })
 	w.journal.note(fmt.Sprintf("work %s %s", w.prepared.Work.Name, outcome))
 }
@@ -154,39 +139,38 @@ func (w *work) last(write func(*api.WorkRun)) {
 	})
 }
 
-// attempt is the latest attempt from where it is to its end.
-func (w *work) attempt(ctx workflow.Context) (workResult, error) {
+// attempt carries the latest attempt on to its end.
+func (w *work) attempt(ctx workflow.Context) checkactivity.WorkEnded {
 	if w.prepared.Work.IsBegun() && !w.Begun {
 		if err := w.begin(ctx); err != nil {
-			return workResult{Message: "it could not be begun: " + call.Cause(err)}, nil
+			return checkactivity.WorkEnded{Message: "it could not be begun: " + call.Cause(err)}
 		}
 	}
 	left := w.Since.Add(w.prepared.Work.Deadline.Std()).Sub(workflow.Now(ctx))
 	if w.prepared.Work.Kind == validation.KindSignal {
 		return w.awaitWord(ctx, left)
 	}
-	ended, err := w.look(ctx, left)
+	ended, err := w.awaitEnd(ctx, left)
 	if call.IsOverdue(err) && w.prepared.Work.Kind == validation.KindJob && ctx.Err() == nil {
-		// Nobody may have looked at it while it ended, and nothing may be left of it when the next attempt begins.
-		ended, err = w.look(ctx, 0)
+		// The Job may have ended while no worker ran, and must not run when the next attempt begins.
+		ended, err = w.awaitEnd(ctx, 0)
 	}
 	switch {
 	case call.IsOverdue(err):
-		ended = workResult{Message: overdue(w.prepared.Work.Deadline, err)}
+		ended = checkactivity.WorkEnded{Message: overdue(w.prepared.Work.Deadline, err)}
 	case err != nil:
-		ended = workResult{Message: call.Cause(err)}
+		ended = checkactivity.WorkEnded{Message: call.Cause(err)}
 	default:
-		return ended, nil
+		return ended
 	}
 	if w.prepared.Work.Kind == validation.KindJob {
 		ended.Message += "; its Job may still run"
 	}
-	return ended, nil
+	return ended
 }
 
-// look waits for the end of what was begun, for so long. One that takes the wait up late looks once more: the end may be
-// there.
-func (w *work) look(ctx workflow.Context, left time.Duration) (workResult, error) {
+// awaitEnd waits for the end of what was begun, at most this long. It checks at least once: the end may be there.
+func (w *work) awaitEnd(ctx workflow.Context, left time.Duration) (checkactivity.WorkEnded, error) {
 	in := w.input()
 	in.For = period.Duration(max(left, time.Second))
 	within := in.For.Std()
@@ -194,15 +178,13 @@ func (w *work) look(ctx workflow.Context, left time.Duration) (workResult, error
 		within += endGrace
 	}
 	ctx = call.Within(call.Stoppable(ctx, "work "+w.prepared.Work.Name), within)
-	var ended checkactivity.WorkEnded
-	err := workflow.ExecuteActivity(ctx, call.Checks.AwaitWork, in).Get(ctx, &ended)
-	return workResult{OK: ended.OK, Message: ended.Message, Output: ended.Output}, err
+	return run[checkactivity.WorkEnded](ctx, call.Checks.AwaitWork, in)
 }
 
 func (w *work) begin(ctx workflow.Context) error {
 	begun, err := w.beginning(ctx, "begin", w.input(), min(w.prepared.Work.Deadline.Std(), beginWithin))
 	if err != nil && w.prepared.Work.Kind == validation.KindJob && ctx.Err() == nil {
-		// The word that it was created may be lost.
+		// The Job may have been created although the activity failed.
 		find := w.input()
 		find.Find = true
 		if found, missing := w.beginning(ctx, "find", find, call.TidyWithin); missing == nil {
@@ -220,14 +202,12 @@ func (w *work) begin(ctx workflow.Context) error {
 	return nil
 }
 
-// beginning begins the attempt, or only finds it.
-func (w *work) beginning(ctx workflow.Context, what string, in checkactivity.WorkInput, within time.Duration) (begun checkactivity.WorkBegun, err error) {
+func (w *work) beginning(ctx workflow.Context, what string, in checkactivity.WorkInput, within time.Duration) (checkactivity.WorkBegun, error) {
 	ctx = call.Within(call.Quick(ctx, what+" work "+w.prepared.Work.Name), within)
-	err = workflow.ExecuteActivity(ctx, call.Checks.BeginWork, in).Get(ctx, &begun)
-	return begun, err
+	return run[checkactivity.WorkBegun](ctx, call.Checks.BeginWork, in)
 }
 
-// input names the attempt by the maintenance and its number, so that it is found again wherever it goes on.
+// input has a key of the maintenance and the attempt, by which a later run finds the attempt.
 func (w *work) input() checkactivity.WorkInput {
 	subject := w.subject()
 	return checkactivity.WorkInput{
@@ -236,15 +216,11 @@ func (w *work) input() checkactivity.WorkInput {
 	}
 }
 
-func (w *work) awaitWord(ctx workflow.Context, left time.Duration) (workResult, error) {
-	said, err := w.control.awaitAlwaysUpTo(ctx, max(left, 0), "deadline of work "+w.prepared.Work.Name, func() bool { return w.word != nil })
-	if err != nil {
-		return workResult{}, err
+func (w *work) awaitWord(ctx workflow.Context, left time.Duration) checkactivity.WorkEnded {
+	if !w.control.awaitAlwaysUpTo(ctx, max(left, 0), "deadline of work "+w.prepared.Work.Name, func() bool { return w.word != nil }) {
+		return checkactivity.WorkEnded{Message: fmt.Sprintf("no %s within %s", api.MsgHookDone, w.prepared.Work.Deadline)}
 	}
-	if !said {
-		return workResult{Message: fmt.Sprintf("no %s within %s", api.MsgHookDone, w.prepared.Work.Deadline)}, nil
-	}
-	return *w.word, nil
+	return *w.word
 }
 
 func (w *work) awaitsWord(name string) bool {
@@ -252,9 +228,11 @@ func (w *work) awaitsWord(name string) bool {
 	return w.running && w.word == nil && plan.Kind == validation.KindSignal && plan.Name == name
 }
 
-func (w *work) speak(ok bool, message string) { w.word = &workResult{OK: ok, Message: message} }
+func (w *work) speak(ok bool, message string) {
+	w.word = &checkactivity.WorkEnded{OK: ok, Message: message}
+}
 
-// waits says what is waited for while an attempt runs, empty where none does.
+// waits returns what the maintenance waits for while an attempt runs, empty where none does.
 func (w *work) waits() string {
 	if !w.Open {
 		return ""

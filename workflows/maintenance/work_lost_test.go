@@ -24,7 +24,7 @@ func TestWorkThatEndedWhileNobodyLookedIsDone(t *testing.T) {
 	}
 }
 
-func TestWorkOfWhichNothingIsHeardMayStillRun(t *testing.T) {
+func TestWorkThatDoesNotReportMayStillRun(t *testing.T) {
 	s := workSite(t, time.Minute, nil)
 	for range 2 {
 		s.Answer("AwaitWork", workflowtest.Reply{After: 31 * time.Minute, Err: deadline()})
@@ -39,8 +39,8 @@ func TestWorkOfWhichNothingIsHeardMayStillRun(t *testing.T) {
 	s.ExpectCompleted()
 }
 
-// A Job may have been created although nobody heard so: it is found, and not left alone with the next attempt.
-func TestWorkWhoseBeginningIsNotHeardOfIsFound(t *testing.T) {
+// A Job may have been created although its activity failed: it is found, and not left alone with the next attempt.
+func TestWorkWhoseBeginningIsNotReportedIsFound(t *testing.T) {
 	s := workSite(t, time.Minute, nil)
 	s.Answer("BeginWork", workflowtest.Reply{Err: deadline()})
 	status := s.Run(withWork(nil))

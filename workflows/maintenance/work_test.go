@@ -109,11 +109,11 @@ func TestWorkEndsWithThePhaseReady(t *testing.T) {
 		happens func(*workflowtest.Site)
 		ends    string
 	}{
-		"done by hand":     {nil, func(s *workflowtest.Site) { s.DoneAt(10 * time.Minute) }, "somebody said"},
-		"failed by hand":   {nil, func(s *workflowtest.Site) { s.SignalAt(10*time.Minute, api.MsgFailed, nil); s.DoneAt(20 * time.Minute) }, "somebody said"},
-		"cancelled":        {nil, func(s *workflowtest.Site) { s.SignalAt(10*time.Minute, api.MsgCancel, nil); s.DoneAt(20 * time.Minute) }, "somebody said"},
-		"readyTimeout":     {workflowtest.Input{"readyTimeout": "15m"}, func(s *workflowtest.Site) { s.DoneAt(40 * time.Minute) }, "past readyTimeout"},
-		"released in time": {workflowtest.Input{"readyTimeout": "15m", "onReadyTimeout": "release"}, func(*workflowtest.Site) {}, "past readyTimeout"},
+		"done by somebody":   {nil, func(s *workflowtest.Site) { s.DoneAt(10 * time.Minute) }, "somebody said"},
+		"failed by somebody": {nil, func(s *workflowtest.Site) { s.SignalAt(10*time.Minute, api.MsgFailed, nil); s.DoneAt(20 * time.Minute) }, "somebody said"},
+		"cancelled":          {nil, func(s *workflowtest.Site) { s.SignalAt(10*time.Minute, api.MsgCancel, nil); s.DoneAt(20 * time.Minute) }, "somebody said"},
+		"readyTimeout":       {workflowtest.Input{"readyTimeout": "15m"}, func(s *workflowtest.Site) { s.DoneAt(40 * time.Minute) }, "past readyTimeout"},
+		"released in time":   {workflowtest.Input{"readyTimeout": "15m", "onReadyTimeout": "release"}, func(*workflowtest.Site) {}, "past readyTimeout"},
 		"released by somebody": {nil, func(s *workflowtest.Site) {
 			s.SignalAt(10*time.Minute, api.MsgCancel, workflowtest.Input{"release": true})
 		}, "the maintenance ends"},
@@ -174,10 +174,10 @@ func TestWorkThatSomebodyDoes(t *testing.T) {
 		s := workSite(t, 0, signal)
 		s.ExpectAt(5*time.Minute, api.Ready, `"hook-done" for work flash`)
 		wrong := s.UpdateAt(6*time.Minute, api.MsgHookDone, workflowtest.Input{"hook": "other"})
-		s.SignalAt(10*time.Minute, api.MsgHookDone, workflowtest.Input{"hook": "flash", "by": "amy", "comment": "by hand"})
+		s.SignalAt(10*time.Minute, api.MsgHookDone, workflowtest.Input{"hook": "flash", "by": "amy", "comment": "done myself"})
 		status := s.Run(withWork(nil))
 		s.ExpectCompleted()
-		if got := attempts(status); got != "done: declared done by amy: by hand" || wrong.Rejected == nil {
+		if got := attempts(status); got != "done: declared done by amy: done myself" || wrong.Rejected == nil {
 			t.Errorf("attempts %s, %+v", got, wrong)
 		}
 	})

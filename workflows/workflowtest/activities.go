@@ -62,6 +62,7 @@ func (s *Site) serveActivities() {
 		return prepared, nil
 	})
 	Serve[node.HoldInput](s, "HoldNode", node.Held{UID: "uid-1", Mark: "mark-1"})
+	serveNothing[node.HoldInput](s, "CheckReleases")
 	Serve[node.HoldInput](s, "AdoptNode", node.Held{UID: "uid-2", Mark: "mark-2"})
 	s.serveRelease()
 	s.Env.OnActivity("AskSlot", mock.Anything, mock.Anything).Return(func(_ context.Context, slot node.Slot) (api.SlotHeld, error) {
@@ -132,7 +133,7 @@ func (s *Site) serveDrain() {
 				if err := json.Unmarshal(in.Then.Payload, &progress); err != nil {
 					s.t.Errorf("payload of %s: %v", in.Then.Signal, err)
 				}
-				emptied.Told = s.toScheduler(in.Then.WorkflowID, "", in.Then.Signal, progress) == nil
+				emptied.Reported = s.toScheduler(in.Then.WorkflowID, "", in.Then.Signal, progress) == nil
 			}
 			return emptied, nil
 		})
