@@ -8,7 +8,7 @@ import (
 	"drydock/rules/schedule"
 )
 
-// NodeChange is something that somebody did to a held node.
+// NodeChange is what others did to a held node.
 type NodeChange struct {
 	RequestID  string `json:"requestId"`
 	Missing    bool   `json:"missing,omitempty"`
@@ -33,7 +33,7 @@ type ArrivedPod struct {
 	At  time.Time `json:"at"`
 }
 
-// SlotWanted is the own word of a maintenance, or of another workflow that may hold a slot: what it asks for or holds, if anything.
+// SlotWanted is what a workflow that may hold a slot answers: what it asks for or holds, if anything.
 type SlotWanted struct {
 	SlotRequest
 	// Wants is false for one that has no request at present, GrantedAt set where it holds the slot.
@@ -54,12 +54,12 @@ func (r SlotRequest) WorkflowID(cluster string) string {
 	return HolderID(cluster, r.Kind, r.Node, r.Requestor)
 }
 
-// IsFirstRequest tells, by the ID "<run>/<attempt>", the first request of a maintenance from those that follow when its
-// node was given back.
+// IsFirstRequest reports whether an ID "<run>/<attempt>" is that of a maintenance's first request: later ones follow when its node was
+// given back.
 func IsFirstRequest(id string) bool { return strings.HasSuffix(id, "/1") }
 
-// SlotRelease gives a slot back or withdraws the request for it. By and Why are set where it is not the maintenance that
-// does so, and put it on record.
+// SlotRelease gives a slot back or withdraws the request for it. By and Why are set, and recorded, where somebody else than the
+// maintenance does so.
 type SlotRelease struct {
 	RequestID string `json:"requestId"`
 	By        string `json:"by,omitempty"`
@@ -73,7 +73,7 @@ type SlotAnswer struct {
 	Reason    string        `json:"reason,omitempty"`
 	// OpensAt is when the windows that it waits for are open next, as far as that is known.
 	OpensAt *time.Time `json:"opensAt,omitempty"`
-	// Seen tells, where a node is missing, that it was there before.
+	// Seen: a node that is missing was there before.
 	Seen bool `json:"seen,omitempty"`
 }
 

@@ -45,7 +45,7 @@ func stateMetrics(o Options, temporal client.Client, namespace string) metrics.O
 		Source: metrics.Source{
 			Temporal: temporal, Namespace: namespace, Cluster: c.Cluster, TaskQueue: api.TaskQueue(c.Cluster, c.TaskQueue),
 		},
-		Every: c.Metrics.StateEvery.Std(), Census: o.census, Logger: o.Logger,
+		Every: c.Metrics.StateEvery.Std(), PhaseCounts: o.phaseCounts, Logger: o.Logger,
 	}
 	for _, group := range c.Scheduler.Groups {
 		options.Groups = append(options.Groups, group.Name)

@@ -74,9 +74,9 @@ type Options struct {
 	// Temporal are the connection settings; nil takes them from the environment.
 	Temporal *client.Options
 
-	// acks know which heartbeats Temporal took, census counts what maintenances do.
-	acks   *heartbeat.Acks
-	census *cluster.Census
+	// acks know which heartbeats Temporal took, phaseCounts are of maintenances by what they do.
+	acks        *heartbeat.Acks
+	phaseCounts *cluster.PhaseCounts
 	// home is the namespace that it began with.
 	home execution.Namespace
 	// limiter bounds the evictions, which Events give way to.
@@ -85,7 +85,7 @@ type Options struct {
 
 // Run works until ctx ends, then stops gracefully. It waits for a Temporal server that is not there yet.
 func Run(ctx context.Context, o Options) error {
-	o.acks, o.census, o.limiter = heartbeat.NewAcks(), &cluster.Census{}, drain.NewLimiter(o.Config.Kubernetes.EvictionsPerSecond)
+	o.acks, o.phaseCounts, o.limiter = heartbeat.NewAcks(), &cluster.PhaseCounts{}, drain.NewLimiter(o.Config.Kubernetes.EvictionsPerSecond)
 	kube, podEvents, err := clusterClients(o)
 	if err != nil {
 		return err
@@ -311,7 +311,7 @@ func newActivities(o Options, kube kubeClient, to connection, podEvents *k8s.Pod
 			Client: kube, Temporal: temporal, Nodes: all, Sources: sources, Metrics: drain.NewMetrics(registry),
 			Limiter: o.limiter, PodEvents: podEvents, JobNamespaces: own, Pod: c.Kubernetes.PodUID,
 		},
-		Cluster: &cluster.Activities{Nodes: all, Temporal: temporal, Home: to.home, Pods: k8s.NewNodePods(kube), Evictions: o.limiter, Census: o.census},
+		Cluster: &cluster.Activities{Nodes: all, Temporal: temporal, Home: to.home, Pods: k8s.NewNodePods(kube), Evictions: o.limiter, PhaseCounts: o.phaseCounts},
 		Preflights: &preflight.Activities{
 			Client: kube, Temporal: temporal, Budgets: sources, Capacity: k8s.NewCapacityReader(kube), JobNamespaces: own,
 			LeaseNamespace: c.Health.LeaseNamespace,

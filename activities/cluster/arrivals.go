@@ -18,8 +18,8 @@ import (
 	"drydock/k8s"
 )
 
-// arrivals look at the pods on the nodes that are Ready, beside the watch, and tell their maintenances what comes. A pod
-// comes in spite of the cordon where it tolerates that or names the node, or where the scheduler had chosen the node before.
+// arrivals follow the pods on the nodes that are Ready, beside the watch, and signal new ones to the maintenances. A pod comes
+// in spite of the cordon where it tolerates that or names the node, or where the scheduler had chosen the node before.
 type arrivals struct {
 	*Activities
 	holders []WatchedHolder
@@ -34,22 +34,21 @@ type followedNode struct {
 	stop context.CancelFunc
 }
 
-// followAfter is how long a node is Ready before its pods are looked at: where the work takes no longer, that would cost
-// more than it tells.
+// followAfter is how long a node is Ready before its pods are followed: for shorter work that would cost more than it is worth.
 const followAfter = 3 * time.Second
 
-// Of many nodes that become Ready together, the first beginsAtOnce are looked at once it is time, and beginsPerSecond more each
+// Of many nodes that become Ready together, the first beginsAtOnce are followed at once, and beginsPerSecond more each
 // second: each costs a list and a watch.
 const (
 	beginsAtOnce    = 20
 	beginsPerSecond = 5
 )
 
-// toldArrivals remembers for a worker, by request, since when nodes are Ready and which pods were told of: a watch is begun
-// anew every few seconds. Maintenances hear of some twice where another worker goes on, and know them.
-type toldArrivals struct {
+// sentArrivals remembers for a worker, by request, since when nodes are Ready and which pods were signalled: a watch is begun
+// anew every few seconds. Where another worker goes on, maintenances receive some twice, and know them.
+type sentArrivals struct {
 	mu sync.Mutex
-	// begins is the pace at which nodes are begun to be looked at; nil until the first.
+	// begins is the pace at which further nodes are followed; nil until the first.
 	begins *rate.Limiter
 	ready  map[string]time.Time
 	pods   map[string]map[types.UID]bool
@@ -83,8 +82,8 @@ func (a *arrivals) look(ctx context.Context) error {
 			if err := a.follow(ctx, h, ready && (a.nodes[h.RequestID] != nil || !a.busy() && a.arrived.mayBegin())); err != nil {
 				return err
 			}
-			if err := a.tell(ctx, h); err != nil {
-				activity.GetLogger(ctx).Warn("a maintenance was not told of pods on its node", "workflow", h.WorkflowID, "error", err)
+			if err := a.send(ctx, h); err != nil {
+				activity.GetLogger(ctx).Warn("pods that came to a node were not signalled to its maintenance", "workflow", h.WorkflowID, "error", err)
 			}
 		}
 		select {
@@ -142,8 +141,8 @@ func (a *arrivals) concerns(pod *corev1.Pod, gone bool) bool {
 	return false // changed has the token
 }
 
-// tell tells a holder of the pods that came to its node since it was granted its slot, each of them once.
-func (a *arrivals) tell(ctx context.Context, h WatchedHolder) error {
+// send signals to a holder the pods that came to its node since it was granted its slot, each of them once.
+func (a *arrivals) send(ctx context.Context, h WatchedHolder) error {
 	followed := a.nodes[h.RequestID]
 	if followed == nil {
 		return nil
@@ -175,7 +174,7 @@ func (a *arrivals) tell(ctx context.Context, h WatchedHolder) error {
 }
 
 // keep forgets all but the holders.
-func (t *toldArrivals) keep(holders []WatchedHolder) {
+func (t *sentArrivals) keep(holders []WatchedHolder) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	held := map[string]bool{}
@@ -187,7 +186,7 @@ func (t *toldArrivals) keep(holders []WatchedHolder) {
 }
 
 // isReadyFor reports whether a node that is Ready now, or is not, has been so for long enough.
-func (t *toldArrivals) isReadyFor(request string, now bool, d time.Duration) bool {
+func (t *sentArrivals) isReadyFor(request string, now bool, d time.Duration) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !now {
@@ -203,8 +202,8 @@ func (t *toldArrivals) isReadyFor(request string, now bool, d time.Duration) boo
 	return time.Since(t.ready[request]) >= d
 }
 
-// mayBegin reports whether it is a further node's turn to be looked at.
-func (t *toldArrivals) mayBegin() bool {
+// mayBegin reports whether a further node may be followed.
+func (t *sentArrivals) mayBegin() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.begins == nil {
@@ -213,13 +212,13 @@ func (t *toldArrivals) mayBegin() bool {
 	return t.begins.Allow()
 }
 
-func (t *toldArrivals) knows(request string, pod types.UID) bool {
+func (t *sentArrivals) knows(request string, pod types.UID) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.pods[request][pod]
 }
 
-func (t *toldArrivals) note(request string, pods map[types.UID]bool) {
+func (t *sentArrivals) note(request string, pods map[types.UID]bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.pods == nil {

@@ -79,7 +79,7 @@ func TestPodsThatComeToANodeThatIsReadyAreTold(t *testing.T) {
 
 func TestManyNodesAreBegunToBeLookedAtOneAfterTheOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var told toldArrivals
+		var told sentArrivals
 		begun := 0
 		begin := func() {
 			for range 100 {

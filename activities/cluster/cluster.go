@@ -24,16 +24,16 @@ import (
 const (
 	// settle lets a burst of node changes end before they are reported.
 	settle = 200 * time.Millisecond
-	// describeEvery is how often the holders' workflows are looked at, and describeFirst when for the first time: a
+	// describeEvery is how often the holders' workflows are described, and describeFirst when for the first time: a
 	// rollout has a new watch begun every few seconds.
 	describeEvery = 10 * time.Second
 	describeFirst = 3 * time.Second
-	// lostFor is how long a mark that was there may be gone before its maintenance is told.
+	// lostFor is how long a mark that was there may be gone before that is reported.
 	lostFor = 2 * time.Second
 	// gather is how long to wait for more, once a holder was found dead.
 	gather = time.Second
 	// unknownFor is how long a mark must be unknown to be reported where it was not there from the start: what is granted
-	// while a watch runs is told to the next one only, which begins within seconds.
+	// while a watch runs only the next one knows, which begins within seconds.
 	unknownFor = 10 * time.Second
 	// markWithin is how long after a grant a mark may be missing on the node before its maintenance is asked: it knows
 	// whether it has set it.
@@ -54,17 +54,17 @@ type Activities struct {
 	Pods *k8s.NodePods
 	// Evictions come before looking for pods; nil is none.
 	Evictions k8s.Load
-	// Census counts what the holders do; nil counts nothing.
-	Census *Census
+	// PhaseCounts counts what the holders do; nil counts nothing.
+	PhaseCounts *PhaseCounts
 
-	arrived toldArrivals
+	arrived sentArrivals
 }
 
 // ObserveInput asks for counts of all nodes and for facts on some.
 type ObserveInput struct {
 	Groups   []schedule.Group `json:"groups,omitempty"`
 	Revision int              `json:"revision"`
-	// Names are the nodes to tell facts of.
+	// Names are the nodes whose facts are wanted.
 	Names api.List[string] `json:"names"`
 	// Ours are nodes that hold a slot or gave it back lately. What Drydock's own mark explains is left out of their
 	// unavailability: the scheduler counts its grants itself, and a watch may lag behind a release.
@@ -85,7 +85,7 @@ type Observed struct {
 	Marks MarksSeen `json:"marks,omitzero"`
 }
 
-// ObserveNodes tells the state of the cluster now. It costs no request while the shared watch of nodes runs.
+// ObserveNodes returns the state of the cluster now. It costs no request while the shared watch of nodes runs.
 func (c *Activities) ObserveNodes(ctx context.Context, in ObserveInput) (Observed, error) {
 	grouper, err := schedule.NewGrouper(in.Groups)
 	if err != nil {
@@ -130,8 +130,8 @@ func (c *Activities) ObserveNodes(ctx context.Context, in ObserveInput) (Observe
 	return Observed{Observation: o, Digest: c.digest(nodes, grouper), Marks: seen}.Pack(in.Names), nil
 }
 
-// GlanceNodes is ObserveNodes where the shared watch of nodes runs, and an error where it does not: whoever waits for it waits
-// for no request.
+// GlanceNodes is ObserveNodes where the shared watch of nodes runs, and an error where it does not, so that its caller waits for no
+// request.
 func (c *Activities) GlanceNodes(ctx context.Context, in ObserveInput) (Observed, error) {
 	if !c.Nodes.IsRunning() {
 		return Observed{}, errors.New("no watch of the nodes runs on this worker")
@@ -139,16 +139,16 @@ func (c *Activities) GlanceNodes(ctx context.Context, in ObserveInput) (Observed
 	return c.ObserveNodes(ctx, in)
 }
 
-// WatchInput tells WatchCluster what is known, so that it returns when that is no longer true.
+// WatchInput is what the scheduler knows: WatchCluster returns when that is no longer true.
 type WatchInput struct {
 	Groups []schedule.Group `json:"groups,omitempty"`
 	// Digest is the last observation's; empty where nothing waits, so that only the holders matter.
 	Digest  string                  `json:"digest,omitempty"`
 	Holders api.List[WatchedHolder] `json:"holders,omitempty"`
-	// Marked are the requests that had their mark on their node when an earlier watch looked, Told those whose missing
+	// Marked are the requests that had their mark on their node when an earlier watch looked, Missing those whose missing
 	// mark or node was reported.
-	Marked api.List[string] `json:"marked,omitempty"`
-	Told   api.List[string] `json:"told,omitempty"`
+	Marked  api.List[string] `json:"marked,omitempty"`
+	Missing api.List[string] `json:"told,omitempty"`
 	// Cluster is the name in front of its workflow IDs, Known are the marks that are expected on nodes besides those of
 	// the Holders.
 	Cluster string              `json:"cluster,omitempty"`
@@ -177,9 +177,9 @@ type WatchReport struct {
 	Ended api.List[EndedHolder] `json:"ended,omitempty"`
 	// Changes are what happened to nodes that are held.
 	Changes api.List[api.NodeChange] `json:"changes,omitempty"`
-	// Marked and Told are to be given to the next watch.
-	Marked api.List[string] `json:"marked,omitempty"`
-	Told   api.List[string] `json:"told,omitempty"`
+	// Marked and Missing are the next watch's.
+	Marked  api.List[string] `json:"marked,omitempty"`
+	Missing api.List[string] `json:"told,omitempty"`
 	// Unknown are marks of this cluster's maintenances that the scheduler does not know of, Vanished those stray ones that
 	// it knows and that are no more.
 	Unknown  api.List[api.StrayMark] `json:"unknown,omitempty"`
@@ -216,7 +216,7 @@ func (c *Activities) WatchCluster(ctx context.Context, in WatchInput) (WatchRepo
 	unknown := unknownMarks{}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	deaths := c.lookAfter(ctx, in, grouper, view)
+	poll := c.pollHolders(ctx, in, grouper, view)
 	c.lookForArrivals(ctx, in.Holders)
 	lost := lostMarks{}
 	beat := time.NewTicker(heartbeat.Every)
@@ -230,11 +230,11 @@ func (c *Activities) WatchCluster(ctx context.Context, in WatchInput) (WatchRepo
 			activity.RecordHeartbeat(ctx, marked)
 			return c.isGone(ctx, node)
 		})}
-		report.Marked, report.Told = marked.lists()
+		report.Marked, report.Missing = marked.lists()
 		nodes := view.List()
 		report.Stale = in.Digest != "" && in.Digest != c.digest(nodes, grouper)
 		marks := c.marksOn(nodes, in.Cluster, known, time.Now())
-		report.Vanished, report.Ended = marks.Vanished, deaths.take()
+		report.Vanished, report.Ended = marks.Vanished, poll.take()
 		if !in.IgnoreUnknown {
 			report.Unknown = unknown.persistent(marks.Unknown, time.Now())
 		}
@@ -244,7 +244,7 @@ func (c *Activities) WatchCluster(ctx context.Context, in WatchInput) (WatchRepo
 		select {
 		case <-view.Changed:
 			err = pause(ctx, settle)
-		case <-deaths.found:
+		case <-poll.found:
 			err = pause(ctx, gather)
 		case <-beat.C:
 		case <-lost.due():
@@ -277,7 +277,7 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// isOut tells that a node is out of service: by itself, or because a profile has it in maintenance, which may be all that says so.
+// isOut reports whether a node is out of service: by itself, or because a profile has it in maintenance.
 func isOut(n *corev1.Node) bool { return k8s.IsUnavailable(n) || isInMaintenance(n) }
 
 func isInMaintenance(n *corev1.Node) bool {

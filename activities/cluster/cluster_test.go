@@ -168,7 +168,7 @@ func TestHoldersThatDoNotRunHaveEnded(t *testing.T) {
 		"w1/r": enums.WORKFLOW_EXECUTION_STATUS_RUNNING, "w2/r": enums.WORKFLOW_EXECUTION_STATUS_TERMINATED,
 		"w4/r": enums.WORKFLOW_EXECUTION_STATUS_COMPLETED, "w5/another": enums.WORKFLOW_EXECUTION_STATUS_RUNNING,
 	})}
-	d := &deaths{activities: c, found: make(chan struct{}, 1)}
+	d := &holderPoll{activities: c, found: make(chan struct{}, 1)}
 	for _, w := range []string{"w1", "w2", "w3", "w4", "w5"} {
 		d.holders = append(d.holders, WatchedHolder{RequestID: w + "/1", WorkflowID: w, RunID: "r", Since: time.Now()})
 	}
@@ -196,8 +196,8 @@ func TestOneDeadHolderAmong400IsFoundAlthoughTheServerIsSlow(t *testing.T) {
 		nodes = append(nodes, activitytest.Node(name, activitytest.Cordoned, activitytest.Marked(name, "r")))
 	}
 	status["n399/r"] = enums.WORKFLOW_EXECUTION_STATUS_TERMINATED
-	// The server says nothing before it has heard a heartbeat: one that describes and does not heartbeat never ends.
-	server := &slowServer{Client: activitytest.Statuses(status), heard: make(chan struct{})}
+	// The server says nothing before it has received a heartbeat: one that describes and does not heartbeat never ends.
+	server := &slowServer{Client: activitytest.Statuses(status), received: make(chan struct{})}
 	c := &Activities{Nodes: k8s.NewNodes(k8stest.New(nodes...).Client(t)), Temporal: server}
 	env := activitytest.Environment()
 	env.RegisterActivity(c.WatchCluster)
@@ -245,18 +245,18 @@ func (b *beatsOut) RecordHeartbeat(ctx context.Context, details ...any) {
 	b.Next.RecordHeartbeat(ctx, details...)
 }
 
-// slowServer describes workflows once it has heard a heartbeat after the first was asked for.
+// slowServer describes workflows once it has received a heartbeat after the first was asked for.
 type slowServer struct {
 	client.Client
 	once     sync.Once
-	heard    chan struct{}
+	received chan struct{}
 	now, all atomic.Int32
 	most     atomic.Int32
 }
 
 func (s *slowServer) hear() {
 	if s.all.Load() > 0 {
-		s.once.Do(func() { close(s.heard) })
+		s.once.Do(func() { close(s.received) })
 	}
 }
 
@@ -267,14 +267,14 @@ func (s *slowServer) DescribeWorkflowExecution(ctx context.Context, id, run stri
 	for most := s.most.Load(); now > most && !s.most.CompareAndSwap(most, now); most = s.most.Load() {
 	}
 	select {
-	case <-s.heard:
+	case <-s.received:
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
 	return s.Client.DescribeWorkflowExecution(ctx, id, run)
 }
 
-func TestMarksThatAreNoHoldersAreToldApart(t *testing.T) {
+func TestStrayMarksAreClassified(t *testing.T) {
 	const home, run, other = "5f3d1e0a-0000-4000-8000-000000000001", "0190b1c0-0000-7000-8000-000000000001", "0190b1c0-0000-7000-8000-000000000002"
 	marked := func(name, run, namespace string) k8stest.Object {
 		return activitytest.Node(name, activitytest.Cordoned, activitytest.MarkedBy(k8s.Holder{
@@ -383,12 +383,12 @@ func TestWatchReturnsAtOnceWhatItFindsChanged(t *testing.T) {
 func TestWatchTellsOfANodeThatWentBeforeItsMarkWasSeen(t *testing.T) {
 	in := WatchInput{Holders: []WatchedHolder{{RequestID: "r/1", Node: "n1", WorkflowID: "w", RunID: "r"}}}
 	report, err := watchOnce(t, k8stest.New(activitytest.Node("n2")), in, nil)
-	if err != nil || !slices.Equal(report.Changes, []api.NodeChange{{RequestID: "r/1", Missing: true}}) || !slices.Equal(report.Told, []string{"r/1"}) {
+	if err != nil || !slices.Equal(report.Changes, []api.NodeChange{{RequestID: "r/1", Missing: true}}) || !slices.Equal(report.Missing, []string{"r/1"}) {
 		t.Errorf("report %+v, %v", report, err)
 	}
-	in.Told, in.Digest = report.Told, "another"
-	if report, err = watchOnce(t, k8stest.New(activitytest.Node("n2")), in, nil); err != nil || len(report.Changes) != 0 || !slices.Equal(report.Told, in.Told) {
-		t.Errorf("told again: %+v, %v", report, err)
+	in.Missing, in.Digest = report.Missing, "another"
+	if report, err = watchOnce(t, k8stest.New(activitytest.Node("n2")), in, nil); err != nil || len(report.Changes) != 0 || !slices.Equal(report.Missing, in.Missing) {
+		t.Errorf("reported again: %+v, %v", report, err)
 	}
 }
 
@@ -448,7 +448,7 @@ func TestWatchFollowsHoldersOnceTheirMarkIsThere(t *testing.T) {
 		t.Errorf("a mark that is gone for good: %+v", changes)
 	}
 	if changes := changes(); len(changes) != 0 {
-		t.Errorf("a mark that is missing is told again: %+v", changes)
+		t.Errorf("a missing mark is reported again: %+v", changes)
 	}
 	s.Set(activitytest.Node("n1", activitytest.Cordoned, activitytest.Marked("w", "r")))
 	see(func() bool { return len(changes()) == 0 && known["r/1"] })
@@ -463,7 +463,7 @@ func TestWatchFollowsHoldersOnceTheirMarkIsThere(t *testing.T) {
 		return len(changes) == 1 && changes[0].Missing
 	})
 	if changes := changes(); len(changes) != 0 {
-		t.Errorf("a node that is missing is told again: %+v", changes)
+		t.Errorf("a missing node is reported again: %+v", changes)
 	}
 }
 

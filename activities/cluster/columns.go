@@ -8,10 +8,10 @@ import (
 	"drydock/rules/schedule"
 )
 
-// FactColumns are the facts on nodes in the order in which they were asked for. The names are not repeated: thousands
+// FactColumns are the facts on nodes in the order of the request. The names are not repeated: thousands
 // of them are nearly a payload by themselves.
 type FactColumns struct {
-	// Kinds are the sets of groups that occur, and Kind tells for each node which it has; -1 is a node that is missing.
+	// Kinds are the sets of groups that occur, and Kind is the one of each node; -1 is a node that is missing.
 	Kinds       [][]string `json:"kinds"`
 	Kind        []int      `json:"kind"`
 	Unavailable []int      `json:"unavailable,omitempty"`
@@ -61,7 +61,7 @@ func (o Observed) Unpack(names []string) (Observed, error) {
 		return o, nil
 	}
 	if len(c.Kind) != len(names) {
-		return o, fmt.Errorf("facts on %d nodes were told, and asked for on %d", len(c.Kind), len(names))
+		return o, fmt.Errorf("facts on %d nodes instead of %d", len(c.Kind), len(names))
 	}
 	all := make(map[string]schedule.NodeFacts, len(names))
 	for i, kind := range c.Kind {

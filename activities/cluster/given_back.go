@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// markLag is how long a mark that was taken off its node may still be seen: the release is told at once, and watches
-	// follow.
+	// markLag is how long a mark that was taken off its node may still be seen: the release is signalled at once, and
+	// watches follow.
 	markLag = 500 * time.Millisecond
 	// fewNodes are read one by one where no watch of all nodes runs.
 	fewNodes = 20
@@ -26,7 +26,7 @@ type HeldSlot struct {
 	RunID      string `json:"runId"`
 }
 
-// SeeGivenBack tells which of the slots have no mark on their node, by their requests. It waits a moment for marks that
+// SeeGivenBack returns the requests of the slots that have no mark on their node. It waits a moment for marks that
 // have just been taken off. A node that is not there proves nothing: it may register again. It costs no request while the
 // shared watch of nodes runs.
 func (c *Activities) SeeGivenBack(ctx context.Context, slots []HeldSlot) ([]string, error) {

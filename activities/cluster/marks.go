@@ -19,7 +19,7 @@ import (
 	"drydock/rules/schedule"
 )
 
-// maxMarks bounds each list of marks that is told of.
+// maxMarks bounds each list of marks in a report.
 const maxMarks = 200
 
 // KnownMark is a mark that the scheduler knows of: a holder's, one that was given back lately, or a stray one.
@@ -28,7 +28,7 @@ type KnownMark struct {
 	RunID string `json:"runId"`
 	// Until is when the mark of a node that was given back is surprising: watches lag behind. Zero is never.
 	Until time.Time `json:"until,omitzero"`
-	// Stray marks are nobody's slot; that they vanish is news.
+	// Stray marks are nobody's slot; a watch reports when they vanish.
 	Stray bool `json:"stray,omitempty"`
 }
 
@@ -46,7 +46,7 @@ type MarksSeen struct {
 // nodeRun names a mark.
 type nodeRun struct{ node, run string }
 
-// marksOn tells of the marks that the scheduler does not expect.
+// marksOn returns the marks that the scheduler does not expect.
 func (c *Activities) marksOn(nodes []*corev1.Node, cluster string, known []KnownMark, now time.Time) MarksSeen {
 	var seen MarksSeen
 	expected := make(map[nodeRun]bool, len(known))
@@ -137,7 +137,7 @@ func rememberMarked(ctx context.Context, in WatchInput) markedNodes {
 		return marked
 	}
 	marked = markedNodes{}
-	for _, request := range in.Told {
+	for _, request := range in.Missing {
 		marked[request] = false
 	}
 	for _, request := range in.Marked {
@@ -147,21 +147,22 @@ func rememberMarked(ctx context.Context, in WatchInput) markedNodes {
 }
 
 // lists are the requests whose mark was seen, and those whose missing mark was reported.
-func (m markedNodes) lists() (seen, told []string) {
+func (m markedNodes) lists() (seen, missing []string) {
 	for _, request := range slices.Sorted(maps.Keys(m)) {
 		if m[request] {
 			seen = append(seen, request)
 		} else {
-			told = append(told, request)
+			missing = append(missing, request)
 		}
 	}
-	return seen, told
+	return seen, missing
 }
 
 // lostMarks are the marks that were there and are gone, by requests, and since when.
 type lostMarks map[string]time.Time
 
-// lost reports whether a mark is gone for good. Whoever gives its node back takes the mark off, and says so a moment later.
+// lost reports whether a mark is gone for good. A maintenance that gives its node back takes the mark off, and
+// signals that a moment later.
 func (l lostMarks) lost(request string) bool {
 	if _, noted := l[request]; !noted {
 		l[request] = time.Now()
@@ -183,7 +184,7 @@ type shown struct {
 	marks *k8s.Nodes
 }
 
-// changes are what the holders are to be told. A mark that was never seen may not be set yet: it counts as missing only
+// changes are to be sent to the holders. A mark that was never seen may not be set yet: it counts as missing only
 // where it is overdue. gone makes sure that a node is.
 func (m markedNodes) changes(nodes shown, holders []WatchedHolder, lost lostMarks, overdue bool, gone func(node string) bool) []api.NodeChange {
 	var changes []api.NodeChange
@@ -192,11 +193,11 @@ func (m markedNodes) changes(nodes shown, holders []WatchedHolder, lost lostMark
 			continue
 		}
 		seen, known := m[h.RequestID]
-		told := known && !seen
+		reported := known && !seen
 		node, ok := nodes.Get(h.Node)
 		if !ok {
 			// Once is enough: its maintenance now waits for the node, or marks it, by itself, which may take long.
-			if !told && gone(h.Node) {
+			if !reported && gone(h.Node) {
 				changes = append(changes, api.NodeChange{RequestID: h.RequestID, Missing: true})
 				m[h.RequestID] = false
 			}
@@ -211,7 +212,7 @@ func (m markedNodes) changes(nodes shown, holders []WatchedHolder, lost lostMark
 		switch {
 		case held && mark.WantsCordon() && !node.Spec.Unschedulable:
 			changes = append(changes, api.NodeChange{RequestID: h.RequestID, Uncordoned: true})
-		case held || told:
+		case held || reported:
 		case seen && lost.lost(h.RequestID), !seen && overdue:
 			changes = append(changes, api.NodeChange{RequestID: h.RequestID, Unmarked: true})
 			m[h.RequestID] = false
@@ -222,7 +223,7 @@ func (m markedNodes) changes(nodes shown, holders []WatchedHolder, lost lostMark
 }
 
 // digest changes when somebody else than Drydock makes a node available or unavailable, adds or removes one: that
-// Drydock cordons and uncordons its own is no news to the scheduler.
+// Drydock cordons and uncordons its own the scheduler knows.
 func (c *Activities) digest(nodes []*corev1.Node, grouper schedule.Grouper) string {
 	counts := count(nodes, grouper, func(n *corev1.Node) bool { return isOut(n) && !c.isMarked(n) })
 	h := fnv.New64a()

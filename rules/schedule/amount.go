@@ -70,7 +70,7 @@ func ParseAmount(s string) (Amount, error) {
 	return a, nil
 }
 
-// isFraction tells 1.5 and 1e3, which are numbers but not written as whole ones, from mere text.
+// isFraction reports whether the text is a number that is not written as a whole one, such as 1.5 or 1e3.
 func isFraction(s string) bool {
 	_, err := strconv.ParseFloat(s, 64)
 	return err == nil && strings.ContainsAny(s, ".eE")
@@ -87,7 +87,7 @@ func (a Amount) validate() error {
 	return nil
 }
 
-// IsZero says that nothing was set. An amount of 0 or 0% was set.
+// IsZero reports whether nothing was set. An amount of 0 or 0% was set.
 func (a Amount) IsZero() bool { return a.kind == unset }
 
 // Equal is ==, for comparers that look for a method.

@@ -24,7 +24,7 @@ type bound struct {
 	standing, reserved int
 	// others are counted in used too, as far as their names are known.
 	others []UnavailableNode
-	// text and kept cache reason and reservedFor until the next add: with thousands refused by one limit the words are the same.
+	// text and kept cache the reasons until the next add: thousands that one limit refuses have the same.
 	text, kept string
 }
 
@@ -32,7 +32,7 @@ func newBound(name string, code Code, amount Amount, nodes int) *bound {
 	return &bound{name: name, code: code, amount: amount, nodes: nodes, limit: amount.Of(nodes)}
 }
 
-// full tells that no other node has room beside those that are used, and beside what is reserved unless that does not count.
+// full reports whether no other node fits beside those that are used, and beside what is reserved if that counts.
 func (b *bound) full(reserved bool) bool { return !b.fits(1, reserved) }
 
 func (b *bound) fits(nodes int, reserved bool) bool {
@@ -58,7 +58,7 @@ func (b *bound) giveBack() {
 	b.standing--
 }
 
-// refusal says why there is no room for so many nodes: they are used, or reserved for a gang.
+// refusal is why there is no room for this many nodes: they are used, or reserved for a gang.
 func (b *bound) refusal(nodes int, gang string) (Code, string) {
 	if !b.fits(nodes, false) {
 		return b.code, b.reason()
@@ -69,7 +69,7 @@ func (b *bound) refusal(nodes int, gang string) (Code, string) {
 	return Reserved, b.kept
 }
 
-// reason says in words why the bound is full.
+// reason is why the bound is full.
 func (b *bound) reason() string {
 	if b.text == "" {
 		b.text = b.describe() + ": " + b.usage()

@@ -129,7 +129,7 @@ type nodeSets struct{ returned, out map[string]bool }
 type claim struct {
 	// by is the requestor of the best-ranked candidate, gang the gang that the node is reserved for, if any.
 	by, gang string
-	// granted says that it got its slot, stuck that no end of a maintenance would let it.
+	// granted: it got its slot. stuck: no end of a maintenance would let it.
 	granted, stuck bool
 }
 
@@ -247,7 +247,7 @@ func (r *round) hold(node string, remediation bool) {
 	}
 }
 
-// isUnavailable says that the node is in the unavailable counts without a maintenance.
+// isUnavailable reports whether the node is in the unavailable counts without a maintenance.
 func (r *round) isUnavailable(node string, facts NodeFacts) bool {
 	return facts.Unavailable && !r.nodes.returned[node] || r.nodes.out[node]
 }
@@ -283,13 +283,13 @@ func (r *round) consider(i int) {
 		return
 	}
 	if code, reason := r.overHeld(req.Requestor, 1, reserved); code != "" {
-		// Whoever ranks below may have the node: what binds is the requestor's, and no capacity that both would need.
+		// A request that ranks below may have the node: what binds is the requestor's, and no capacity that both would need.
 		r.refuse(i, code, reason)
 		return
 	}
 	facts := r.observed.Facts[req.Node]
 	if !r.hours.allow(req, facts.Groups) {
-		// Others may have the node: a window of this one's own is closed for nobody else.
+		// Another request may have the node: a window of this one's own is closed for no other.
 		r.refusals[i] = r.hours.closed(req)
 		return
 	}
@@ -362,7 +362,7 @@ func (r *round) binding(facts NodeFacts, alreadyUnavailable, reserved bool) *bou
 	return nil
 }
 
-// isStuck says that an available node could not go either once all maintenances have ended.
+// isStuck reports whether an available node could not go even once all maintenances have ended.
 func (r *round) isStuck(facts NodeFacts) bool {
 	for g := range r.gauges(facts) {
 		if g.parallel.limit < 1 || g.unavailable.standing >= g.unavailable.limit {

@@ -42,11 +42,11 @@ func (g Gang) Validate() error {
 // gang is a Gang during one decision.
 type gang struct {
 	name string
-	// size is the largest that a member tells.
+	// size is the largest that a member names.
 	size int
 	// wants are the nodes that its members ask for.
 	wants map[string]bool
-	// inPart says that a part of it holds slots: the rest asks as single requests do.
+	// inPart: a part of it holds slots. The rest asks as single requests do.
 	inPart bool
 	// ranks are the places of its members among the requests, best first.
 	ranks []int
@@ -96,7 +96,7 @@ func (all gangs) of(r *Request) *gang {
 	return nil
 }
 
-// countsFor tells whether the gang is to be counted for a requestor, which it is once.
+// countsFor reports whether the gang is to be counted for a requestor, which it is once.
 func (g *gang) countsFor(requestor string) bool {
 	counted := g.requestors[requestor]
 	g.requestors[requestor] = true
@@ -105,10 +105,10 @@ func (g *gang) countsFor(requestor string) bool {
 
 func (g *gang) nodes() int { return len(g.wants) }
 
-// waitsForOthers tells that not all of its nodes have asked yet.
+// waitsForOthers reports whether not all of its nodes have asked yet.
 func (g *gang) waitsForOthers() bool { return !g.inPart && g.nodes() < g.size }
 
-// incomplete says how many nodes of the gang are there.
+// incomplete says how many nodes of the gang have asked.
 func (g *gang) incomplete(nodes int) string {
 	return fmt.Sprintf("gang %s goes once all of its %d nodes have asked: %d of %d so far", g.name, g.size, nodes, g.size)
 }

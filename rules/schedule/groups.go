@@ -10,7 +10,7 @@ import (
 // noValue stands for a label that a node lacks or leaves empty. No label value contains angle brackets.
 const noValue = "<none>"
 
-// Grouper tells which groups a node belongs to. The zero Grouper knows no groups. It is safe for concurrent use.
+// Grouper finds the groups that a node belongs to. The zero Grouper knows no groups. It is safe for concurrent use.
 type Grouper struct {
 	groups []compiledGroup
 }

@@ -14,7 +14,7 @@ import (
 // are open is granted a moment after they have opened.
 const toTheMinute = time.Minute
 
-// hours tells, during one decision, whether the windows of a request are open.
+// hours knows, during one decision, whether the windows of a request are open.
 type hours struct {
 	now     time.Time
 	horizon *window.Horizon
@@ -23,21 +23,21 @@ type hours struct {
 	cluster []string
 	groups  map[string][]string
 
-	// known are the combinations of windows and durations that were asked for so far: thousands ask for the same. asked is
-	// the one that was asked for last, nil where no window applied.
+	// known are the combinations of windows and durations that were computed so far: thousands ask for the same. asked is the
+	// latest, nil where no window applied.
 	known map[string]*combined
 	asked *combined
 	next  time.Time
-	// unknown says that the horizon lacks what was asked for.
+	// unknown: the horizon lacks openings that the decision needs.
 	unknown bool
 }
 
 // combined are several windows that have to be open together for some time.
 type combined struct {
 	open bool
-	// unknown says that the horizon lacks them.
+	// unknown: the horizon lacks them.
 	unknown bool
-	// why says in words why they are not.
+	// why they are not open.
 	why string
 	// last is the last instant at which they are open long enough, zero where they are not; next is then the first, zero where
 	// it is not known.
@@ -57,7 +57,7 @@ func newHours(in Input) *hours {
 	return h
 }
 
-// allow tells whether all windows that apply to a request for a node in some groups are open, for as long as it takes.
+// allow reports whether all windows that apply to a request for a node in some groups are open, for as long as it takes.
 func (h *hours) allow(r Request, groupKeys []string) bool {
 	h.asked = nil
 	if r.Remediation || r.IgnoreWindows != "" || len(h.cluster)+len(h.groups)+len(r.Windows) == 0 {
@@ -89,7 +89,7 @@ func (h *hours) names(r Request, groupKeys []string) []string {
 	return slices.Compact(names)
 }
 
-// closed refuses a request because of the windows that were asked for last.
+// closed refuses a request because of the windows that allow looked at last.
 func (h *hours) closed(r Request) Refusal {
 	code := Window
 	if h.asked.unknown && h.trouble == "" {
@@ -98,8 +98,8 @@ func (h *hours) closed(r Request) Refusal {
 	return Refusal{Request: r, Code: code, Reason: h.asked.why, Until: h.asked.next}
 }
 
-// wakeAtClose has the decision made again when the windows that were asked for last close: who waits for something else
-// waits for them from then on.
+// wakeAtClose has the decision made again when the windows that allow looked at last close: from then on the request
+// waits for them.
 func (h *hours) wakeAtClose() {
 	if h.asked != nil {
 		h.wake(h.asked.last.Add(time.Second))
@@ -167,7 +167,7 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// lacks tells whether openings of a window are yet to be computed.
+// lacks reports whether openings of a window are yet to be computed.
 func (h *hours) lacks(name string) bool {
 	if h.horizon == nil {
 		return true
@@ -218,5 +218,5 @@ func verb(names []string, one, several string) string {
 	return "windows " + strings.Join(names, ", ") + " " + several
 }
 
-// instant is a time as programs write it; whoever shows a reason to people shows it in their zone.
+// instant is a time as programs write it. What shows a reason to people converts it to their zone.
 func instant(t time.Time) string { return t.UTC().Format(time.RFC3339) }

@@ -97,7 +97,7 @@ func (n *need) binding(g *gang, r *round) (Code, string) {
 	return "", ""
 }
 
-// fitsLater tells that the gang may fit once all maintenances have ended, with the nodes that are unavailable otherwise.
+// fitsLater reports whether the gang may fit once all maintenances have ended, with the nodes that are unavailable otherwise.
 func (n *need) fitsLater() bool {
 	for _, p := range n.parts {
 		if b := p.gauge.unavailable; p.alone.unavailable > 0 && b.standing+p.later.unavailable > b.limit {

@@ -2,7 +2,7 @@ package schedule
 
 import "slices"
 
-// byKind tells the maintenances from the nodes that profiles take into maintenance, which are sorted.
+// byKind separates the maintenances from the nodes that profiles take into maintenance, which are sorted.
 func byKind(granted []Grant) (maintenances []Grant, entering []string) {
 	for _, g := range granted {
 		if g.Kind == KindProfile {
@@ -42,7 +42,7 @@ func takeOut(r *round, node string) {
 	r.nodes.out[node] = true
 }
 
-// enter lets a profile take a node into maintenance, or refuses it. A node that is out of service already takes nothing more, whoever has
+// enter lets a profile take a node into maintenance, or refuses it. A node that is out of service already takes nothing more, no matter who has
 // taken it.
 func enter(r *round, i int) {
 	req := *r.ranked[i].Request

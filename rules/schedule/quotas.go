@@ -29,7 +29,7 @@ type RequestorQuota struct {
 // maxQuotas bounds the requestors that have quotas of their own.
 const maxQuotas = 200
 
-// IsZero says that nothing is bounded.
+// IsZero reports whether nothing is bounded.
 func (q Quotas) IsZero() bool {
 	return q.PendingPerRequestor == nil && q.HeldPerRequestor == nil && len(q.Requestors) == 0
 }

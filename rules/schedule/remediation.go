@@ -64,7 +64,7 @@ func (r *round) bindingRemediation(facts NodeFacts, alreadyUnavailable bool) *bo
 	return nil
 }
 
-// standsFull tells that so many nodes are unavailable without a maintenance that no end of one makes room.
+// standsFull reports whether so many nodes are unavailable without a maintenance that no end of one makes room.
 func (r *round) standsFull(facts NodeFacts) bool {
 	for g := range r.gauges(facts) {
 		if g.unavailable.standing >= g.unavailable.limit {

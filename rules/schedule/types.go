@@ -74,7 +74,7 @@ type Request struct {
 	IgnoreWindows    string          `json:"ignoreWindows,omitempty"`
 	// Gang is the gang that it is a member of, nil where it asks for itself alone.
 	Gang *Gang `json:"gang,omitempty"`
-	// Remediation says that it is for a node that a health check found ill. It goes before all that are planned, into a
+	// Remediation: the request is for a node that a health check found ill. It goes before all that are planned, into a
 	// slot of its own: neither MaxParallel nor windows, gangs or quotas concern it.
 	Remediation bool `json:"remediation,omitempty"`
 	// Kind is that of the workflow that asks.
@@ -86,7 +86,7 @@ type Grant struct {
 	RequestID string `json:"requestId"`
 	Node      string `json:"node"`
 	Requestor string `json:"requestor"`
-	// Gang is the name of the gang as a member of which it was asked for.
+	// Gang is the name of the gang that it was requested for.
 	Gang string `json:"gang,omitempty"`
 	// Remediation and Kind are the request's.
 	Remediation bool       `json:"remediation,omitempty"`
@@ -102,7 +102,7 @@ type Freeze struct {
 	Running bool `json:"running,omitempty"`
 }
 
-// Observation is what was seen of the cluster at one instant. It counts every node and tells facts of some.
+// Observation is what was seen of the cluster at one instant. It counts every node and has facts of some.
 type Observation struct {
 	At time.Time `json:"at"`
 	// Revision is the revision of the limits whose groups the observation was made for.
@@ -121,7 +121,7 @@ type Observation struct {
 // UnavailableNode is a node that is out of service for another reason than a maintenance.
 type UnavailableNode struct {
 	Node string `json:"node"`
-	// Why says it in words: cordoned, not Ready, or both.
+	// Why is cordoned, not Ready, or both.
 	Why string `json:"why"`
 }
 
@@ -133,10 +133,10 @@ type GroupCount struct {
 
 // NodeFacts is what was seen of one node.
 type NodeFacts struct {
-	// Missing says that there is no such node; Suggestion may name one that is spelled alike.
+	// Missing: there is no such node. Suggestion may name one that is spelled alike.
 	Missing    bool   `json:"missing,omitempty"`
 	Suggestion string `json:"suggestion,omitempty"`
-	// Unavailable says that the node was unschedulable or not Ready.
+	// Unavailable: the node was unschedulable or not Ready.
 	Unavailable bool `json:"unavailable,omitempty"`
 	// Groups are the keys of the groups the node belongs to, in the order of Limits.Groups.
 	Groups []string `json:"groups,omitempty"`
@@ -169,29 +169,29 @@ type Input struct {
 type Decision struct {
 	Grants  []Request
 	Refused []Refusal
-	// Windows says that the decision looked at windows. Next is then when it may turn out otherwise because one of them opens
-	// or closes, zero where none does. Unknown says that openings were asked for that the horizon does not have.
+	// Windows: the decision looked at windows. Next is then when it may change because one of them opens or closes, zero where none
+	// does. Unknown: it needed openings that the horizon does not have.
 	Windows bool
 	Next    time.Time
 	Unknown bool
 }
 
-// Refusal tells why a request has to wait.
+// Refusal is why a request has to wait.
 type Refusal struct {
 	Request Request
 	// Code names the kind of constraint, for metrics and for noticing change.
 	Code Code
-	// Reason says it in words, with the numbers and the nodes that matter.
+	// Reason is for people, with the numbers and the nodes that matter.
 	Reason string
 	// Until is when the windows that a request waits for are open next; zero where that is not known, or it waits for
 	// something else.
 	Until time.Time
 }
 
-// IsWindow tells whether a request waits for windows alone.
+// IsWindow reports whether a request waits for windows alone.
 func (c Code) IsWindow() bool { return c == Window || c == WindowUnknown }
 
-// NeedsCluster tells whether a change of the cluster may end the wait. It does not where that is for windows alone, for
+// NeedsCluster reports whether a change of the cluster may end the wait. It does not where that is for windows alone, for
 // others to ask, or for a control-plane node's remediation to end.
 func (c Code) NeedsCluster() bool { return !c.IsWindow() && c != GangIncomplete && c != ControlPlane }
 

@@ -19,7 +19,7 @@ type Usage struct {
 }
 
 // Use is how much of a limit is used. Limit is absent where there is none, and where it is a percentage of nodes that
-// were not counted yet; Unlimited tells the two apart.
+// were not counted yet; Unlimited distinguishes the two.
 type Use struct {
 	Used      int  `json:"used"`
 	Limit     *int `json:"limit,omitempty"`

@@ -22,8 +22,8 @@ const (
 	waitFor    = 3 * time.Second
 	// shownFor is how old a reading may be that is still shown.
 	shownFor = 5 * time.Minute
-	// censusFor is how old the counts of a watch may be; one looks every 10 s.
-	censusFor = 40 * time.Second
+	// phaseCountsFor is how old the counts of a watch may be; one looks every 10 s.
+	phaseCountsFor = 40 * time.Second
 )
 
 // Options are what the state's metrics need.
@@ -32,13 +32,13 @@ type Options struct {
 	// Every is how long a reading is shown before the next scrape reads anew.
 	Every time.Duration
 	// Groups are the names of the groups in the worker's configuration.
-	Groups []string
-	Census Census
-	Logger *slog.Logger
+	Groups      []string
+	PhaseCounts PhaseCounts
+	Logger      *slog.Logger
 }
 
-// Census is who knows what maintenances that hold a slot do.
-type Census interface {
+// PhaseCounts are the counts of maintenances that hold a slot, by what they do.
+type PhaseCounts interface {
 	Latest(within time.Duration, now time.Time) (held map[cluster.HeldIn]int, ok bool)
 }
 
@@ -94,7 +94,7 @@ func (s *State) Collect(to chan<- prometheus.Metric) {
 	if now.Sub(at) > shownFor {
 		return
 	}
-	held, _ := s.options.Census.Latest(censusFor, now)
+	held, _ := s.options.PhaseCounts.Latest(phaseCountsFor, now)
 	teller{to: to, reading: r, groups: s.options.Groups, now: now}.tell(held)
 }
 

@@ -27,20 +27,20 @@ type site struct {
 	mu    sync.Mutex
 	at    time.Time
 	next  func() (reading, error)
-	held  census
+	held  phaseCounts
 }
 
-// census is what holders do.
-type census map[cluster.HeldIn]int
+// phaseCounts is what holders do.
+type phaseCounts map[cluster.HeldIn]int
 
-func (c *census) Latest(time.Duration, time.Time) (map[cluster.HeldIn]int, bool) {
+func (c *phaseCounts) Latest(time.Duration, time.Time) (map[cluster.HeldIn]int, bool) {
 	return *c, *c != nil
 }
 
 func newSite(groups ...string) *site {
 	s := &site{at: noon}
 	s.State = &State{
-		options: Options{Every: 15 * time.Second, Groups: groups, Census: &s.held, Logger: slog.New(slog.DiscardHandler)},
+		options: Options{Every: 15 * time.Second, Groups: groups, PhaseCounts: &s.held, Logger: slog.New(slog.DiscardHandler)},
 		now: func() time.Time {
 			s.mu.Lock()
 			defer s.mu.Unlock()
@@ -97,7 +97,7 @@ func busy() reading {
 func TestStateTellsWhatWasRead(t *testing.T) {
 	s := newSite("gpu", "zone")
 	s.next = func() (reading, error) { return busy(), nil }
-	s.held = census{
+	s.held = phaseCounts{
 		{Phase: api.Draining, Group: "gpu"}: 2, {Phase: api.Ready}: 1,
 	}
 	s.expect(t, `
@@ -243,7 +243,7 @@ func TestStateSaysNothingItDoesNotKnow(t *testing.T) {
 func TestWhatHoldersDoIsNothingWhereNoneHolds(t *testing.T) {
 	s := newSite()
 	s.next = func() (reading, error) { return reading{maintenances: 1}, nil }
-	s.held = census{{Phase: api.Releasing}: 1}
+	s.held = phaseCounts{{Phase: api.Releasing}: 1}
 	families, err := gather(s.State)
 	if err != nil {
 		t.Fatal(err)

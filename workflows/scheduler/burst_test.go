@@ -5,8 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"go.temporal.io/sdk/workflow"
-
 	"drydock/api"
 	"drydock/rules/schedule"
 )
@@ -71,12 +69,12 @@ func TestThousandsOfRequestsForMissingNodesAreAllRefused(t *testing.T) {
 }
 
 func TestAThawGrantsThousandsAtOnce(t *testing.T) {
-	for name, version := range map[string]workflow.Version{"by signals, as before": workflow.DefaultVersion, "by activities": 1} {
+	for name, until010 := range map[string]time.Duration{"by signals, as 0.1.0": 2 * time.Hour, "by activities": 0} {
 		t.Run(name, func(t *testing.T) {
 			f := newFleet(t, 2500)
-			f.changes = map[string]workflow.Version{"grants-together-1": version}
+			f.until010 = until010
 			activities := 25
-			if version == workflow.DefaultVersion {
+			if until010 > 0 {
 				f.boundedCommands()
 				activities = 0
 			}
@@ -104,7 +102,6 @@ func TestAThawGrantsThousandsAtOnce(t *testing.T) {
 // Of many that are granted at once, some have ended: their slots go to others.
 func TestOneOfManyGrantedThatHasEndedGivesItsSlotBack(t *testing.T) {
 	f := newFleet(t, 31)
-	f.changes = map[string]workflow.Version{"grants-together-1": 1}
 	f.state.Limits.Limits = schedule.Limits{MaxParallel: schedule.Count(30)}
 	f.state.Freezes = []schedule.Freeze{{By: "amy", At: f.start}}
 	var all []*asking

@@ -4,41 +4,39 @@ import (
 	"go.temporal.io/sdk/workflow"
 )
 
-// atOnce bounds the signals and activities under way, with the few that wait for nobody (to observe, to watch, to take
-// the inventory) 500. A server refuses 2,000, and the workflow task that asks for more fails for ever.
-const atOnce = 490
+// maxUnderWay bounds the signals and activities under way, with the few that are not counted (to observe, to watch, to take the
+// inventory) 500. A server refuses 2,000, and the workflow task that asks for more fails for ever.
+const maxUnderWay = 490
 
-// command is a signal or an activity that may have to wait for its turn, or either or a timer that has begun.
+// command is a signal or an activity that may have to wait until there is room for it, or any future that was begun.
 type command struct {
-	// key tells what it is about: of two that wait with the same key only the later is of use. Empty is none's.
+	// key is what the command is about: of two that wait with the same key the later replaces the earlier. Empty replaces none.
 	key   string
 	start func() workflow.Future
-	// future is what was begun, and then is called when it is ready. Decides says that everything has to be decided again after it.
+	// then is called when the future is ready. With decides, everything is decided again after it.
 	future  workflow.Future
 	then    func(workflow.Future)
 	decides bool
-	// back puts back into the state what is left undone where the run ends before its turn comes; nil has nothing to.
-	back func()
+	// keep puts into the state what is left undone where the run ends before there is room; nil keeps nothing.
+	keep func()
 }
 
-// commands has at most atOnce under way; the rest wait in order and follow as others come back.
+// commands has at most maxUnderWay under way; the rest wait in order.
 type commands struct {
 	*loop
 	underWay int
 	waiting  []*command
-	// byKey are those that wait. It is only looked up in.
+	// byKey are the waiting ones. It is not ranged over.
 	byKey map[string]*command
 }
 
-func newCommands(l *loop) *commands { return &commands{loop: l, byKey: map[string]*command{}} }
-
-// give has a command carried out as soon as there is room for it.
-func (c *commands) give(next command) {
+// add carries a command out as soon as there is room for it.
+func (c *commands) add(next command) {
 	if before := c.byKey[next.key]; next.key != "" && before != nil {
 		*before = next
 		return
 	}
-	if c.underWay < atOnce && len(c.waiting) == 0 {
+	if c.underWay < maxUnderWay && len(c.waiting) == 0 {
 		c.begin(&next)
 		return
 	}
@@ -53,7 +51,7 @@ func (c *commands) begin(next *command) {
 	done := func(future workflow.Future) {
 		c.underWay--
 		next.then(future)
-		c.follow()
+		c.beginWaiting()
 	}
 	if next.decides {
 		c.whenDone(next.start(), done)
@@ -62,8 +60,8 @@ func (c *commands) begin(next *command) {
 	}
 }
 
-func (c *commands) follow() {
-	for c.underWay < atOnce && len(c.waiting) > 0 {
+func (c *commands) beginWaiting() {
+	for c.underWay < maxUnderWay && len(c.waiting) > 0 {
 		next := c.waiting[0]
 		c.waiting[0] = nil
 		c.waiting = c.waiting[1:]
@@ -72,13 +70,12 @@ func (c *commands) follow() {
 	}
 }
 
-// takeBack puts what waits back into the state, for the next run to do.
-func (c *commands) takeBack() {
-	waiting := c.waiting
-	c.waiting, c.byKey = nil, map[string]*command{}
-	for _, left := range waiting {
-		if left.back != nil {
-			left.back()
+// keepWaiting leaves the waiting commands to the next run.
+func (c *commands) keepWaiting() {
+	for _, left := range c.waiting {
+		if left.keep != nil {
+			left.keep()
 		}
 	}
+	c.waiting, c.byKey = nil, map[string]*command{}
 }

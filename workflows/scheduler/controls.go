@@ -14,10 +14,10 @@ import (
 	"drydock/rules/schedule"
 )
 
-// maxName and maxWords are in bytes: what people say is shown by everything that waits for them.
+// maxName and maxText are in bytes: what people write is shown by everything that waits for them.
 const (
-	maxName  = 253
-	maxWords = 1000
+	maxName = 253
+	maxText = 1000
 	// maxFreezes and maxLimits (bytes) bound what people decide, which every run carries on.
 	maxFreezes = 50
 	maxLimits  = 64 << 10
@@ -25,21 +25,16 @@ const (
 
 // controls are what operators set: the limits, and the freezes.
 type controls struct {
-	limits api.LimitsInForce
-	// revision counts changes of the limits.
+	limits   api.LimitsInForce
 	revision int
 	freezes  []schedule.Freeze
 	// freezeRevision grows with every change of the freezes.
 	freezeRevision int
 }
 
-// checkLimits refuses limits that cannot be. The revision is not known before the rebuild; it is asked again when that
-// is over.
+// checkLimits is called again after a rebuild, before which the revision is not known.
 func (c *controls) checkLimits(p api.SetLimits, rebuilt bool) error {
-	if p.By == "" {
-		return errors.New("by: say who sets the limits")
-	}
-	if err := errors.Join(short("by", p.By, maxName), short("comment", p.Comment, maxWords)); err != nil {
+	if err := checkBy(p.By, "say who sets the limits", "comment", p.Comment); err != nil {
 		return err
 	}
 	if p.IfRevision != nil && rebuilt && *p.IfRevision != c.revision {
@@ -50,7 +45,7 @@ func (c *controls) checkLimits(p api.SetLimits, rebuilt bool) error {
 	return fitting(p.Limits)
 }
 
-// fitting refuses limits that cannot be, or that are too long to be carried.
+// fitting refuses invalid limits, and those that are too long to be carried.
 func fitting(l schedule.Limits) error {
 	if size := len(asJSON(l)); size > maxLimits {
 		return fmt.Errorf("limits: %d bytes are more than %d", size, maxLimits)
@@ -58,7 +53,7 @@ func fitting(l schedule.Limits) error {
 	return l.WithDefaults().Validate()
 }
 
-// setLimits returns what that changes, in words.
+// setLimits returns what it changes, in words.
 func (c *controls) setLimits(p api.SetLimits, now time.Time) string {
 	before := c.limits.Limits
 	c.limits = api.LimitsInForce{Limits: p.Limits.WithDefaults(), SetBy: p.By, Comment: p.Comment, SetAt: now}
@@ -67,18 +62,17 @@ func (c *controls) setLimits(p api.SetLimits, now time.Time) string {
 }
 
 func (c *controls) checkFreeze(p api.FreezeRequest) error {
-	if p.By == "" {
-		return errors.New("by: say who freezes; the same name thaws")
+	if err := checkBy(p.By, "say who freezes; the same name thaws", "reason", p.Reason); err != nil {
+		return err
 	}
 	known := slices.ContainsFunc(c.freezes, func(f schedule.Freeze) bool { return f.By == p.By })
 	if len(c.freezes) >= maxFreezes && !known {
 		return fmt.Errorf("by: there are %d freezes already; thaw one first", len(c.freezes))
 	}
-	return errors.Join(short("by", p.By, maxName), short("reason", p.Reason, maxWords))
+	return nil
 }
 
-// freeze is keyed by who asked: a second freeze of the same person replaces the first. It returns what that does, in
-// words.
+// freeze replaces an earlier freeze by the same person, and returns what it does, in words.
 func (c *controls) freeze(p api.FreezeRequest, now time.Time) string {
 	c.freezesChange(now)
 	c.freezes = slices.DeleteFunc(c.freezes, func(f schedule.Freeze) bool { return f.By == p.By })
@@ -90,10 +84,7 @@ func (c *controls) freeze(p api.FreezeRequest, now time.Time) string {
 }
 
 func (c *controls) checkThaw(p api.ThawRequest, rebuilt bool) error {
-	if p.By == "" {
-		return errors.New("by: say who thaws")
-	}
-	if err := errors.Join(short("by", p.By, maxName), short("comment", p.Comment, maxWords)); err != nil {
+	if err := checkBy(p.By, "say who thaws", "comment", p.Comment); err != nil {
 		return err
 	}
 	if p.All || !rebuilt || slices.ContainsFunc(c.freezes, func(f schedule.Freeze) bool { return f.By == p.By }) {
@@ -114,26 +105,28 @@ func (c *controls) thaw(p api.ThawRequest, now time.Time) {
 	c.freezes = slices.DeleteFunc(c.freezes, func(f schedule.Freeze) bool { return p.All || f.By == p.By })
 }
 
-// freezesChange makes the revision larger than any that was ever told: also by a scheduler of which nothing is left, or by
-// this one before it was reset.
+// freezesChange makes the revision larger than any that was ever sent: also by a scheduler of which nothing is left, or by this one before
+// it was reset.
 func (c *controls) freezesChange(now time.Time) {
 	c.freezeRevision = max(c.freezeRevision+1, int(now.UnixMilli()))
 }
 
-// notice is what holders are told of freezes.
+// notice lists the freezes that hold running maintenances too.
 func (c *controls) notice() api.FreezeNotice {
-	return api.FreezeNotice{Revision: c.freezeRevision, Reasons: c.holdReasons()}
-}
-
-// holdReasons are the freezes that hold running maintenances too.
-func (c *controls) holdReasons() []string {
-	var reasons []string
+	notice := api.FreezeNotice{Revision: c.freezeRevision}
 	for _, f := range c.freezes {
 		if f.Running {
-			reasons = append(reasons, strings.TrimSuffix("frozen by "+f.By+": "+f.Reason, ": "))
+			notice.Reasons = append(notice.Reasons, strings.TrimSuffix("frozen by "+f.By+": "+f.Reason, ": "))
 		}
 	}
-	return reasons
+	return notice
+}
+
+func checkBy(by, missing, field, text string) error {
+	if by == "" {
+		return errors.New("by: " + missing)
+	}
+	return errors.Join(short("by", by, maxName), short(field, text, maxText))
 }
 
 func short(field, text string, most int) error {

@@ -19,7 +19,7 @@ func TestControlsKeepOneFreezeAPerson(t *testing.T) {
 	}
 	c.freeze(api.FreezeRequest{By: "bob", Running: true}, noon)
 	c.freeze(api.FreezeRequest{By: "cat"}, noon)
-	if got := c.holdReasons(); !slices.Equal(got, []string{"frozen by amy: storm", "frozen by bob"}) {
+	if got := c.notice().Reasons; !slices.Equal(got, []string{"frozen by amy: storm", "frozen by bob"}) {
 		t.Errorf("reasons %q", got)
 	}
 	if err := c.checkThaw(api.ThawRequest{By: "dan"}, true); err == nil || !strings.Contains(err.Error(), "frozen by amy, bob, cat") {

@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"go.temporal.io/sdk/workflow"
-
 	"drydock/api"
 	"drydock/rules/schedule"
 )
@@ -129,10 +127,7 @@ func TestABadGangIsIgnored(t *testing.T) {
 // A history of a build that knew no gangs refused such requests; it goes on as it was.
 func TestGangsAreUnknownWhereTheHistoryDoesNotKnowThem(t *testing.T) {
 	f := newFleet(t, 9)
-	f.changes = map[string]workflow.Version{}
-	for i := range 20 {
-		f.changes[fmt.Sprint("gangs-", i)] = workflow.DefaultVersion
-	}
+	f.until010 = time.Hour
 	f.state.Limits.Limits = schedule.Limits{MaxParallel: schedule.Unlimited()}
 	f.gang(time.Minute, "x", 1, 1, 2)
 	f.request(10*time.Minute, "n3", "net", 0)

@@ -87,8 +87,8 @@ type fleet struct {
 	// signalTakes is how long a signal is under way; signals counts those that are, mostSignals the most that were.
 	signalTakes          time.Duration
 	signals, mostSignals int
-	// changes are the versions of changes in the history, those of this build where they are absent.
-	changes map[string]workflow.Version
+	// until010 is until when the history is of workers of 0.1.0.
+	until010 time.Duration
 	// windows are those of the worker's configuration.
 	windows map[string]window.Window
 	// workers are those of several workers, asked in turns; empty where there is one configuration.
@@ -190,8 +190,14 @@ func (f *fleet) begin() {
 			f.watches++
 		}
 	})
-	for change, version := range f.changes {
-		f.env.OnGetVersion(change, workflow.DefaultVersion, workflow.Version(1)).Return(version)
+	if f.until010 > 0 {
+		f.env.OnGetVersion(mock.Anything, workflow.DefaultVersion, workflow.Version(1)).Return(
+			func(_ string, least, most workflow.Version) workflow.Version {
+				if f.now() < f.until010 {
+					return least
+				}
+				return most
+			})
 	}
 	f.env.OnActivity("ObserveNodes", mock.Anything, mock.Anything).After(latency).Return(f.observe)
 	f.env.OnActivity("GlanceNodes", mock.Anything, mock.Anything).Return(func(ctx context.Context, in cluster.ObserveInput) (cluster.Observed, error) {

@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"go.temporal.io/sdk/workflow"
-
 	"drydock/activities/cluster"
 	"drydock/activities/execution"
 	"drydock/api"
@@ -322,10 +320,7 @@ func TestARequestForNobodyKeepsTheSlotFromNobody(t *testing.T) {
 
 func TestWhatWasRecordedBeforeKindsAreKnownStays(t *testing.T) {
 	f := newFleet(t, 3)
-	f.changes = map[string]workflow.Version{}
-	for i := range 10 {
-		f.changes[fmt.Sprint("holder-kinds-", i+1)] = workflow.DefaultVersion
-	}
+	f.until010 = 10 * time.Minute
 	f.controlPlane(time.Minute, "n1", "a")
 	f.expectAt(5*time.Minute, "", "")
 	f.run(10 * time.Minute)

@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"go.temporal.io/sdk/workflow"
-
 	"drydock/activities/windows"
 	"drydock/api"
 	"drydock/rules/period"
@@ -279,7 +277,7 @@ func TestManyRequestsAreCarriedWithTheirWindows(t *testing.T) {
 func TestARequestWithWindowsIsTakenOnceAllOfTheHistoryKnowsThem(t *testing.T) {
 	f := nightly(t, 2)
 	f.state.Limits.Windows = nil
-	f.changes = map[string]workflow.Version{"windows-1": workflow.DefaultVersion, "windows-2": workflow.DefaultVersion}
+	f.until010 = 90 * time.Second
 	a := f.request(time.Second, "n1", "ops", time.Minute)
 	a.request.Windows = []string{"nights"}
 	for i := range 4 {
@@ -300,10 +298,7 @@ func TestARequestWithWindowsIsTakenOnceAllOfTheHistoryKnowsThem(t *testing.T) {
 func TestLimitsHaveNoWindowsInAHistoryThatDoesNotKnowThem(t *testing.T) {
 	f := nightly(t, 2)
 	f.state.Limits.Groups = []schedule.Group{{Name: "all", NodeSelector: "", GroupBy: []string{"zone"}, Windows: []string{"nights"}}}
-	f.changes = map[string]workflow.Version{}
-	for i := range 50 {
-		f.changes[fmt.Sprint("windows-", i+1)] = workflow.DefaultVersion
-	}
+	f.until010 = time.Hour
 	a := f.request(time.Second, "n1", "ops", time.Minute)
 	f.run(time.Hour)
 	if len(a.granted) != 1 || f.count("ComputeOpenings") != 0 {

@@ -5,31 +5,13 @@ import (
 	"drydock/rules/schedule"
 )
 
-// intake takes requests for slots, and hears of slots that are given back. While it is not known who holds a slot it keeps signals waiting,
-// in their order: a slot that is given back before its holder is known would be held for ever.
+// intake takes requests for slots, and releases of slots. While it is not known who holds a slot it keeps them waiting, in their order: a
+// slot that is given back before its holder is known would be held for ever.
 type intake struct {
-	*loop
-	cluster   string
-	decisions *decisions
-	ledger    *ledger
-	outbox    *outbox
-	// returns finds out whether a slot is given back of which somebody says so.
-	returns   *returns
-	admission admission
-
+	*scheduler
 	waiting []arrival
-	// old are those of them that came before maintenances were asked what they want.
-	old int
-}
-
-// admission decides which requests are let in.
-type admission interface {
-	// isOpen tells whether it is known who holds a slot.
-	isOpen() bool
-	// understands tells whether a history knows all that a request says.
-	understands(r schedule.Request) bool
-	// overQuota is why a maintenance is turned down whose requestor has too many that wait, empty where it is not.
-	overQuota(r api.SlotRequest) string
+	// before counts those of waiting that came before maintenances were asked what they want.
+	before int
 }
 
 // arrival is a signal: one of the two.
@@ -38,82 +20,89 @@ type arrival struct {
 	release *api.SlotRelease
 }
 
-// pass lets a signal take effect, or has it wait.
-func (i *intake) pass(a arrival) {
-	if i.admission.isOpen() {
-		i.enter(a)
+func (i *intake) accept(a arrival) {
+	switch {
+	case !i.rebuilt:
+		i.waiting = append(i.waiting, a)
 		return
+	case a.request != nil:
+		i.request(*a.request)
+	default:
+		i.release(*a.release)
 	}
-	i.waiting = append(i.waiting, a)
+	i.dirty = true
 }
 
-// asking notes that maintenances are asked from now on what they want.
-func (i *intake) asking() { i.old = len(i.waiting) }
-
-// admit lets those that waited take effect. What runs had asked for before they said what they want is out of date.
-func (i *intake) admit(spoken map[string]bool) {
-	waiting, old := i.waiting, i.old
-	i.waiting, i.old = nil, 0
+// acceptWaiting leaves out what runs that have answered had requested before: it is out of date.
+func (i *intake) acceptWaiting(answered map[string]bool) {
+	waiting, before := i.waiting, i.before
+	i.waiting, i.before = nil, 0
 	for n, a := range waiting {
-		if a.request == nil || n >= old || !spoken[a.request.RunID] {
-			i.enter(a)
+		if a.request == nil || n >= before || !answered[a.request.RunID] {
+			i.accept(a)
 		}
 	}
 }
 
-func (i *intake) enter(a arrival) {
-	i.dirty = true
-	if a.request != nil {
-		i.request(*a.request)
-	} else {
-		i.release(*a.release)
-	}
-}
-
-// request queues a request, once: a repeated one is answered again.
+// request queues a request once. A repeated one is answered again.
 func (i *intake) request(r api.SlotRequest) {
 	if err := r.Validate(i.cluster, i.now()); err != nil {
 		i.decisions.record("", "ignored a slot request", err.Error())
 		return
 	}
-	if !i.admission.understands(r.Request) {
-		return // as before: it was refused as one that is not understood, and is repeated
+	if isLater(r.Request) && !i.isUpgraded() {
+		return
 	}
-	if h, ok := i.ledger.holder(r.ID); ok {
+	if h, held := i.slots.holder(r.ID); held {
 		if h.Assumed {
-			i.returns.say(r.ID, nil) // it can answer by now
+			i.releases.verify(r.ID, nil) // it can answer by now
 			return
 		}
-		i.outbox.granted(h)
+		i.outbox.sendGrant(h)
 		return
 	}
-	if i.ledger.knows(r.ID) {
-		i.join(r)
-		i.ledger.tellOnceMore(r.ID)
+	if i.slots.knows(r.ID) {
+		i.slots.join(r)
+		i.slots.sendAgain(r.ID)
 		return
 	}
-	if i.ledger.later(r) {
-		// It was said before a later one and delivered after it, or the maintenance was reset to a time before that.
-		i.returns.ask(holderOf(r))
+	if i.slots.hasLater(r) {
+		// It was sent before the later one and delivered after it, or the maintenance was reset to a time before that.
+		i.releases.query(holderOf(r))
 		return
 	}
-	// It asks again only after it gave the one before back; a release that was lost never makes it wait for its own slot.
+	// A run asks again only after it gave the slot before back: a release that was lost must not make it wait for its own slot.
 	held := false
-	for _, id := range i.ledger.requestsOf(r.RunID) {
-		held = held || i.ledger.holds(id)
-		i.returns.say(id, &r)
+	for _, id := range i.slots.requestsOf(r.RunID) {
+		held = held || i.slots.holds(id)
+		i.releases.verify(id, &r)
 	}
 	if held {
 		return // it is queued once the slot is found to be given back
 	}
-	if reason := i.admission.overQuota(r); reason != "" {
-		i.outbox.refuse(api.PendingRequest{SlotRequest: r, Code: schedule.Quota, Reason: reason}, false)
+	if reason := i.overQuota(r); reason != "" {
+		i.outbox.sendRefusal(api.PendingRequest{SlotRequest: r, Code: schedule.Quota, Reason: reason}, false)
 		return
 	}
-	i.ledger.enqueue(r)
+	i.slots.enqueue(r)
 }
 
-// release takes a slot back, and records who did that where it was not the holder.
+// overQuota is why a request is turned down, empty where it is not. That happens to the first request of a maintenance only: neither when
+// its node was given back, nor when a scheduler begins anew, is a later one turned down.
+func (i *intake) overQuota(r api.SlotRequest) string {
+	if !i.rebuilt || r.Remediation || r.Kind != schedule.KindMaintenance || !api.IsFirstRequest(r.ID) {
+		return ""
+	}
+	waiting := 0
+	for _, p := range i.slots.pending {
+		if p.Requestor == r.Requestor && !p.Remediation && p.Kind == schedule.KindMaintenance {
+			waiting++
+		}
+	}
+	return i.controls.limits.Quotas.OverPending(r.Requestor, waiting)
+}
+
+// release records who gives the slot back where that is not the holder.
 func (i *intake) release(r api.SlotRelease) {
 	if err := r.Validate(); err != nil {
 		i.decisions.record("", "ignored a slot release", err.Error())
@@ -122,14 +111,5 @@ func (i *intake) release(r api.SlotRelease) {
 	if r.By != "" {
 		i.decisions.record(r.By, "said that slot request "+r.RequestID+" is given back", r.Why)
 	}
-	i.returns.say(r.RequestID, nil)
-}
-
-// holderOf is who would hold the slot that is asked for.
-func holderOf(r api.SlotRequest) api.Holder {
-	h := api.Holder{Grant: schedule.Grant{RequestID: r.ID, Node: r.Node, Requestor: r.Requestor, Remediation: r.Remediation, Kind: r.Kind}, RunID: r.RunID}
-	if r.Gang != nil {
-		h.Gang = r.Gang.Name
-	}
-	return h
+	i.releases.verify(r.RequestID, nil)
 }

@@ -13,21 +13,19 @@ import (
 // maxSignals continues the workflow as new well before the server's limit of signals per run.
 const maxSignals = 5000
 
-// loop is what all parts share with the main loop: they wake it, and it does not continue as new while something of
-// theirs is under way.
+// loop is what all parts share with the main loop: they wake it, and it does not continue as new while they wait for something.
 type loop struct {
 	ctx workflow.Context
 	// dirty: something happened that a decision may depend on. woken: something else did.
 	dirty, woken bool
-	// inFlight counts what has to come back before the workflow may continue as new.
-	inFlight int
-	// signals were taken by this run, which leaves after continueAfter of them.
+	// unfinished counts what has to come back before the workflow may continue as new.
+	unfinished int
+	// signals counts those of this run, which ends after continueAfter of them.
 	signals, continueAfter int
-	// messages are those that came; some may not be looked at yet.
-	messages *inbox.Inbox
-	// awaited are the commands that have to come back, attended by one coroutine.
+	messages               *inbox.Inbox
+	// awaited are the commands that have to come back. One coroutine waits for all.
 	awaited  []command
-	attended bool
+	awaiting bool
 }
 
 // doubled is a pause that doubles with every failure before it, up to most.
@@ -41,36 +39,26 @@ func doubled(first, most time.Duration, failures int) time.Duration {
 
 func (l *loop) now() time.Time { return workflow.Now(l.ctx) }
 
-// await waits until something happened, and tells whether a decision may depend on it.
-func (l *loop) await() (dirty bool, err error) {
-	if err := workflow.Await(l.ctx, func() bool { return l.dirty || l.woken }); err != nil {
-		return false, err
-	}
-	dirty = l.dirty
-	l.dirty, l.woken = false, false
-	return dirty, nil
-}
-
-// leaving tells whether to continue as new; from then on nothing new is begun.
+// leaving reports whether this run is to continue as new. It then begins nothing new.
 func (l *loop) leaving() bool {
 	return workflow.GetInfo(l.ctx).GetContinueAsNewSuggested() || l.signals >= cmp.Or(l.continueAfter, maxSignals)
 }
 
-// idle tells that nothing would be lost with this run.
+// idle reports whether nothing would be lost with this run.
 func (l *loop) idle() bool {
-	return l.inFlight == 0 && !l.messages.Unread() && workflow.AllHandlersFinished(l.ctx)
+	return l.unfinished == 0 && !l.messages.Unread() && workflow.AllHandlersFinished(l.ctx)
 }
 
-// whenDone calls back when a future is ready, for which this run has to wait, and has everything decided again.
+// whenDone calls then when a future is ready, and has everything decided again. This run waits for it.
 func (l *loop) whenDone(future workflow.Future, then func(workflow.Future)) {
-	l.inFlight++
+	l.unfinished++
 	l.whenReady(future, func(future workflow.Future) {
-		l.inFlight--
+		l.unfinished--
 		then(future)
 	})
 }
 
-// whenReady calls back when a future is ready, and has everything decided again. This run may end before that.
+// whenReady is whenDone for a future that this run does not wait for before it ends.
 func (l *loop) whenReady(future workflow.Future, then func(workflow.Future)) {
 	l.onceReady(future, func(future workflow.Future) {
 		then(future)
@@ -78,26 +66,32 @@ func (l *loop) whenReady(future workflow.Future, then func(workflow.Future)) {
 	})
 }
 
-// whenDelivered is whenDone for what needs no decision: thousands of deliveries would be thousands of decisions.
+// whenDelivered is whenDone without a decision: one per delivery would be too slow with thousands of them.
 func (l *loop) whenDelivered(future workflow.Future, then func(workflow.Future)) {
-	l.inFlight++
+	l.unfinished++
 	l.onceReady(future, func(future workflow.Future) {
-		l.inFlight--
+		l.unfinished--
 		l.woken = true
 		then(future)
 	})
 }
 
-// onceReady calls back from one coroutine for all: hundreds that each wait for one thing would all be woken by every event.
+// after calls then once a time is over. The timer is lost with this run: what it stands for, the next run finds again.
+func (l *loop) after(d time.Duration, summary string, then func()) {
+	timer := workflow.NewTimerWithOptions(l.ctx, d, workflow.TimerOptions{Summary: summary})
+	l.whenReady(timer, func(workflow.Future) { then() })
+}
+
+// onceReady calls then from one coroutine for all futures: of hundreds, one each, every event would wake all.
 func (l *loop) onceReady(future workflow.Future, then func(workflow.Future)) {
 	l.awaited = append(l.awaited, command{future: future, then: then})
-	if !l.attended {
-		l.attended = true
-		workflow.GoNamed(l.ctx, "what comes back", l.attend)
+	if !l.awaiting {
+		l.awaiting = true
+		workflow.GoNamed(l.ctx, "what comes back", l.awaitReady)
 	}
 }
 
-func (l *loop) attend(ctx workflow.Context) {
+func (l *loop) awaitReady(ctx workflow.Context) {
 	ready := func(one command) bool { return one.future.IsReady() }
 	for {
 		if err := workflow.Await(ctx, func() bool { return slices.ContainsFunc(l.awaited, ready) }); err != nil {

@@ -3,91 +3,69 @@ package scheduler
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/workflow"
 
 	"drydock/api"
-	"drydock/rules/schedule"
 	"drydock/workflows/inbox"
 )
 
 func (s *scheduler) listen() error {
-	err := workflow.SetQueryHandlerWithOptions(s.ctx, api.QueryState, func(raw converter.RawValue) (api.State, error) {
-		asked, err := inbox.Decode[api.StateRequest](inbox.Payload(raw))
-		if err != nil {
-			return api.State{}, err
-		}
-		return s.page(asked), nil
-	}, workflow.QueryHandlerOptions{Description: "limits, freezes, holders and a page of the pending requests"})
-	if err != nil {
-		return err
-	}
-	err = workflow.SetQueryHandlerWithOptions(s.ctx, api.QuerySummary, func() (api.Summary, error) { return summaryOf(s), nil },
-		workflow.QueryHandlerOptions{Description: "counts of slots, of pending requests and of stray marks"})
-	if err != nil {
-		return err
-	}
-	err = workflow.SetQueryHandlerWithOptions(s.ctx, api.QuerySlotsHeld, func(raw converter.RawValue) (api.SlotsHeld, error) {
-		asked, err := inbox.Decode[api.SlotQuestion](inbox.Payload(raw))
-		if err != nil {
-			return api.SlotsHeld{}, err
-		}
-		if asks := len(asked.RequestIDs); asks > api.MaxSlotsAsked {
-			return api.SlotsHeld{}, fmt.Errorf("requestIds: %d; ask for at most %d at once", asks, api.MaxSlotsAsked)
-		}
-		notice := s.controls.notice()
-		answer := api.SlotsHeld{Held: []string{}, Rebuilding: !s.rebuilt, Frozen: notice.Reasons, Revision: notice.Revision}
-		for _, id := range asked.RequestIDs {
-			h, held := s.ledger.holder(id)
-			switch {
-			case h.Assumed:
-				answer.Rebuilding = true
-			case held:
-				answer.Held = append(answer.Held, id)
-			case s.ledger.knows(id):
-				answer.Waiting = append(answer.Waiting, id)
-			}
-		}
-		return answer, nil
-	}, workflow.QueryHandlerOptions{Description: "which of some requests hold their slots, and which wait for them"})
-	if err != nil {
-		return err
-	}
-	in := inbox.New(s.ctx, s)
+	s.messages = inbox.New(s.ctx, s)
 	if err := errors.Join(
-		update(s, in, api.UpdateSetLimits, func(p api.SetLimits) error { return s.controls.checkLimits(p, s.rebuilt) }, s.setLimits),
-		update(s, in, api.UpdateFreeze, s.controls.checkFreeze, s.freeze),
-		update(s, in, api.UpdateThaw, func(p api.ThawRequest) error { return s.controls.checkThaw(p, s.rebuilt) }, s.thaw),
+		query(s, api.QueryState, "limits, freezes, holders and a page of the pending requests",
+			func(q api.StateRequest) (api.State, error) { return s.page(q), nil }),
+		query(s, api.QuerySlotsHeld, "which of some requests hold their slots, and which wait for them", s.slotsHeld),
+		workflow.SetQueryHandlerWithOptions(s.ctx, api.QuerySummary, s.summary,
+			workflow.QueryHandlerOptions{Description: "counts of slots, of pending requests and of stray marks"}),
+		update(s, api.UpdateSetLimits, func(p api.SetLimits) error { return s.controls.checkLimits(p, s.rebuilt) }, s.setLimits),
+		update(s, api.UpdateFreeze, s.controls.checkFreeze, s.freeze),
+		update(s, api.UpdateThaw, func(p api.ThawRequest) error { return s.controls.checkThaw(p, s.rebuilt) }, s.thaw),
 	); err != nil {
 		return err
 	}
-	inbox.Receive(in, api.SignalSlotRequest, func(r api.SlotRequest) { s.intake.pass(arrival{request: &r}) })
-	inbox.Receive(in, api.SignalSlotRelease, func(r api.SlotRelease) { s.intake.pass(arrival{release: &r}) })
-	inbox.Receive(in, api.SignalWindowsChanged, s.hours.changed)
-	s.messages = in
-	in.Open(nil)
+	inbox.Receive(s.messages, api.SignalSlotRequest, func(r api.SlotRequest) { s.intake.accept(arrival{request: &r}) })
+	inbox.Receive(s.messages, api.SignalSlotRelease, func(r api.SlotRelease) { s.intake.accept(arrival{release: &r}) })
+	inbox.Receive(s.messages, api.SignalWindowsChanged, s.hours.changed)
+	s.messages.Open(nil)
 	return nil
 }
 
-// awaitRebuilt waits until it is known who holds a slot: what is changed earlier would be overwritten. Those that wait go on
-// one after the other. It gives up where this run ends before that.
-func (s *scheduler) awaitRebuilt(ctx workflow.Context, name string) error {
-	if s.rebuilt {
-		return nil
+func query[T, R any](s *scheduler, name, description string, answer func(T) (R, error)) error {
+	return workflow.SetQueryHandlerWithOptions(s.ctx, name, func(raw converter.RawValue) (none R, err error) {
+		asked, err := inbox.Decode[T](inbox.Payload(raw))
+		if err != nil {
+			return none, err
+		}
+		return answer(asked)
+	}, workflow.QueryHandlerOptions{Description: description})
+}
+
+func (s *scheduler) slotsHeld(asked api.SlotQuestion) (api.SlotsHeld, error) {
+	if asks := len(asked.RequestIDs); asks > api.MaxSlotsAsked {
+		return api.SlotsHeld{}, fmt.Errorf("requestIds: %d; ask for at most %d at once", asks, api.MaxSlotsAsked)
 	}
-	turn := s.turns.take(ctx, name)
-	defer s.turns.leave(turn)
-	if err := workflow.Await(ctx, func() bool { return s.rebuilt && s.turns.first(turn) || s.givenUp }); err != nil || s.rebuilt {
-		return err
+	notice := s.controls.notice()
+	answer := api.SlotsHeld{Held: []string{}, Rebuilding: !s.rebuilt, Frozen: notice.Reasons, Revision: notice.Revision}
+	for _, id := range asked.RequestIDs {
+		h, held := s.slots.holder(id)
+		switch {
+		case h.Assumed:
+			answer.Rebuilding = true
+		case held:
+			answer.Held = append(answer.Held, id)
+		case s.slots.knows(id):
+			answer.Waiting = append(answer.Waiting, id)
+		}
 	}
-	s.woken = true
-	return errors.New("the scheduler cannot find out who holds a slot: see drydock doctor, and try again")
+	return answer, nil
 }
 
 // update takes an update that changes what people decide, and answers with the state.
-func update[T any](s *scheduler, in *inbox.Inbox, name string, check func(T) error, apply func(T)) error {
-	return inbox.Update(in, name, check, func(ctx workflow.Context, read func() (T, error)) (api.State, error) {
+func update[T any](s *scheduler, name string, check func(T) error, apply func(T)) error {
+	return inbox.Update(s.messages, name, check, func(ctx workflow.Context, read func() (T, error)) (api.State, error) {
 		if err := s.awaitRebuilt(ctx, name); err != nil {
 			return api.State{}, err
 		}
@@ -100,19 +78,43 @@ func update[T any](s *scheduler, in *inbox.Inbox, name string, check func(T) err
 	})
 }
 
-// overQuota turns down the first request of a maintenance only. One that was let in is not turned down later: neither when
-// its node was given back, nor when a scheduler begins anew.
-func (s *scheduler) overQuota(r api.SlotRequest) string {
-	if !s.rebuilt || r.Remediation || r.Kind != schedule.KindMaintenance || !api.IsFirstRequest(r.ID) {
-		return ""
+// awaitRebuilt waits until it is known who holds a slot: what is changed earlier would be overwritten. Waiting updates go on one after the
+// other. It fails where this run ends before that.
+func (s *scheduler) awaitRebuilt(ctx workflow.Context, name string) error {
+	if s.rebuilt {
+		return nil
 	}
-	waiting := 0
-	for _, p := range s.ledger.pending {
-		if p.Requestor == r.Requestor && !p.Remediation && p.Kind == schedule.KindMaintenance {
-			waiting++
-		}
+	u := s.queueUpdate(name)
+	defer func() {
+		s.updates = slices.DeleteFunc(s.updates, func(other *waitingUpdate) bool { return other == u })
+	}()
+	isNext := func() bool { return !s.updates[0].ordered && !u.ordered || s.updates[0] == u }
+	if err := workflow.Await(ctx, func() bool { return s.rebuilt && isNext() || s.givenUp }); err != nil || s.rebuilt {
+		return err
 	}
-	return s.controls.limits.Quotas.OverPending(r.Requestor, waiting)
+	s.woken = true
+	return errors.New("the scheduler cannot find out who holds a slot: see drydock doctor, and try again")
+}
+
+// waitingUpdate is an update that waits until it is known who holds a slot.
+type waitingUpdate struct {
+	name string
+	// early: it came with the first workflow task. ordered: it waits for those before it. 0.1.0 leaves the order to the SDK, by which a later
+	// update goes on before an earlier one.
+	early, ordered bool
+}
+
+// queueUpdate puts an update behind those that wait. Those of the first workflow task come by name, not by time: so do all that a workflow
+// had taken that is reset to its beginning. Of these a freeze is the last, so that none is lost.
+func (s *scheduler) queueUpdate(name string) *waitingUpdate {
+	u := &waitingUpdate{name: name, early: workflow.GetInfo(s.ctx).GetCurrentHistoryLength() == s.firstTask}
+	u.ordered = len(s.updates) > 0 && s.isUpgraded()
+	at := len(s.updates)
+	for u.early && name != api.UpdateFreeze && at > 0 && s.updates[at-1].name == api.UpdateFreeze {
+		at--
+	}
+	s.updates = slices.Insert(s.updates, at, u)
+	return u
 }
 
 func (s *scheduler) setLimits(p api.SetLimits) {
@@ -130,11 +132,11 @@ func (s *scheduler) thaw(p api.ThawRequest) {
 	s.holdOrResume()
 }
 
-// holdOrResume tells all maintenances that hold a slot which freezes hold them. A remediation that has begun goes on.
+// holdOrResume sends all maintenances that hold a slot which freezes hold them. A remediation that has begun goes on.
 func (s *scheduler) holdOrResume() {
-	for _, h := range s.ledger.holders {
+	for _, h := range s.slots.holders {
 		if h.IsMarked() {
-			s.outbox.hold(h, s.controls.notice())
+			s.outbox.sendHold(h, s.controls.notice())
 		}
 	}
 }

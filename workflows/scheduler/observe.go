@@ -11,69 +11,64 @@ import (
 )
 
 const (
-	// actWithin bounds an activity of the scheduler's own: what does not succeed for so long is said, and begun again.
-	// None may keep the scheduler from continuing as new.
+	// actWithin bounds an activity of the scheduler's own, and so the time for which it keeps the scheduler from continuing as new. What
+	// fails for this long is shown as trouble, and tried again.
 	actWithin = time.Minute
-	// glanceWithin bounds a look at what a worker knows by itself.
+	// glanceWithin bounds an observation by the worker that decides.
 	glanceWithin = time.Second
-	// changeGlances: what the worker that decides knows of the cluster by itself is not asked for by way of the server.
-	changeGlances = "glances-at-nodes"
-	// notObserved and notWatched are what is said where that fails.
+	// notObserved and notWatched are the troubles that are shown where that fails.
 	notObserved = "the cluster could not be observed"
 	notWatched  = "the cluster could not be watched"
 )
 
 // observer knows what was last seen of the cluster.
 type observer struct {
-	*loop
-	decisions *decisions
-	latest    *cluster.Observed
-	// busy: an observation is under way, or waits to be tried again.
-	busy       bool
-	strayMarks strayMarks
+	*scheduler
+	latest *cluster.Observed
+	// busy: an observation is under way, or is to be tried again.
+	busy bool
 }
 
-// strayMarks are the marks on nodes that are no holder's.
-type strayMarks interface {
-	// sawMarks acts upon those that an observation found.
-	sawMarks(marks cluster.MarksSeen)
-}
-
-// observe asks for the state of the cluster. A grant may wait for it: the worker that decides is asked first.
-func (o *observer) observe(in cluster.ObserveInput) {
+// observe observes the cluster where requests wait whose nodes' state is not known. A grant may wait for it: first the worker that decides
+// is asked, without the server between them.
+func (o *observer) observe() {
+	if o.busy || !o.slots.waitsUnobserved() {
+		return
+	}
 	o.busy = true
-	if o.latest == nil || workflow.GetVersion(o.ctx, changeGlances, workflow.DefaultVersion, 1) == workflow.DefaultVersion {
-		o.ask(in)
+	all, ours := o.slots.nodes()
+	in := cluster.ObserveInput{
+		Groups: o.controls.limits.Groups, Revision: o.controls.revision, Names: all, Ours: ours,
+		Cluster: o.cluster, Known: append(o.slots.marks(), o.strays.knownMarks()...),
+	}
+	if o.latest == nil || !o.isUpgraded() {
+		o.observeAnywhere(in)
 		return
 	}
 	future := workflow.ExecuteLocalActivity(call.Glance(o.ctx, glanceWithin), call.Cluster.GlanceNodes, in)
 	o.whenDone(future, func(future workflow.Future) {
-		var observed cluster.Observed
-		if err := future.Get(o.ctx, &observed); err != nil || o.take(in, observed) != nil {
-			o.ask(in)
+		if o.take(in, future) != nil {
+			o.observeAnywhere(in)
 		}
 	})
 }
 
-// ask has any worker observe the cluster, for as long as it takes.
-func (o *observer) ask(in cluster.ObserveInput) {
+func (o *observer) observeAnywhere(in cluster.ObserveInput) {
 	ctx := call.Within(call.Quick(o.ctx, "observe "+number.Of(len(in.Names), "node")), actWithin)
 	future := workflow.ExecuteActivity(ctx, call.Cluster.ObserveNodes, in)
 	o.whenDone(future, func(future workflow.Future) {
-		var observed cluster.Observed
-		err := future.Get(ctx, &observed)
-		if err == nil {
-			err = o.take(in, observed)
-		}
-		if err != nil {
+		if err := o.take(in, future); err != nil {
 			o.retryLater(notObserved, err)
 		}
 	})
 }
 
-// take takes what was seen of the cluster.
-func (o *observer) take(in cluster.ObserveInput, observed cluster.Observed) error {
-	observed, err := observed.Unpack(in.Names)
+func (o *observer) take(in cluster.ObserveInput, future workflow.Future) error {
+	var observed cluster.Observed
+	err := future.Get(o.ctx, &observed)
+	if err == nil {
+		observed, err = observed.Unpack(in.Names)
+	}
 	if err != nil {
 		return err
 	}
@@ -82,29 +77,27 @@ func (o *observer) take(in cluster.ObserveInput, observed cluster.Observed) erro
 	marks := observed.Marks
 	observed.Marks = cluster.MarksSeen{}
 	o.latest = &observed
-	o.strayMarks.sawMarks(marks)
+	o.strays.setForeign(marks.Foreign, marks.ForeignAll)
+	o.strays.compare(marks.Unknown, marks.Vanished)
 	return nil
 }
 
-// retryLater wakes the scheduler up again after an error that no event will end.
+// retryLater has the cluster observed again after an error that no event will end.
 func (o *observer) retryLater(what string, err error) {
 	o.busy = true
-	wait := o.decisions.fails(what, err, tryAgainMost)
-	timer := workflow.NewTimerWithOptions(o.ctx, wait, workflow.TimerOptions{Summary: "observe again"})
-	// Nothing is lost with it: it must not keep the scheduler from continuing as new.
-	o.whenReady(timer, func(workflow.Future) { o.busy = false })
+	o.after(o.decisions.fails(what, err, maxRetry), "observe again", func() { o.busy = false })
 }
 
-// digest is what a watch has to compare the cluster with; there is none for other limits than the present ones.
-func (o *observer) digest(revision int) string {
-	if o.latest == nil || o.latest.Observation.Revision != revision {
+// digest is what a watch has to compare the cluster with, empty where the observation is of other limits.
+func (o *observer) digest() string {
+	if o.latest == nil || o.latest.Observation.Revision != o.controls.revision {
 		return ""
 	}
 	return o.latest.Digest
 }
 
-// doubt makes all requests wait for the next observation: this one is of no revision of the limits.
-func (o *observer) doubt() {
+// invalidate makes all requests wait for the next observation: no limits have this one's revision.
+func (o *observer) invalidate() {
 	if o.latest != nil {
 		o.latest.Observation.Revision = -1
 	}

@@ -1,6 +1,9 @@
 package scheduler
 
 import (
+	"cmp"
+	"slices"
+
 	"drydock/api"
 	"drydock/rules/schedule"
 )
@@ -12,12 +15,12 @@ const (
 	maxPageText = 768 << 10
 )
 
-// page answers the query: all of what is bounded, and a page of the rest.
+// page is all of what is bounded, and a page of the pending requests.
 func (s *scheduler) page(asked api.StateRequest) api.State {
 	if asked.Limit <= 0 {
 		asked.Limit = pageSize
 	}
-	pending := s.ledger.pending
+	pending := s.slots.pending
 	limit := min(asked.Limit, maxPageSize)
 	begin := min(max(asked.Offset, 0), len(pending))
 	end := begin
@@ -26,11 +29,10 @@ func (s *scheduler) page(asked api.StateRequest) api.State {
 	}
 	state := api.State{
 		Limits: s.controls.limits, Revision: s.controls.revision, Freezes: s.controls.freezes,
-		Rebuilding: !s.rebuilt, PreviousRun: s.previousRun, Holders: s.ledger.holders,
-		PendingAll: len(pending), Pending: pending[begin:end], Decisions: s.decisions.entries,
+		Rebuilding: !s.rebuilt, PreviousRun: s.previousRun, Holders: s.slots.holders,
+		PendingAll: len(pending), Pending: pending[begin:end], Decisions: s.decisions.entries, Trouble: s.decisions.trouble,
 	}
-	state.Strays, state.StraysAll = s.strays.told()
-	state.Trouble = s.decisions.trouble
+	state.Strays, state.StraysAll = s.strays.list()
 	if h := s.hours.horizon; h != nil {
 		state.Windows = &api.WindowsKnown{At: h.At, Zones: h.Zones, Digest: h.Digest, Since: h.Since}
 	}
@@ -43,4 +45,47 @@ func (s *scheduler) page(asked api.StateRequest) api.State {
 		state.Unavailable, state.UnavailableOthers = schedule.Unavailable(s.decisionInput())
 	}
 	return state
+}
+
+// summary counts what the state lists.
+func (s *scheduler) summary() (api.Summary, error) {
+	in := s.decisionInput()
+	sum := api.Summary{
+		Usage: schedule.UsageOf(in), Rebuilding: !s.rebuilt, Freezes: len(s.controls.freezes), Strays: s.strays.counts(),
+		Pending: pendingCounts(s.slots.pending, in), FreezesRunning: len(s.controls.notice().Reasons),
+	}
+	if seen := s.observer.latest; seen != nil {
+		sum.Nodes, sum.ObservedAt = seen.Observation.Nodes, &seen.Observation.At
+	}
+	if len(s.slots.pending) > 0 {
+		oldest := slices.MinFunc(s.slots.pending, func(a, b api.PendingRequest) int { return a.Created.Compare(b.Created) })
+		sum.OldestPending = &oldest.Created
+	}
+	if t := s.decisions.trouble; t != nil {
+		sum.TroubleSince = &t.Since
+	}
+	return sum, nil
+}
+
+// pendingCounts counts requests by what they wait for, by kind, and by the first group of their node.
+func pendingCounts(pending []api.PendingRequest, in schedule.Input) []api.PendingCount {
+	var counts []api.PendingCount
+	at := map[api.PendingCount]int{}
+	for _, p := range pending {
+		kind := api.PendingCount{Code: p.Code, Kind: p.Kind}
+		if groups := in.GroupsOf(p.Node); len(groups) > 0 {
+			kind.Group = groups[0]
+		}
+		i, counted := at[kind]
+		if !counted {
+			i = len(counts)
+			at[kind] = i
+			counts = append(counts, kind)
+		}
+		counts[i].Count++
+	}
+	slices.SortFunc(counts, func(a, b api.PendingCount) int {
+		return cmp.Or(cmp.Compare(a.Code, b.Code), cmp.Compare(a.Group, b.Group), cmp.Compare(a.Kind, b.Kind))
+	})
+	return counts
 }

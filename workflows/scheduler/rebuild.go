@@ -17,22 +17,21 @@ import (
 // queryChunk bounds the runs asked in one activity, whose answers have to fit into one payload.
 const queryChunk = 200
 
-// notRebuilt is what is said where a rebuild fails.
+// notRebuilt is the trouble that is shown where a rebuild fails.
 const notRebuilt = "it could not be found out who holds a slot"
 
-// rebuilding is what a scheduler does before it grants anything, where it does not know who holds and who waits for a slot:
-// when it begins, when it was reset, and when it meets a mark that it does not know.
+// rebuilding is what a scheduler does before it grants anything, where it does not know who holds and who waits for a slot: when it
+// begins, when it was reset, and when it meets a mark that it does not know.
 type rebuilding struct {
 	*scheduler
-	// spoken are the runs that have said themselves what they hold or want.
-	spoken map[string]bool
+	// answered are the runs that have said themselves what they hold or want.
+	answered map[string]bool
 }
 
-// run finds out who holds and who waits, before anything is granted: from the state of the scheduler
-// that ran before, from the marks on nodes, and from the maintenances that run.
+// run asks the scheduler that ran before, the marks on nodes, and the workflows that run.
 func (s rebuilding) run() error {
-	doubts := s.doubts
-	s.intake.asking()
+	required := s.rebuildsRequired
+	s.intake.before = len(s.intake.waiting)
 	if err := s.takeOver(); err != nil {
 		return err
 	}
@@ -41,69 +40,100 @@ func (s rebuilding) run() error {
 	if err != nil {
 		return err
 	}
-	if err := s.askMarked(inventory); err != nil {
+	if err := s.queryMarked(inventory); err != nil {
 		return err
 	}
-	if s.doubts != doubts {
+	if s.rebuildsRequired != required {
 		// What was found out may be from before a reset.
-		clear(s.spoken)
+		clear(s.answered)
 		return s.run()
 	}
 	before := strays{ours: slices.Clone(s.strays.ours)}
-	s.strays.doubtUnknown()
+	s.strays.ours = slices.DeleteFunc(s.strays.ours, isUnknown)
 	s.addMarked(inventory)
 	s.freezeIfRestored(inventory, before)
 	s.addStrays(inventory)
 	s.rebuilt = true
-	if len(s.ledger.holders)+len(s.ledger.pending) > 0 {
-		s.decisions.record("", fmt.Sprintf("rebuilt: %d hold a slot, %d wait for one", len(s.ledger.holders), len(s.ledger.pending)), "it had to be found out anew")
+	if len(s.slots.holders)+len(s.slots.pending) > 0 {
+		s.decisions.record("", fmt.Sprintf("rebuilt: %d hold a slot, %d wait for one", len(s.slots.holders), len(s.slots.pending)), "it had to be found out anew")
 	}
-	s.addEnded(inventory)
-	s.intake.admit(s.spoken)
+	s.reclaimEnded(inventory)
+	s.intake.acceptWaiting(s.answered)
 	// A freeze of which nothing is known any more must not hold anybody for ever.
 	s.controls.freezesChange(s.now())
 	s.holdOrResume()
 	return nil
 }
 
-// addStrays remembers the marks that are nobody's slot.
-func (s rebuilding) addStrays(inventory execution.Inventory) {
-	var foreign []api.StrayMark
-	unknown := 0
-	for _, mark := range inventory.Strays {
-		switch {
-		case mark.Kind != api.StrayUnknown:
-			foreign = append(foreign, mark)
-		case !s.ledger.expects(mark.Node, mark.RunID):
-			unknown++
-			s.strays.remember(mark)
-		default:
-			unknown++
-		}
+// takeOver restores what the run before decided: its limits and freezes must not be lost with it, nor a grant that has no mark on its node
+// yet.
+func (s rebuilding) takeOver() error {
+	if s.previousRun == "" {
+		return nil
 	}
-	s.strays.sawForeign(foreign, inventory.StraysAll-unknown)
-}
-
-// addEnded takes back what those hold that do not run any more.
-func (s rebuilding) addEnded(inventory execution.Inventory) {
-	for _, orphan := range inventory.Ended {
-		h, err := s.holderOf(orphan)
-		if err != nil || s.strays.knows(orphan.Node, orphan.RunID) {
+	for offset := 0; ; {
+		args, err := json.Marshal(api.StateRequest{Offset: offset, Limit: queryChunk})
+		if err != nil {
+			return err
+		}
+		answers, err := s.query(execution.QueryInput{
+			Executions: []execution.Run{{WorkflowID: api.SchedulerID(s.cluster), RunID: s.previousRun}},
+			Query:      api.QueryState, Args: args,
+		})
+		if err != nil {
+			return fmt.Errorf("asking the scheduler that ran before: %w", err)
+		}
+		if len(answers) == 1 && answers[0].Unanswered != "" {
+			s.freezeUnanswered(answers[0].Unanswered)
+			return nil
+		}
+		var before api.State
+		if lost := len(answers) != 1 || answers[0].Gone || json.Unmarshal(answers[0].Answer, &before) != nil; lost {
+			s.decisions.record("", "the state of the scheduler that ran before is lost", "limits and freezes are those of the configuration")
+			return nil
+		}
+		if before.Rebuilding && before.PreviousRun != "" {
+			// It ended before it had taken over what the run before it knew.
+			s.previousRun = before.PreviousRun
 			continue
 		}
-		if known, ok := s.ledger.holderOfRun(h.Node, h.RunID); ok {
-			h = known
-		} else {
-			s.ledger.hold(h)
+		if offset == 0 {
+			s.controls.limits, s.controls.freezes, s.decisions.entries = before.Limits, before.Freezes, before.Decisions
+			s.controls.limits.Limits = before.Limits.Limits.WithDefaults()
+			s.controls.revision = before.Revision
+			for _, h := range before.Holders {
+				s.dropKind(&h.Remediation, &h.Kind)
+				if err := h.Validate(s.cluster); err != nil {
+					s.decisions.record("", "ignored a holder that the scheduler before this one knew", err.Error())
+				} else if !s.slots.knows(h.RequestID) {
+					s.slots.hold(h)
+				}
+			}
 		}
-		s.reclaimer.reclaim(h, "its workflow does not run")
+		for _, p := range before.Pending {
+			s.request(p.SlotRequest)
+		}
+		if offset = before.NextOffset; offset == 0 {
+			return nil
+		}
 	}
+}
+
+// freezeUnanswered stops all grants where an earlier scheduler exists but cannot say what its operators decided: to grant against a
+// freeze or over a limit that they set would be worse than to wait for them.
+func (s rebuilding) freezeUnanswered(why string) {
+	s.decisions.record("", "the scheduler that ran before does not answer: no grants until somebody has looked", why)
+	s.controls.freezes = append(s.controls.freezes, schedule.Freeze{
+		By: s.previousRun, At: s.now(),
+		Reason: "limits and freezes of the scheduler before this one cannot be read (" + why + "): check them (drydock limits), then drydock thaw --all",
+	})
 }
 
 // takeInventory asks all that run and may hold a slot, and returns the first inventory, which has the marks.
 func (s rebuilding) takeInventory() (first execution.Inventory, err error) {
 	in := execution.InventoryInput{
-		WorkflowType: api.NodeMaintenanceType, OtherTypes: []string{api.NodeRemediationType, api.ProfileTransitionType}, TaskQueue: workflow.GetInfo(s.ctx).TaskQueueName,
+		WorkflowType: api.NodeMaintenanceType, OtherTypes: []string{api.NodeRemediationType, api.ProfileTransitionType},
+		TaskQueue: workflow.GetInfo(s.ctx).TaskQueueName,
 	}
 	ctx := call.Long(s.ctx, "find holders and running maintenances")
 	for {
@@ -114,7 +144,7 @@ func (s rebuilding) takeInventory() (first execution.Inventory, err error) {
 		if len(in.From) == 0 {
 			first = inventory
 		}
-		if err := s.askRunning(inventory.Running); err != nil {
+		if err := s.queryRunning(inventory.Running); err != nil {
 			return first, err
 		}
 		if in.From = inventory.More; len(in.From) == 0 {
@@ -123,17 +153,16 @@ func (s rebuilding) takeInventory() (first execution.Inventory, err error) {
 	}
 }
 
-// askRunning adds the workflows that say of themselves that they hold or want a slot, and drops holders that do
-// not run.
-func (s rebuilding) askRunning(asked []execution.Run) error {
-	for chunk := range slices.Chunk(asked, queryChunk) {
+// queryRunning adds the workflows that say of themselves that they hold or want a slot, and drops holders that do not run.
+func (s rebuilding) queryRunning(runs []execution.Run) error {
+	for chunk := range slices.Chunk(runs, queryChunk) {
 		answers, err := s.query(execution.QueryInput{Executions: chunk, Query: api.QuerySlot})
 		if err != nil {
 			return fmt.Errorf("asking those that run: %w", err)
 		}
 		for i, answer := range answers {
 			if answer.Unanswered != "" {
-				if err := s.silent(chunk[i], answer); err != nil {
+				if err := s.addUnanswered(chunk[i], answer); err != nil {
 					return err
 				}
 			}
@@ -146,10 +175,9 @@ func (s rebuilding) askRunning(asked []execution.Run) error {
 	return nil
 }
 
-// silent notes a workflow that cannot tell what it holds. A maintenance keeps the slot that its mark says it has, and holds up nobody
-// else's. Of those who mark no node it is assumed that they hold a slot until they answer; which one needs their run, without which nothing
-// is granted.
-func (s rebuilding) silent(run execution.Run, answer execution.Answered) error {
+// addUnanswered notes a workflow that does not answer. A maintenance keeps the slot that its mark says it has, and holds up nobody else's.
+// Workflows that mark no node are assumed to hold a slot until they answer; which slot, their run says, without which nothing is granted.
+func (s rebuilding) addUnanswered(run execution.Run, answer execution.Answered) error {
 	s.decisions.record("", "workflow "+run.WorkflowID+" does not answer", answer.Unanswered)
 	h := api.Holder{RunID: answer.FirstRunID, GrantedAt: s.now(), Assumed: true}
 	h.RequestID = answer.FirstRunID + "/1"
@@ -158,32 +186,32 @@ func (s rebuilding) silent(run execution.Run, answer execution.Answered) error {
 	} else if _, profile, node, err := api.ParseProfileTransitionID(run.WorkflowID); err == nil {
 		h.Node, h.Requestor, h.Kind = node, api.ProfileRequestorPrefix+profile, schedule.KindProfile
 	}
-	if h.IsMarked() || !s.kinds.known(s.ctx) {
+	if h.IsMarked() || !s.isUpgraded() {
 		return nil
 	}
 	if err := h.Validate(s.cluster); err != nil {
 		return fmt.Errorf("it is not known whether workflow %s holds a slot, which does not answer: %w", run.WorkflowID, err)
 	}
-	if !s.ledger.holds(h.RequestID) {
-		s.ledger.free(h.RequestID, s.now()) // that it waits may be out of date
-		s.ledger.hold(h)
+	if !s.slots.holds(h.RequestID) {
+		s.slots.free(h.RequestID, s.now()) // that it waits may be out of date
+		s.slots.hold(h)
 	}
-	s.returns.say(h.RequestID, nil) // it is asked again until it answers
+	s.releases.verify(h.RequestID, nil) // it is asked again until it answers
 	return nil
 }
 
-// askMarked asks those that marks tell of and that visibility does not know yet.
-func (s rebuilding) askMarked(inventory execution.Inventory) error {
-	var unasked []execution.Run
+// queryMarked asks the maintenances that marks name and that visibility does not know yet.
+func (s rebuilding) queryMarked(inventory execution.Inventory) error {
+	var runs []execution.Run
 	for _, marked := range inventory.Marked {
-		if _, err := s.holderOf(marked); err == nil && !s.spoken[marked.RunID] {
-			unasked = append(unasked, execution.Run{WorkflowID: marked.WorkflowID})
+		if _, err := s.holderOf(marked); err == nil && !s.answered[marked.RunID] {
+			runs = append(runs, execution.Run{WorkflowID: marked.WorkflowID})
 		}
 	}
-	return s.askRunning(unasked)
+	return s.queryRunning(runs)
 }
 
-// addRunning takes a workflow's own word, which is the truth, as long as it speaks for itself.
+// addRunning takes what a workflow says, which is the truth as long as it speaks for itself.
 func (s rebuilding) addRunning(run execution.Run, w api.SlotWanted) {
 	if w.Ended {
 		return
@@ -193,7 +221,7 @@ func (s rebuilding) addRunning(run execution.Run, w api.SlotWanted) {
 		return
 	}
 	if !w.Wants {
-		s.spoken[w.RunID] = true
+		s.answered[w.RunID] = true
 		s.supersede(w.RunID, "") // it has given back what it had
 		return
 	}
@@ -205,62 +233,102 @@ func (s rebuilding) addRunning(run execution.Run, w api.SlotWanted) {
 		s.decisions.record("", "ignored what workflow "+run.WorkflowID+" says of its slot", err.Error())
 		return
 	}
-	s.spoken[w.RunID] = true
-	h, known := s.ledger.holder(w.ID)
-	if h.Assumed {
-		// What was assumed is known now: it takes no slot by it for which it still has to wait.
-		s.ledger.drop(h.RequestID)
-		s.watcher.forget(h.RequestID)
-		known = false
+	s.answered[w.RunID] = true
+	known := s.slots.find(w.ID)
+	if known != nil && known.Assumed {
+		// What was assumed is known now: a slot for which it still has to wait is none.
+		s.slots.drop(w.ID)
+		s.watcher.forget(w.ID)
+		known = nil
 	}
-	if known {
-		s.holdsFor(w.SlotRequest)
-		if w.GrantedAt == nil {
-			// The scheduler that granted it may have ended before it could say so.
-			s.outbox.granted(h)
+	switch {
+	case known != nil:
+		known.Remediation, known.Kind = w.Remediation, w.Kind // neither 0.1.0 nor the mark says it, nor the gang
+		s.dropKind(&known.Remediation, &known.Kind)
+		if w.Gang != nil {
+			known.Gang = w.Gang.Name
 		}
-		return
-	}
-	if w.GrantedAt == nil {
+		if w.GrantedAt == nil {
+			s.outbox.sendGrant(*known) // the scheduler that granted it may have ended before it could say so
+		}
+	case w.GrantedAt == nil:
 		s.supersede(w.RunID, w.ID)
-		s.intake.request(w.SlotRequest)
-		return
+		s.request(w.SlotRequest)
+	default:
+		s.supersede(w.RunID, "")
+		h := holderOf(w.SlotRequest)
+		s.dropKind(&h.Remediation, &h.Kind)
+		h.GrantedAt = *w.GrantedAt
+		s.slots.hold(h)
 	}
-	s.supersede(w.RunID, "")
-	h = s.understood(s.ctx, holderOf(w.SlotRequest))
-	h.GrantedAt = *w.GrantedAt
-	s.ledger.hold(h)
 }
 
-// supersede frees all that a run had asked for but one request: it says so itself, whatever came in which order.
+func (s rebuilding) request(r api.SlotRequest) {
+	if isLater(r.Request) && !s.isUpgraded() {
+		r.Request = as010(r.Request)
+	}
+	s.intake.request(r)
+}
+
+// supersede frees all that a run had requested but one request.
 func (s rebuilding) supersede(runID, but string) {
-	for _, id := range s.ledger.requestsOf(runID) {
+	for _, id := range s.slots.requestsOf(runID) {
 		if id != but {
 			s.free(id)
 		}
 	}
 }
 
-// addMarked adds those that only their mark on a node tells of, because visibility lags. One that has said that it holds
-// nothing is believed, and its mark left to whoever looks for the reason.
+// addMarked adds the holders that only their mark on a node shows, because visibility lags. A maintenance that says that it holds nothing
+// does not: its mark is left to people.
 func (s rebuilding) addMarked(inventory execution.Inventory) {
 	for _, marked := range inventory.Marked {
 		h, err := s.holderOf(marked)
 		switch {
 		case err != nil:
 			s.decisions.record("", "ignored the mark on "+marked.Node, err.Error())
-		case s.ledger.expects(h.Node, h.RunID):
-		case s.spoken[h.RunID]:
+		case s.slots.expects(h.Node, h.RunID):
+		case s.answered[h.RunID]:
 			s.strays.remember(api.StrayMark{
 				Node: h.Node, Kind: api.StrayUnknown, WorkflowID: marked.WorkflowID, RunID: h.RunID, Requestor: h.Requestor, Since: marked.Since,
 			})
 		default:
-			s.ledger.hold(h)
+			s.slots.hold(h)
 		}
 	}
 }
 
-// holderOf makes a holder of a mark. The mark does not tell the request, but the first of a run is the likely one.
+// addStrays remembers the marks that are nobody's slot.
+func (s rebuilding) addStrays(inventory execution.Inventory) {
+	var foreign []api.StrayMark
+	for _, mark := range inventory.Strays {
+		if !isUnknown(mark) {
+			foreign = append(foreign, mark)
+		} else if !s.slots.expects(mark.Node, mark.RunID) {
+			s.strays.remember(mark)
+		}
+	}
+	unknown := len(inventory.Strays) - len(foreign)
+	s.strays.setForeign(foreign, inventory.StraysAll-unknown)
+}
+
+// reclaimEnded takes back the slots of holders that do not run any more.
+func (s rebuilding) reclaimEnded(inventory execution.Inventory) {
+	for _, orphan := range inventory.Ended {
+		h, err := s.holderOf(orphan)
+		if err != nil || s.strays.knows(orphan.Node, orphan.RunID) {
+			continue
+		}
+		if known, holds := s.slots.holderOfRun(h.Node, h.RunID); holds {
+			h = known
+		} else {
+			s.slots.hold(h)
+		}
+		s.reclaimer.reclaim(h, "its workflow does not run")
+	}
+}
+
+// holderOf makes a holder of a mark. The mark does not name the request, but the first of a run is the likely one.
 func (s rebuilding) holderOf(m execution.MarkedHolder) (api.Holder, error) {
 	h := api.Holder{
 		Grant: schedule.Grant{RequestID: m.RunID + "/1", Node: m.Node, Requestor: m.Requestor},

@@ -17,40 +17,29 @@ import (
 	"drydock/workflows/meter"
 )
 
-// reclaimAgain is how long to wait after an error that Temporal does not retry by itself. It doubles up to
-// reclaimAgainMost.
 const (
-	reclaimAgain     = 30 * time.Second
-	reclaimAgainMost = time.Hour
+	// firstReclaimRetry is the pause after an error that Temporal does not retry by itself. It doubles up to maxReclaimRetry.
+	firstReclaimRetry = 30 * time.Second
+	maxReclaimRetry   = time.Hour
+	// shownWithin is after what time every watch shows what a transition has made of its node. The activity of one that was terminated
+	// may write for as long as an attempt of it may take, which is 30 s, and watches lag behind that.
+	shownWithin = 45 * time.Second
 )
 
 // reclaimer takes slots back from holders that will never release them.
 type reclaimer struct {
-	*commands
-	cluster   string
-	decisions *decisions
-	ledger    *ledger
-	slots     slots
+	*scheduler
 	// onOrphan is ReleaseOrphans or ReportOrphans.
 	onOrphan string
-	// reclaiming are the requests whose slot is being taken back.
+	// reclaiming are the requests whose slot is being taken back, failures how often that failed.
 	reclaiming map[string]bool
-	// failures counts how often a node could not be released.
-	failures map[string]int
-}
-
-// slots are those that are held.
-type slots interface {
-	// free takes back the slot of a request.
-	free(requestID string)
-	// orphaned takes it from a holder whose node stays as it is.
-	orphaned(h api.Holder, kind api.StrayKind)
+	failures   map[string]int
 }
 
 // reclaim takes the slot of a holder that will never release it: first the mark of a maintenance goes off the node, which fences the
 // dead workflow's evictions, and then the slot is free.
 func (r *reclaimer) reclaim(h api.Holder, why string) {
-	if !r.ledger.holds(h.RequestID) || r.reclaiming[h.RequestID] || r.leaving() {
+	if !r.slots.holds(h.RequestID) || r.reclaiming[h.RequestID] || r.leaving() {
 		return // the next run finds it again: it is still among the holders
 	}
 	r.reclaiming[h.RequestID] = true
@@ -58,8 +47,8 @@ func (r *reclaimer) reclaim(h api.Holder, why string) {
 	r.try(h, why)
 }
 
-// part tells the holders apart from those whose slot is being taken back, which are told by their marks.
-func (r *reclaimer) part(holders []api.Holder) (rest []api.Holder, ending []cluster.KnownMark) {
+// split separates the holders whose slot is being taken back, and returns their marks.
+func (r *reclaimer) split(holders []api.Holder) (rest []api.Holder, ending []cluster.KnownMark) {
 	for _, h := range holders {
 		if r.reclaiming[h.RequestID] {
 			ending = append(ending, cluster.KnownMark{Node: h.Node, RunID: h.RunID})
@@ -70,26 +59,27 @@ func (r *reclaimer) part(holders []api.Holder) (rest []api.Holder, ending []clus
 	return rest, ending
 }
 
-// try finds out once more what became of the holder: between what made it seem dead and its turn it may have been reset.
+// try finds out once more what became of the holder: between what made it seem dead and now it may have been reset.
 func (r *reclaimer) try(h api.Holder, why string) {
-	r.act(func() workflow.Future { return r.askFate(h) }, func(future workflow.Future) {
+	r.act(func() workflow.Future {
+		ctx := call.Within(call.Quick(r.ctx, "see what became of "+h.Requestor+" on "+h.Node), actWithin)
+		return workflow.ExecuteActivity(ctx, call.Executions.AskFate, execution.HolderRef{
+			WorkflowID: h.WorkflowID(r.cluster), RunID: h.RunID, Since: h.GrantedAt,
+		})
+	}, func(future workflow.Future) {
 		var found execution.Found
 		switch err := future.Get(r.ctx, &found); {
 		case err != nil:
-			r.decisions.record("", "it could not be found out what became of "+h.Requestor+" on "+h.Node, err.Error())
-			r.retryLater(h, why)
+			r.retryLater(h, why, "it could not be found out what became of "+h.Requestor+" on "+h.Node, err.Error())
 		case found.Fate == execution.Alive:
-			r.keep(h, "it runs")
+			r.leave(h, "it runs")
 		case h.Kind == schedule.KindControlPlane: // also where its execution was deleted: what it has made is not
-			r.whenDone(h, why)
+			r.freeOnceDone(h, why)
 		case !h.IsMarked():
-			r.done(h)
-			r.slots.free(h.RequestID)
+			r.finish(h)
 		case found.Fate == execution.Unknown:
-			// There is nobody to have the slot, and no proof that a mark may be touched.
-			meter.Reclaimed.Count(r.ctx, meter.NodeUnknown)
-			r.done(h)
-			r.slots.orphaned(h, api.StrayUnknown)
+			// Nobody could have the slot, and there is no proof that the mark may be touched.
+			r.abandon(h, meter.NodeUnknown, api.StrayUnknown)
 		case r.onOrphan == ReportOrphans:
 			r.report(h, why)
 		default:
@@ -98,9 +88,9 @@ func (r *reclaimer) try(h api.Holder, why string) {
 	})
 }
 
-// whenDone frees the slot of a remediation that ended without a word once what it has begun is not at work any more. One that follows it has a
-// slot of the same node.
-func (r *reclaimer) whenDone(h api.Holder, why string) {
+// freeOnceDone frees the slot of a remediation that ended without a word once nothing of what it began is at work any more. The remediation
+// that follows it has a slot of the same node.
+func (r *reclaimer) freeOnceDone(h api.Holder, why string) {
 	r.act(func() workflow.Future {
 		ctx := call.Within(call.Quick(r.ctx, "see whether the remediation of "+h.Node+" has left something at work"), actWithin)
 		return workflow.ExecuteActivity(ctx, call.Health.SeeLeftWork, health.LeftInput{WorkflowID: h.WorkflowID(r.cluster)})
@@ -108,119 +98,127 @@ func (r *reclaimer) whenDone(h api.Holder, why string) {
 		var lasts bool
 		switch err := future.Get(r.ctx, &lasts); {
 		case err != nil:
-			r.decisions.record("", "it could not be seen whether the remediation of "+h.Node+" has left something at work", err.Error())
-			r.retryLater(h, why)
+			r.retryLater(h, why, "it could not be seen whether the remediation of "+h.Node+" has left something at work", err.Error())
 		case lasts:
-			r.decisions.record("", "the slot of "+h.Node+" is kept", "its remediation has ended without a word, and what it has begun may be at work")
-			delete(r.failures, h.RequestID) // it is looked at again soon, however often
-			r.retryLater(h, why)
+			delete(r.failures, h.RequestID) // the next look is soon, however often there was one
+			r.retryLater(h, why, "the slot of "+h.Node+" is kept", "its remediation has ended without a word, and what it has begun may be at work")
 		default:
-			r.done(h)
-			r.slots.free(h.RequestID)
+			r.finish(h)
 		}
+	})
+}
+
+// freeOnceShown frees the slot of a profile's transition once every watch shows what that has made of the node. Until then it counts as
+// taking the node out: what was observed may be older than its last write. The next run finds that the transition does not run.
+func (r *reclaimer) freeOnceShown(h api.Holder) {
+	if r.reclaiming[h.RequestID] {
+		return
+	}
+	r.reclaiming[h.RequestID] = true // so that it is not watched
+	r.after(shownWithin, "let watches show what a transition did", func() {
+		r.forget(h)
+		r.slots.free(h.RequestID, r.now())
+		r.watcher.forget(h.RequestID)
+		r.observer.invalidate()
 	})
 }
 
 func (r *reclaimer) release(h api.Holder, why string) {
-	r.act(func() workflow.Future { return r.releaseOrphan(h, why) }, func(future workflow.Future) {
+	r.act(func() workflow.Future {
+		ctx := call.Within(call.Quick(r.ctx, "release "+h.Node), actWithin)
+		return workflow.ExecuteActivity(ctx, call.Nodes.ReleaseNode, node.ReleaseInput{
+			Node: h.Node, WorkflowID: h.WorkflowID(r.cluster), RunID: h.RunID, Event: orphanEvent("MaintenanceReclaimed", h, why),
+			WithdrawRequests: true, Orphan: true,
+		})
+	}, func(future workflow.Future) {
 		switch err := future.Get(r.ctx, nil); {
-		case err == nil || harmless(err):
-			meter.Reclaimed.Count(r.ctx, meter.NodeReleased)
-			r.done(h)
-			r.slots.free(h.RequestID)
-		case isAlive(err):
-			r.keep(h, call.Cause(err))
+		case err == nil || isUnmarked(err):
+			r.finishReleased(h)
+		case call.IsError(err, api.ErrorHolderAlive):
+			r.leave(h, call.Cause(err))
 		case call.IsError(err, api.ErrorMarkUnconfirmed):
 			r.decisions.record("", "the node "+h.Node+" is left as it is", call.Cause(err))
 			r.report(h, why)
 		default:
-			r.decisions.record("", "the node "+h.Node+" could not be released", err.Error())
-			r.retryLater(h, why)
+			r.retryLater(h, why, "the node "+h.Node+" could not be released", err.Error())
 		}
 	})
 }
 
-// report says on the node that it is an orphan's, and frees its slot: mark and cordon stay.
+// report says on the node that its maintenance has ended, and frees its slot: mark and cordon stay.
 func (r *reclaimer) report(h api.Holder, why string) {
-	r.act(func() workflow.Future { return r.announceOrphan(h, why) }, func(future workflow.Future) {
+	r.act(func() workflow.Future {
+		ctx := call.Within(call.Quick(r.ctx, "report "+h.Node+" as orphaned"), actWithin)
+		return workflow.ExecuteActivity(ctx, call.Nodes.AnnouncePhase, node.AnnounceInput{
+			Node: h.Node, WorkflowID: h.WorkflowID(r.cluster), RunID: h.RunID, Phase: "Orphaned", Event: orphanEvent("MaintenanceOrphaned", h, why),
+		})
+	}, func(future workflow.Future) {
 		switch err := future.Get(r.ctx, nil); {
 		case err == nil:
-			meter.Reclaimed.Count(r.ctx, meter.NodeReported)
-			r.done(h)
-			r.slots.orphaned(h, api.StrayOrphan)
-		case harmless(err):
-			meter.Reclaimed.Count(r.ctx, meter.NodeReleased)
-			r.done(h)
-			r.slots.free(h.RequestID)
+			r.abandon(h, meter.NodeReported, api.StrayOrphan)
+		case isUnmarked(err):
+			r.finishReleased(h)
 		default:
-			r.decisions.record("", "the node "+h.Node+" could not be reported as orphaned", err.Error())
-			r.retryLater(h, why)
+			r.retryLater(h, why, "the node "+h.Node+" could not be reported as orphaned", err.Error())
 		}
 	})
 }
 
-// act begins an activity once there is room for one more. What the run ends before is found again by the next.
+// act begins an activity once there is room for it. Where the run ends before that, the next one finds the holder again.
 func (r *reclaimer) act(start func() workflow.Future, then func(workflow.Future)) {
-	r.give(command{start: start, then: then, decides: true})
+	r.commands.add(command{start: start, then: then, decides: true})
 }
 
-func (r *reclaimer) done(h api.Holder) {
+func (r *reclaimer) finishReleased(h api.Holder) {
+	meter.Reclaimed.Count(r.ctx, meter.NodeReleased)
+	r.finish(h)
+}
+
+func (r *reclaimer) finish(h api.Holder) {
+	r.forget(h)
+	r.free(h.RequestID)
+}
+
+// abandon takes the slot of a holder whose node stays as it is: from now on that is unavailable like any other that is cordoned. Whether a
+// holder of which nothing is known has marked its node shows with the next look at the node.
+func (r *reclaimer) abandon(h api.Holder, counted string, kind api.StrayKind) {
+	meter.Reclaimed.Count(r.ctx, counted)
+	r.forget(h)
+	r.slots.drop(h.RequestID)
+	r.watcher.forget(h.RequestID)
+	if kind == api.StrayOrphan {
+		r.strays.remember(api.StrayMark{
+			Node: h.Node, Kind: kind, RunID: h.RunID, Requestor: h.Requestor, Since: h.GrantedAt, WorkflowID: h.WorkflowID(r.cluster),
+		})
+	}
+	r.observer.invalidate()
+}
+
+// leave leaves the slot to a holder that seemed dead.
+func (r *reclaimer) leave(h api.Holder, why string) {
+	r.forget(h)
+	r.decisions.record("", fmt.Sprintf("%s on %s keeps its slot", h.Requestor, h.Node), why)
+}
+
+func (r *reclaimer) forget(h api.Holder) {
 	delete(r.reclaiming, h.RequestID)
 	delete(r.failures, h.RequestID)
 }
 
-// keep leaves a holder its slot that was taken for dead.
-func (r *reclaimer) keep(h api.Holder, why string) {
-	r.done(h)
-	r.decisions.record("", fmt.Sprintf("%s on %s keeps its slot", h.Requestor, h.Node), why)
-}
-
 // retryLater tries again after an error that Temporal does not retry by itself, such as a missing permission.
-func (r *reclaimer) retryLater(h api.Holder, why string) {
-	wait := doubled(reclaimAgain, reclaimAgainMost, r.failures[h.RequestID])
+func (r *reclaimer) retryLater(h api.Holder, why, what, cause string) {
+	r.decisions.record("", what, cause)
+	wait := doubled(firstReclaimRetry, maxReclaimRetry, r.failures[h.RequestID])
 	r.failures[h.RequestID]++
-	timer := workflow.NewTimerWithOptions(r.ctx, wait, workflow.TimerOptions{Summary: "reclaim again"})
-	// Nothing is lost with it: the next run finds the holder again.
-	r.whenReady(timer, func(workflow.Future) {
+	r.after(wait, "reclaim again", func() {
 		if !r.leaving() {
 			r.try(h, why)
 		}
 	})
 }
 
-func isAlive(err error) bool {
-	return call.IsError(err, api.ErrorHolderAlive)
-}
-
-// harmless are errors after which there is nothing left to take off the node.
-func harmless(err error) bool {
-	return call.IsError(err, api.ErrorNodeGone, api.ErrorNotHolder)
-}
-
-// releaseOrphan takes the mark of a holder that ended off its node.
-func (r *reclaimer) releaseOrphan(h api.Holder, why string) workflow.Future {
-	ctx := call.Within(call.Quick(r.ctx, "release "+h.Node), actWithin)
-	return workflow.ExecuteActivity(ctx, call.Nodes.ReleaseNode, node.ReleaseInput{
-		Node: h.Node, WorkflowID: h.WorkflowID(r.cluster), RunID: h.RunID, Event: orphanEvent("MaintenanceReclaimed", h, why),
-		WithdrawRequests: true, Orphan: true,
-	})
-}
-
-// askFate finds out once more what became of a holder.
-func (r *reclaimer) askFate(h api.Holder) workflow.Future {
-	ctx := call.Within(call.Quick(r.ctx, "see what became of "+h.Requestor+" on "+h.Node), actWithin)
-	return workflow.ExecuteActivity(ctx, call.Executions.AskFate, execution.HolderRef{
-		WorkflowID: h.WorkflowID(r.cluster), RunID: h.RunID, Since: h.GrantedAt,
-	})
-}
-
-// announceOrphan only says that the node is an orphan's.
-func (r *reclaimer) announceOrphan(h api.Holder, why string) workflow.Future {
-	ctx := call.Within(call.Quick(r.ctx, "report "+h.Node+" as orphaned"), actWithin)
-	return workflow.ExecuteActivity(ctx, call.Nodes.AnnouncePhase, node.AnnounceInput{
-		Node: h.Node, WorkflowID: h.WorkflowID(r.cluster), RunID: h.RunID, Phase: "Orphaned", Event: orphanEvent("MaintenanceOrphaned", h, why),
-	})
-}
+// isUnmarked reports whether there is nothing left to take off the node.
+func isUnmarked(err error) bool { return call.IsError(err, api.ErrorNodeGone, api.ErrorNotHolder) }
 
 func orphanEvent(reason string, h api.Holder, why string) nodeevent.Event {
 	return nodeevent.Event{

@@ -13,59 +13,54 @@ import (
 )
 
 const (
-	// changeRestored: a scheduler that finds Temporal restored to an earlier state freezes. Before, it went on.
-	changeRestored = "freezes-when-restored"
 	// restoredBy is who freezes then, and by whose name that is thawed.
 	restoredBy = "drydock"
-	// asleepLeast is how long nothing has to happen for a restored database to be the reason, and maxAsleep bounds the times
-	// that are remembered.
-	asleepLeast = time.Minute
-	maxAsleep   = 20
+	// leastPause is how long nothing has to happen for a restored database to be the reason. The latest maxPauses are remembered.
+	leastPause = time.Minute
+	maxPauses  = 20
 	// restoredAgain is how long after such a freeze there is no other: anyone who can write a mark could freeze for ever.
 	restoredAgain = 24 * time.Hour
-	// restoredLeast is how many nodes have to tell of it: one may have forged its own mark.
+	// restoredLeast is how many nodes have to show it: one may have forged its own mark.
 	restoredLeast = 2
 )
 
-// asleep are the latest times in which the scheduler did nothing. A database that is restored to an earlier state leaves
-// one: from the last event that was kept until now.
-type asleep struct {
+// pauses are the latest times in which the scheduler did nothing. A database that is restored to an earlier state leaves one: from the last
+// event that was kept until now.
+type pauses struct {
 	last  time.Time
 	times []span
 }
 
 type span struct{ from, to time.Time }
 
-// turn notes that something happens.
-func (a *asleep) turn(now time.Time) {
-	if !a.last.IsZero() && now.Sub(a.last) >= asleepLeast {
-		a.times = append(a.times, span{a.last, now})
-		a.times = a.times[max(len(a.times)-maxAsleep, 0):]
+func (p *pauses) event(now time.Time) {
+	if !p.last.IsZero() && now.Sub(p.last) >= leastPause {
+		p.times = append(p.times, span{p.last, now})
+		p.times = p.times[max(len(p.times)-maxPauses, 0):]
 	}
-	a.last = now
+	p.last = now
 }
 
-func (a *asleep) at(t time.Time) bool {
-	return slices.ContainsFunc(a.times, func(s span) bool { return t.After(s.from) && t.Before(s.to) })
+func (p *pauses) contain(t time.Time) bool {
+	return slices.ContainsFunc(p.times, func(s span) bool { return t.After(s.from) && t.Before(s.to) })
 }
 
-// freezeIfRestored freezes where marks tell that Temporal was restored to an earlier state: they name maintenances of this
-// very namespace that neither Temporal nor this scheduler knows, which marked their nodes while the scheduler, by its own
-// account, did nothing. Only a scheduler that is forgotten can have granted them, or somebody has forged them: a kubelet can
-// on its own node. So one node freezes nothing, more of them freeze grants, and running maintenances are held only where those
-// nodes are at least half of the marked ones.
+// freezeIfRestored freezes where marks show that Temporal was restored to an earlier state: they name maintenances of this very namespace
+// that neither Temporal nor this scheduler knows, and that marked their nodes while the scheduler, as far as it knows, did nothing. Only a
+// scheduler that is forgotten can have granted them, or somebody has forged them: a kubelet can on its own node. So one node freezes
+// nothing, more of them freeze grants, and running maintenances are held only where those nodes are at least half of the marked ones.
 //
 // Before are the marks that were known before.
 func (s rebuilding) freezeIfRestored(inventory execution.Inventory, before strays) {
 	var lost []string
 	for _, mark := range inventory.Strays {
-		if mark.Kind == api.StrayUnknown && s.asleep.at(mark.Since) && !s.ledger.expects(mark.Node, mark.RunID) && !before.knows(mark.Node, mark.RunID) {
+		if isUnknown(mark) && s.pauses.contain(mark.Since) && !s.slots.expects(mark.Node, mark.RunID) && !before.knows(mark.Node, mark.RunID) {
 			lost = append(lost, mark.Node)
 		}
 	}
 	slices.Sort(lost)
 	lost = slices.Compact(lost)
-	if len(lost) == 0 || s.now().Sub(s.restoredAt) < restoredAgain || !s.restored.known(s.ctx) {
+	if len(lost) == 0 || s.now().Sub(s.restoredAt) < restoredAgain || !s.isUpgraded() {
 		return
 	}
 	why := fmt.Sprintf("Temporal seems to be restored to an earlier state: it does not know the maintenances of %s (%s): see docs/disaster.md",
@@ -75,7 +70,7 @@ func (s rebuilding) freezeIfRestored(inventory execution.Inventory, before stray
 		return
 	}
 	s.restoredAt = s.now()
-	why = bounds.Cut(why+", then drydock thaw --by "+restoredBy, maxWords)
+	why = bounds.Cut(why+", then drydock thaw --by "+restoredBy, maxText)
 	what := s.controls.freeze(api.FreezeRequest{By: restoredBy, Reason: why, Running: 2*len(lost) >= markedNodes(inventory)}, s.now())
 	s.decisions.record(restoredBy, what, why)
 }
@@ -87,7 +82,7 @@ func markedNodes(inventory execution.Inventory) int {
 		nodes[mark.Node] = true
 	}
 	for _, mark := range inventory.Strays {
-		if mark.Kind == api.StrayUnknown {
+		if isUnknown(mark) {
 			nodes[mark.Node] = true
 		}
 	}

@@ -10,7 +10,9 @@ import (
 
 	"go.temporal.io/sdk/temporal"
 
+	"drydock/activities/execution"
 	"drydock/api"
+	"drydock/rules/schedule"
 	"drydock/workflows/handover/handovertest"
 	"drydock/workflows/scheduler"
 	older "drydock/workflows/testdata/code/v0.1.0/workflows/scheduler"
@@ -104,4 +106,45 @@ func TestAStateThatCannotBeReadNeverEndsTheScheduler(t *testing.T) {
 			}
 		})
 	}
+}
+
+// 0.1.0 does not know the kind of a holder that this release hands over. Its history goes on as it was, until a worker of this release has it.
+func TestAHolderIsTheMaintenanceThat010TookItForUntilTheUpgrade(t *testing.T) {
+	f := newFleet(t, 3)
+	a := f.controlPlane(1000*time.Hour, "n1", "a")
+	a.granted = append(a.granted, 0)
+	h := f.holderOf(a)
+	h.Kind = schedule.KindControlPlane
+	f.state.Holders = append(f.state.Holders, h)
+	f.until010 = 5 * time.Minute
+	f.inventory.Running = []execution.Run{{WorkflowID: a.request.WorkflowID("")}}
+	f.at(time.Minute, func() {
+		if len(f.watching.Holders) == 0 || f.watching.Holders[0].WorkflowID != api.MaintenanceID("", "n1", "health-a") {
+			t.Errorf("it watches %+v", f.watching.Holders)
+		}
+	})
+	planned := f.request(10*time.Minute, "n3", "ops", 0)
+	f.at(15*time.Minute, func() {
+		for _, h := range f.stateNow().Holders {
+			if h.Node == "n1" && h.Kind != schedule.KindControlPlane {
+				t.Errorf("%+v", h)
+			}
+		}
+	})
+	f.run(20 * time.Minute)
+	if len(planned.granted) != 1 {
+		t.Errorf("a maintenance was granted %v", planned.granted)
+	}
+}
+
+// A maintenance's answer is no signal: 0.1.0 reads it without the fields that it does not know.
+func TestARebuildOf010TakesARequestWithoutItsWindows(t *testing.T) {
+	f := newFleet(t, 2)
+	f.state = scheduler.State{}
+	f.until010 = time.Hour
+	a := f.request(1000*time.Hour, "n1", "ops", 0)
+	a.request.Windows = []string{"nights"}
+	f.saying(a, api.SlotWanted{SlotRequest: a.request, Wants: true})
+	f.expectAt(5*time.Minute, "n1/ops", "")
+	f.run(10 * time.Minute)
 }

@@ -42,7 +42,7 @@ func (w words) run() string {
 // fill makes so many nodes in zones and racks, and a request for each that waits.
 func (f *fleet) fill(requests int, requestor func() string) {
 	w := words{rand.New(rand.NewPCG(1, 2))}
-	f.state.Told, f.state.Seen = map[string]scheduler.Told{}, map[string]bool{}
+	f.state.Sent, f.state.Seen = map[string]scheduler.SentReason{}, map[string]bool{}
 	for i := range requests {
 		run, node := w.run(), w.word(63)
 		f.nodes[node] = &fleetNode{down: i%50 == 7, labels: map[string]string{"zone": string(rune('a' + i%3)), "rack": itoa(i / 40)}}
@@ -54,7 +54,7 @@ func (f *fleet) fill(requests int, requestor func() string) {
 		}
 		f.asking[run] = &asking{request: p.SlotRequest}
 		f.state.Pending = append(f.state.Pending, p)
-		f.state.Told[p.ID], f.state.Seen[p.ID] = scheduler.Told{Code: schedule.Frozen, At: f.start}, i%2 == 0
+		f.state.Sent[p.ID], f.state.Seen[p.ID] = scheduler.SentReason{Code: schedule.Frozen, At: f.start}, i%2 == 0
 	}
 }
 

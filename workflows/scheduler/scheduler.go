@@ -6,8 +6,6 @@ import (
 
 	"go.temporal.io/sdk/workflow"
 
-	"drydock/activities/cluster"
-	"drydock/activities/execution"
 	"drydock/api"
 	"drydock/rules/schedule"
 	"drydock/workflows/call"
@@ -20,7 +18,7 @@ type scheduler struct {
 	*loop
 	cluster   string
 	controls  *controls
-	ledger    *ledger
+	slots     *slots
 	decisions *decisions
 	intake    *intake
 	commands  *commands
@@ -28,37 +26,31 @@ type scheduler struct {
 	observer  *observer
 	watcher   *watcher
 	reclaimer *reclaimer
-	returns   *returns
+	releases  *releases
 	strays    *strays
 	hours     *hours
-	knowledge
-}
 
-// knowledge is what a scheduler knows of its own knowledge.
-type knowledge struct {
-	// rebuilt says that the holders are known; givenUp that this run ends before they are.
+	// rebuilt: the holders are known. givenUp: this run ends before they are. rebuildsRequired counts how often they were not known any more.
 	rebuilt, givenUp bool
-	// doubts counts how often that was doubted.
-	doubts int
+	rebuildsRequired int
 	// previousRun is the scheduler run whose state to take over.
 	previousRun string
-	// tellsLater: there is a timer for what is told later.
-	tellsLater bool
-	// gangs, remediations and kinds tell whether requests may be members of a gang, for a remediation, or of others than maintenances,
-	// together whether many grants are told by activities.
-	gangs, remediations, kinds, together, restored since
-	// asleep are the times in which nothing happened, restoredAt is when a restored Temporal was found last.
-	asleep     asleep
+	// resendTimer: there is a timer for reasons that are to be sent later.
+	resendTimer bool
+	pauses      pauses
+	// restoredAt is when Temporal was last found to be restored to an earlier state.
 	restoredAt time.Time
-	// turns are the updates that wait until the holders are known.
-	turns turns
+	// updates wait until the holders are known. firstTask is how long the history was in the run's first workflow task.
+	updates   []*waitingUpdate
+	firstTask int
+	// upgraded is isUpgraded's answer. kindsDropped: holders were taken for maintenances before.
+	upgraded, kindsDropped bool
 	// unknown is what a newer release handed over.
 	unknown handover.Unknown
 }
 
-// Scheduler grants slots: it decides which node may go next, and keeps account of who holds one. There is one per
-// cluster, under SchedulerID. It has no side effects of its own but signals to those who ask. Packed are the pending
-// requests where the run before had many (see pack).
+// Scheduler grants slots: it decides which node may go next, and knows who holds one. There is one per cluster, under SchedulerID. It has
+// no side effects of its own but signals to those who ask. Packed are the pending requests where the run before had many (see pack).
 func Scheduler(ctx workflow.Context, given State, packed []byte) error {
 	state, refused, err := accepted(ctx, given, packed)
 	if err != nil {
@@ -78,42 +70,33 @@ func Scheduler(ctx workflow.Context, given State, packed []byte) error {
 	})
 }
 
-// newScheduler puts the parts together.
 func newScheduler(ctx workflow.Context, state State) *scheduler {
+	info := workflow.GetInfo(ctx)
 	l := &loop{ctx: ctx, dirty: true, continueAfter: state.ContinueAfter}
-	cluster := api.ClusterOf(workflow.GetInfo(ctx).TaskQueueName)
-	log := &decisions{loop: l, entries: state.Decisions}
-	commands := newCommands(l)
 	s := &scheduler{
-		loop: l, cluster: cluster, decisions: log, commands: commands,
-		knowledge: knowledge{
-			rebuilt: state.Rebuilt, previousRun: state.PreviousRun, gangs: since{change: changeGangs},
-			remediations: since{change: changeRemediations}, kinds: since{change: changeKinds}, together: since{change: changeTogether},
-			restored: since{change: changeRestored}, restoredAt: state.RestoredAt,
-			turns: newTurns(ctx), unknown: state.unknown,
-		},
+		loop: l, cluster: api.ClusterOf(info.TaskQueueName),
+		decisions: &decisions{loop: l, entries: state.Decisions}, commands: &commands{loop: l, byKey: map[string]*command{}},
 		controls: &controls{limits: state.Limits, revision: state.Revision, freezes: state.Freezes, freezeRevision: state.FreezeRevision},
-		ledger:   newLedger(state),
-		hours:    &hours{loop: l, decisions: log, since: since{change: changeWindows}},
+		slots:    newSlots(state),
+		rebuilt:  state.Rebuilt, previousRun: state.PreviousRun, restoredAt: state.RestoredAt,
+		firstTask: info.GetCurrentHistoryLength(), unknown: state.unknown,
 	}
-	s.hours.goOn(state.Horizon, state.WindowsOf)
-	s.strays = &strays{loop: l, decisions: log, ours: state.Strays, rebuilder: s}
-	s.observer = &observer{loop: l, decisions: log, latest: state.Observed, strayMarks: s}
-	s.watcher = &watcher{
-		loop: l, cluster: cluster, decisions: log, ledger: s.ledger, observer: s.observer, reports: s,
-		resting: map[string]bool{}, rested: map[string]time.Duration{}, marked: map[string]bool{},
+	for i := range s.slots.holders {
+		h := &s.slots.holders[i]
+		s.dropKind(&h.Remediation, &h.Kind)
 	}
-	s.reclaimer = &reclaimer{
-		commands: commands, cluster: cluster, decisions: log, ledger: s.ledger, slots: s, onOrphan: state.OnOrphan,
-		reclaiming: map[string]bool{}, failures: map[string]int{},
+	for i := range s.slots.pending {
+		p := &s.slots.pending[i]
+		s.dropKind(&p.Remediation, &p.Kind)
 	}
-	s.outbox = &outbox{commands: commands, cluster: cluster, ledger: s.ledger, reclaimer: s.reclaimer}
-	s.returns = &returns{
-		commands: commands, cluster: cluster, decisions: log, ledger: s.ledger, reclaimer: s.reclaimer, claims: s,
-		asked: map[string]time.Time{}, asking: map[string]bool{},
-	}
-	s.intake = &intake{loop: l, cluster: cluster, decisions: log, ledger: s.ledger, outbox: s.outbox, returns: s.returns, admission: s}
-	s.returns.intake = s.intake
+	s.intake, s.outbox = &intake{scheduler: s}, &outbox{scheduler: s}
+	s.hours = &hours{scheduler: s, horizon: state.Horizon, wanted: state.WindowsOf}
+	s.hours.stale = s.hours.differs()
+	s.strays = &strays{scheduler: s, ours: state.Strays}
+	s.observer = &observer{scheduler: s, latest: state.Observed}
+	s.watcher = &watcher{scheduler: s, resting: map[string]bool{}, rested: map[string]time.Duration{}, marked: map[string]bool{}}
+	s.reclaimer = &reclaimer{scheduler: s, onOrphan: state.OnOrphan, reclaiming: map[string]bool{}, failures: map[string]int{}}
+	s.releases = &releases{scheduler: s, answered: map[string]time.Time{}, querying: map[string]bool{}}
 	return s
 }
 
@@ -121,49 +104,41 @@ func newScheduler(ctx workflow.Context, state State) *scheduler {
 func (s *scheduler) takeUp(state State) {
 	s.assumeMarked()
 	for _, id := range state.GivenBack {
-		s.returns.say(id, nil)
+		s.releases.verify(id, nil)
 	}
-	for _, id := range state.Untold {
-		if h, ok := s.ledger.holder(id); ok {
-			s.outbox.granted(h)
-			s.outbox.hold(h, s.controls.notice())
+	for _, id := range state.Unsent {
+		if h, held := s.slots.holder(id); held {
+			s.outbox.sendGrant(h)
+			s.outbox.sendHold(h, s.controls.notice())
 		}
 	}
-	s.strays.lookLater()
-}
-
-// isOpen tells whether requests and releases take effect: it is known who holds a slot.
-func (s *scheduler) isOpen() bool { return s.rebuilt }
-
-// reconcile takes what a holder says of its slot.
-func (s *scheduler) reconcile(h api.Holder, wanted api.SlotWanted) {
-	rebuilding{s, map[string]bool{}}.addRunning(execution.Run{WorkflowID: h.WorkflowID(s.cluster)}, wanted)
+	s.strays.retryLater()
 }
 
 func (s *scheduler) assumeMarked() {
-	for _, h := range s.ledger.holders {
+	for _, h := range s.slots.holders {
 		s.watcher.assumeMarked(h.RequestID)
 	}
 }
 
-// wasReset has everything found out anew that is not certain any more: this run goes on from the past, and what was
-// granted and given back since is not in its history.
+// wasReset finds out anew what is not certain any more: this run goes on from the past, and what was granted and given back since then is
+// not in its history.
 func (s *scheduler) wasReset(ctx workflow.Context) (runID string, err error) {
-	s.doubtHolders("this run was reset: what was granted and given back since is not in its history")
-	s.observer.doubt()
-	s.inFlight++
-	defer func() { s.inFlight-- }()
+	s.requireRebuild("this run was reset: what was granted and given back since is not in its history")
+	s.observer.invalidate()
+	s.unfinished++
+	defer func() { s.unfinished-- }()
 	err = workflow.ExecuteActivity(call.Quick(ctx, "see which run this is"), call.Executions.ThisRun).Get(ctx, &runID)
 	s.woken = true
 	return runID, err
 }
 
-// doubtHolders has it found out anew who holds a slot, before anything else is granted.
-func (s *scheduler) doubtHolders(why string) {
+// requireRebuild has the scheduler find out anew who holds a slot, before it grants anything else.
+func (s *scheduler) requireRebuild(why string) {
 	if s.rebuilt {
 		s.decisions.record("", "finding out anew who holds a slot", why)
 	}
-	s.doubts++
+	s.rebuildsRequired++
 	s.rebuilt, s.dirty = false, true
 }
 
@@ -172,10 +147,10 @@ func (s *scheduler) state() State {
 	return State{
 		unknown: s.unknown, RestoredAt: s.restoredAt,
 		Limits: s.controls.limits, Revision: s.controls.revision, Freezes: s.controls.freezes,
-		Holders: s.ledger.holders, Pending: s.ledger.pending, Told: s.ledger.told, Seen: s.ledger.seen, Released: s.ledger.released,
+		Holders: s.slots.holders, Pending: s.slots.pending, Sent: s.slots.sent, Seen: s.slots.seen, Released: s.slots.released,
 		Observed: s.observer.latest, Decisions: s.decisions.entries, OnOrphan: s.reclaimer.onOrphan,
 		Rebuilt: s.rebuilt, PreviousRun: s.previousRun, ContinueAfter: s.continueAfter,
-		FreezeRevision: s.controls.freezeRevision, Untold: s.outbox.untold, Strays: s.strays.ours, GivenBack: s.returns.requests(),
+		FreezeRevision: s.controls.freezeRevision, Unsent: s.outbox.unsent, Strays: s.strays.ours, GivenBack: s.releases.requests(),
 		Horizon: s.hours.horizon, WindowsOf: s.hours.wanted,
 	}
 }
@@ -183,19 +158,23 @@ func (s *scheduler) state() State {
 // run decides whenever something happened, until the history is long enough.
 func (s *scheduler) run() error {
 	for {
-		s.asleep.turn(s.now())
+		s.pauses.event(s.now())
+		if s.kindsDropped {
+			s.isUpgraded() // which requires a rebuild
+		}
 		if !s.rebuilt && !s.leaving() {
 			if err := s.rebuild(); err != nil {
 				return err
 			}
 		}
-		dirty, err := s.await()
-		if err != nil {
+		if err := workflow.Await(s.ctx, func() bool { return s.dirty || s.woken }); err != nil {
 			return err
 		}
+		dirty := s.dirty
+		s.dirty, s.woken = false, false
 		if s.leaving() {
 			s.watcher.stop()
-			s.commands.takeBack()
+			s.commands.keepWaiting()
 			s.givenUp = !s.rebuilt
 			if s.idle() {
 				return s.continueAsNew()
@@ -203,36 +182,36 @@ func (s *scheduler) run() error {
 			continue
 		}
 		if !dirty {
-			s.tell()
+			s.sendReasons()
 			continue
 		}
 		if s.rebuilt {
-			if err := s.returns.settle(); err != nil {
+			if err := s.releases.settle(); err != nil {
 				return err
 			}
-			s.ledger.forgetReleased(s.now())
+			s.slots.forgetReleased(s.now())
 			s.decide()
-			s.observe()
+			s.observer.observe()
 			s.keepWatch()
-			s.doubtUnwatched()
+			s.invalidateUnwatched()
 		}
 	}
 }
 
-// rebuild finds out who holds a slot, and goes on trying until it is known or this run has to end.
+// rebuild retries until it is known who holds a slot, or this run has to end.
 func (s *scheduler) rebuild() error {
 	for {
 		err := rebuilding{s, map[string]bool{}}.run()
 		if err == nil {
 			s.decisions.works(notRebuilt)
 			s.assumeMarked()
-			s.dirty = true // those who wait have waited for this
+			s.dirty = true // pending requests have waited for this
 			return nil
 		}
 		if s.ctx.Err() != nil {
 			return err
 		}
-		wait := s.decisions.fails(notRebuilt, err, tryAgainLast)
+		wait := s.decisions.fails(notRebuilt, err, maxPersonRetry)
 		workflow.GetLogger(s.ctx).Error("rebuild failed", "again", wait, "error", err)
 		_, err = workflow.AwaitWithOptions(s.ctx, workflow.AwaitOptions{
 			Timeout: wait, TimerOptions: workflow.TimerOptions{Summary: "find out again who holds a slot"},
@@ -255,94 +234,77 @@ func (s *scheduler) continueAsNew() error {
 	return workflow.NewContinueAsNewError(s.ctx, api.SchedulerType, state, packed)
 }
 
-// decisionInput is all that a decision depends on.
 func (s *scheduler) decisionInput() schedule.Input {
-	in := schedule.Input{Limits: s.controls.limits.Limits, Freezes: s.controls.freezes, Revision: s.controls.revision}
+	in := schedule.Input{Limits: s.controls.limits.Limits, Freezes: s.controls.freezes, Revision: s.controls.revision, Seen: s.slots.seen}
 	if s.observer.latest != nil {
 		in.Observed = &s.observer.latest.Observation
 	}
-	in.Pending, in.Granted = s.ledger.candidates()
-	in.Seen = s.ledger.seen
+	for _, p := range s.slots.pending {
+		in.Pending = append(in.Pending, p.Request)
+	}
+	for _, h := range s.slots.holders {
+		in.Granted = append(in.Granted, h.Grant)
+	}
 	return in
 }
 
-// decide grants what the limits allow, and tells the others why they wait.
+// decide grants what the limits allow, and sends the other requests why they wait.
 func (s *scheduler) decide() {
-	if len(s.ledger.pending) == 0 {
+	if len(s.slots.pending) == 0 {
 		s.hours.wakeAt(time.Time{})
 		return
 	}
-	requests := s.ledger.pendingByID()
-	decision := schedule.Decide(s.hours.add(s.gangs.knownIn(s.ctx, s.decisionInput())))
+	requests := s.slots.pendingByID()
+	decision := schedule.Decide(s.asDecided(s.decisionInput()))
 	s.hours.follow(decision)
 	s.grant(decision.Grants, requests)
-	for _, p := range s.ledger.keepWaiting(decision.Refused, requests) {
-		seen := s.ledger.seen[p.ID]
-		s.ledger.forget(p.ID)
-		s.outbox.refuse(p, seen)
+	for _, p := range s.slots.keepWaiting(decision.Refused, requests) {
+		seen := s.slots.seen[p.ID]
+		s.slots.forget(p.ID)
+		s.outbox.sendRefusal(p, seen)
 	}
-	s.tell()
+	s.sendReasons()
 }
 
-// grant gives requests their slots and tells their maintenances.
 func (s *scheduler) grant(granted []schedule.Request, requests map[string]api.PendingRequest) {
-	holders := make([]api.Holder, 0, len(granted))
+	maintenances := make([]api.Holder, 0, len(granted))
 	for _, g := range granted {
-		h := s.ledger.grant(requests[g.ID], s.now())
+		h := s.slots.grant(requests[g.ID], s.now())
 		if !h.IsMarked() {
-			s.outbox.granted(h)
+			s.outbox.sendGrant(h)
 			continue
 		}
-		holders = append(holders, h)
+		maintenances = append(maintenances, h)
 	}
 	notice := s.controls.notice()
-	if len(notice.Reasons) == 0 && len(holders) >= togetherLeast && s.together.known(s.ctx) {
-		s.outbox.grantedTogether(holders)
+	if len(notice.Reasons) == 0 && len(maintenances) >= batchLeast && s.isUpgraded() {
+		s.outbox.sendGrants(maintenances)
 		return
 	}
-	for _, h := range holders {
-		s.outbox.granted(h)
+	for _, h := range maintenances {
+		s.outbox.sendGrant(h)
 		if len(notice.Reasons) > 0 {
-			s.outbox.hold(h, notice)
+			s.outbox.sendHold(h, notice)
 		}
 	}
 }
 
-// changeTogether: many grants are told by activities. Before, each was a signal.
-const changeTogether = "grants-together"
-
-// tell lets pending maintenances know why they wait, a few at a time.
-func (s *scheduler) tell() {
-	untold, later := s.ledger.takeUntold(s.now(), tellAtOnce-s.outbox.telling)
-	for _, p := range untold {
-		s.outbox.tell(p)
+// sendReasons sends pending maintenances why they wait, a few at a time.
+func (s *scheduler) sendReasons() {
+	unsent, later := s.slots.takeUnsent(s.now(), maxReasons-s.outbox.reasons)
+	for _, p := range unsent {
+		s.outbox.sendReason(p)
 	}
-	if later && !s.tellsLater && workflow.GetVersion(s.ctx, changeTellsLater, workflow.DefaultVersion, 1) != workflow.DefaultVersion {
-		s.tellsLater = true
-		timer := workflow.NewTimerWithOptions(s.ctx, tellAgain, workflow.TimerOptions{Summary: "tell again why requests wait"})
-		s.onceReady(timer, func(workflow.Future) { s.tellsLater, s.woken = false, true })
+	if later && !s.resendTimer && s.isUpgraded() {
+		s.resendTimer = true
+		s.after(resendAfter, "tell again why requests wait", func() { s.resendTimer = false })
 	}
-}
-
-// changeTellsLater: a reason that changed too soon is told later. Before, it was told when anything else happened.
-const changeTellsLater = "tells-reasons-later"
-
-// observe asks for the state of the cluster, where requests wait whose nodes' state is not known.
-func (s *scheduler) observe() {
-	if s.observer.busy || !s.ledger.waitsUnobserved() {
-		return
-	}
-	all, ours := s.ledger.nodes()
-	s.observer.observe(cluster.ObserveInput{
-		Groups: s.controls.limits.Groups, Revision: s.controls.revision, Names: all, Ours: ours,
-		Cluster: s.cluster, Known: append(s.ledger.marks(), s.strays.known()...),
-	})
 }
 
 // keepWatch has a watch running while requests wait for the cluster or slots are held, and none otherwise.
 func (s *scheduler) keepWatch() {
-	waits := s.ledger.waitsForCluster()
-	if len(s.ledger.holders) == 0 && !waits {
+	waits := s.slots.waitsForCluster()
+	if len(s.slots.holders) == 0 && !waits {
 		s.watcher.stop()
 		return
 	}
@@ -352,31 +314,30 @@ func (s *scheduler) keepWatch() {
 	}
 	digest := ""
 	if waits {
-		digest = s.observer.digest(s.controls.revision)
+		digest = s.observer.digest()
 	}
-	// A holder whose slot is being taken back is known to have ended; its mark is no surprise.
-	holders, ending := s.reclaimer.part(s.ledger.holders)
-	known := append(append(s.ledger.lately(), s.strays.known()...), ending...)
+	// A holder whose slot is being taken back is known to have ended, and so is its mark.
+	holders, ending := s.reclaimer.split(s.slots.holders)
+	known := append(append(s.slots.releasedMarks(), s.strays.knownMarks()...), ending...)
 	want := s.watcher.wanted(s.controls.limits.Groups, digest, holders, known)
 	want.IgnoreUnknown = s.strays.full()
 	s.watcher.keep(want)
 }
 
-// doubtUnwatched keeps the next request from being granted on what was observed while nobody looked any more for what
-// makes it out of date.
-func (s *scheduler) doubtUnwatched() {
-	seen := s.observer.latest
-	if !s.ledger.waitsForCluster() && seen != nil && !s.watcher.comparesWith(seen.Digest) {
-		s.observer.doubt()
+// invalidateUnwatched keeps the next request from being granted by an observation that no watch compares with the cluster any more.
+func (s *scheduler) invalidateUnwatched() {
+	seen, watch := s.observer.latest, s.watcher.running
+	if !s.slots.waitsForCluster() && seen != nil && (watch == nil || watch.in.Digest != seen.Digest) {
+		s.observer.invalidate()
 	}
 }
 
 // free takes a slot back, or a request that waits for one.
 func (s *scheduler) free(requestID string) {
-	if h, held := s.ledger.holder(requestID); held && h.Kind == schedule.KindProfile {
-		freeLater(s, h)
+	if h, held := s.slots.holder(requestID); held && h.Kind == schedule.KindProfile {
+		s.reclaimer.freeOnceShown(h)
 		return
 	}
-	s.ledger.free(requestID, s.now())
+	s.slots.free(requestID, s.now())
 	s.watcher.forget(requestID)
 }

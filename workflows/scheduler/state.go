@@ -22,39 +22,39 @@ const (
 	ReportOrphans  = "report"
 )
 
-// State is all that the scheduler knows: its input, and what continue-as-new carries on. The zero value is a
-// scheduler that has to find out who holds what before it grants anything.
+// State is all that the scheduler knows: its input, and what continue-as-new carries on. The zero value is a scheduler that has to find
+// out who holds what before it grants anything.
 type State struct {
 	Limits api.LimitsInForce `json:"limits"`
-	// Revision counts changes of the limits, so that an observation made for other groups is told apart.
+	// Revision counts changes of the limits, so that an observation made for other groups is recognized.
 	Revision int                  `json:"revision"`
 	Freezes  []schedule.Freeze    `json:"freezes,omitempty"`
 	Holders  api.List[api.Holder] `json:"holders,omitempty"`
-	// FreezeRevision grows with every change of the freezes. Untold are the holders' requests that have still to be told of
-	// their grant and of freezes.
+	// FreezeRevision grows with every change of the freezes. Unsent are the requests of holders to which their grant and freezes have
+	// still to be sent.
 	FreezeRevision int              `json:"freezeRevision,omitempty"`
-	Untold         api.List[string] `json:"untold,omitempty"`
+	Unsent         api.List[string] `json:"untold,omitempty"`
 	// Strays are marks of this cluster's maintenances that are nobody's slot.
 	Strays api.List[api.StrayMark] `json:"strays,omitempty"`
-	// GivenBack are the requests whose slots are said to be given back, and whose mark was still seen.
+	// GivenBack are the requests whose slots are said to be given back, while their mark was still seen.
 	GivenBack api.List[string] `json:"givenBack,omitempty"`
-	// Pending, Told, Seen and Observed are empty where the requests are many (see pack).
+	// Pending, Sent, Seen and Observed are empty where the requests are many (see pack).
 	Pending   []api.PendingRequest   `json:"pending,omitempty"`
-	Told      map[string]Told        `json:"told,omitempty"`
+	Sent      map[string]SentReason  `json:"told,omitempty"`
 	Seen      map[string]bool        `json:"seen,omitempty"`
 	Released  api.List[ReleasedNode] `json:"released,omitempty"`
 	Observed  *cluster.Observed      `json:"observed,omitempty"`
 	Decisions []api.RecordedDecision `json:"decisions,omitempty"`
 	// Horizon is when windows are open, nil where that is not known.
 	Horizon *window.Horizon `json:"horizon,omitempty"`
-	// WindowsOf is the word of the worker whose windows count.
+	// WindowsOf is what the worker whose windows count said of them.
 	WindowsOf api.WindowsChanged `json:"windowsOf,omitzero"`
 	// OnOrphan is ReleaseOrphans (the default) or ReportOrphans.
 	OnOrphan string `json:"onOrphan,omitempty"`
-	// Rebuilt says that the holders are known. PreviousRun is the scheduler run whose state to take over.
+	// Rebuilt: the holders are known. PreviousRun is the scheduler run whose state to take over.
 	Rebuilt     bool   `json:"rebuilt,omitempty"`
 	PreviousRun string `json:"previousRun,omitempty"`
-	// RestoredAt is when it was found last that Temporal was restored to an earlier state.
+	// RestoredAt is when Temporal was last found to be restored to an earlier state.
 	RestoredAt time.Time `json:"restoredAt,omitzero"`
 	// ContinueAfter is how many signals a run takes before it continues as new; 0 is maxSignals.
 	ContinueAfter int `json:"continueAfter,omitempty"`
@@ -85,8 +85,8 @@ func (s *State) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// Told is what a pending request was last told, and when.
-type Told struct {
+// SentReason is the kind of the reason that was last sent for a pending request.
+type SentReason struct {
 	Code schedule.Code `json:"code"`
 	At   time.Time     `json:"at"`
 }
@@ -119,7 +119,7 @@ func accepted(ctx workflow.Context, given State, packed []byte) (state State, re
 		errs, state.PreviousRun = append(errs, fmt.Errorf("previousRun: %w", api.RunID(state.PreviousRun))), ""
 	}
 	if err := errors.Join(
-		fitting(state.Limits.Limits), short("limits.setBy", state.Limits.SetBy, maxName), short("limits.comment", state.Limits.Comment, maxWords),
+		fitting(state.Limits.Limits), short("limits.setBy", state.Limits.SetBy, maxName), short("limits.comment", state.Limits.Comment, maxText),
 	); err != nil {
 		errs, state.Limits = append(errs, fmt.Errorf("limits: %w", err)), api.LimitsInForce{SetBy: "default"}
 	}
@@ -131,8 +131,8 @@ func (s State) withDefaults() State {
 	if s.OnOrphan == "" {
 		s.OnOrphan = ReleaseOrphans
 	}
-	if s.Told == nil {
-		s.Told = map[string]Told{}
+	if s.Sent == nil {
+		s.Sent = map[string]SentReason{}
 	}
 	if s.Seen == nil {
 		s.Seen = map[string]bool{}

@@ -6,47 +6,37 @@ import (
 	"strings"
 	"time"
 
-	"go.temporal.io/sdk/workflow"
-
 	"drydock/activities/cluster"
 	"drydock/api"
 	"drydock/rules/number"
 )
 
 const (
-	// maxStrays bounds the marks that are remembered, and maxStraysTold those that the state tells of.
-	maxStrays     = 500
-	maxStraysTold = 100
-	// lookAgain is how long to wait before it is asked again what became of a holder that is not found.
-	lookAgain = time.Hour
+	// maxStrays bounds the marks that are remembered, and maxListed those that the state lists.
+	maxStrays = 500
+	maxListed = 100
+	// strayRetry is how long to wait before the scheduler finds out again what became of a holder that was not found.
+	strayRetry = time.Hour
 )
 
 // strays are the marks on nodes that are nobody's slot. None is touched.
 type strays struct {
-	*loop
-	decisions *decisions
+	*scheduler
 	// ours are this cluster's maintenances' marks, foreign the first of the others, foreignAll their count.
 	ours       []api.StrayMark
 	foreign    []api.StrayMark
 	foreignAll int
-	// said is what was last put on record of foreign marks, looking that a timer runs.
-	said      string
-	looking   bool
-	rebuilder rebuilder
+	// recorded is the latest entry of the log on foreign marks, waiting that there is a timer.
+	recorded string
+	waiting  bool
 }
 
-// rebuilder finds out who holds a slot.
-type rebuilder interface {
-	// doubtHolders has that found out anew.
-	doubtHolders(why string)
-}
-
-// remember keeps a mark of ours that is no holder's, so that it is no surprise any more.
+// remember keeps a mark of ours that is no holder's, so that it is known.
 func (s *strays) remember(mark api.StrayMark) {
 	if s.knows(mark.Node, mark.RunID) {
 		return
 	}
-	if len(s.ours) >= maxStrays {
+	if s.full() {
 		s.decisions.record("", fmt.Sprintf("more than %d marks are nobody's slot", maxStrays), "see drydock doctor")
 		return
 	}
@@ -54,7 +44,7 @@ func (s *strays) remember(mark api.StrayMark) {
 	if mark.Kind == api.StrayUnknown {
 		s.decisions.record("", "the mark of "+mark.Requestor+" on "+mark.Node+" is left as it is", "its workflow "+mark.WorkflowID+" is not known")
 	}
-	s.lookLater()
+	s.retryLater()
 }
 
 func (s *strays) full() bool { return len(s.ours) >= maxStrays }
@@ -63,20 +53,16 @@ func (s *strays) knows(node, run string) bool {
 	return slices.ContainsFunc(s.ours, func(m api.StrayMark) bool { return m.Node == node && m.RunID == run })
 }
 
-// forget drops marks that are not on their nodes any more, or that became a holder's.
+// forget reports whether there was such a mark.
 func (s *strays) forget(node, run string) bool {
 	before := len(s.ours)
 	s.ours = slices.DeleteFunc(s.ours, func(m api.StrayMark) bool { return m.Node == node && m.RunID == run })
 	return len(s.ours) < before
 }
 
-// doubtUnknown drops those of which it has to be found out again what they are.
-func (s *strays) doubtUnknown() {
-	s.ours = slices.DeleteFunc(s.ours, func(m api.StrayMark) bool { return m.Kind == api.StrayUnknown })
-}
+func isUnknown(m api.StrayMark) bool { return m.Kind == api.StrayUnknown }
 
-// known are the marks that are no surprise.
-func (s *strays) known() []cluster.KnownMark {
+func (s *strays) knownMarks() []cluster.KnownMark {
 	var known []cluster.KnownMark
 	for _, m := range s.ours {
 		known = append(known, cluster.KnownMark{Node: m.Node, RunID: m.RunID, Stray: true})
@@ -84,45 +70,71 @@ func (s *strays) known() []cluster.KnownMark {
 	return known
 }
 
-// sawForeign notes the marks of others.
-func (s *strays) sawForeign(first []api.StrayMark, all int) {
-	s.foreign, s.foreignAll = first[:min(len(first), maxStraysTold)], all
-	said := ""
+// compare requires a rebuild where a mark is that of a holder that is not known, and forgets the stray marks that are gone.
+func (s *strays) compare(unknown []api.StrayMark, vanished []cluster.KnownMark) {
+	for _, gone := range vanished {
+		if s.forget(gone.Node, gone.RunID) {
+			s.observer.invalidate()
+		}
+	}
+	for _, mark := range unknown {
+		// What was granted, given back or found since then is known.
+		if s.slots.expects(mark.Node, mark.RunID) || s.knows(mark.Node, mark.RunID) || s.full() {
+			continue
+		}
+		s.observer.invalidate()
+		s.requireRebuild(fmt.Sprintf("node %s carries the mark of %s, of which nothing is known", mark.Node, mark.Requestor))
+		return
+	}
+}
+
+func (s *strays) setForeign(first []api.StrayMark, all int) {
+	s.foreign, s.foreignAll = first[:min(len(first), maxListed)], all
+	found := ""
 	if all > 0 {
 		var nodes []string
 		for _, m := range first[:min(len(first), 3)] {
 			nodes = append(nodes, m.Node)
 		}
-		said = number.Form(all, "mark on nodes is not of this Drydock and is left as it is", "marks on nodes are not of this Drydock and are left as they are") +
+		found = number.Form(all, "mark on nodes is not of this Drydock and is left as it is", "marks on nodes are not of this Drydock and are left as they are") +
 			" (" + strings.Join(nodes, ", ") + ")"
 	}
-	if said != s.said && said != "" {
-		s.decisions.record("", said, "they name another Temporal namespace or another Drydock, or cannot be read")
+	if found != s.recorded && found != "" {
+		s.decisions.record("", found, "they name another Temporal namespace or another Drydock, or cannot be read")
 	}
-	s.said = said
+	s.recorded = found
 }
 
-// told are the first of all stray marks, and their count.
-func (s *strays) told() ([]api.StrayMark, int) {
+// list returns the first of all stray marks, and their count.
+func (s *strays) list() ([]api.StrayMark, int) {
 	all := append(slices.Clone(s.ours), s.foreign...)
-	return all[:min(len(all), maxStraysTold)], len(s.ours) + s.foreignAll
+	return all[:min(len(all), maxListed)], len(s.ours) + s.foreignAll
 }
 
-// lookLater has it asked again what became of those whose workflow is not found.
-func (s *strays) lookLater() {
-	if s.looking || !s.anyUnknown() {
+// counts are the stray marks by kind. Of foreign ones only the first are known one by one, and the rest count as foreign.
+func (s *strays) counts() []api.StrayCount {
+	counts := []api.StrayCount{
+		{Kind: api.StrayForeign, Count: max(0, s.foreignAll-len(s.foreign))},
+		{Kind: api.StrayMalformed}, {Kind: api.StrayUnknown}, {Kind: api.StrayOrphan},
+	}
+	for _, m := range slices.Concat(s.ours, s.foreign) {
+		if i := slices.IndexFunc(counts, func(c api.StrayCount) bool { return c.Kind == m.Kind }); i >= 0 {
+			counts[i].Count++
+		}
+	}
+	return counts
+}
+
+// retryLater requires a rebuild after a while where the workflow of a mark was not found.
+func (s *strays) retryLater() {
+	if s.waiting || !slices.ContainsFunc(s.ours, isUnknown) {
 		return
 	}
-	s.looking = true
-	timer := workflow.NewTimerWithOptions(s.ctx, lookAgain, workflow.TimerOptions{Summary: "look again at unknown marks"})
-	s.whenReady(timer, func(workflow.Future) {
-		s.looking = false
-		if s.anyUnknown() {
-			s.rebuilder.doubtHolders("time has passed since a mark was found of which nothing is known")
+	s.waiting = true
+	s.after(strayRetry, "look again at unknown marks", func() {
+		s.waiting = false
+		if slices.ContainsFunc(s.ours, isUnknown) {
+			s.requireRebuild("time has passed since a mark was found of which nothing is known")
 		}
 	})
-}
-
-func (s *strays) anyUnknown() bool {
-	return slices.ContainsFunc(s.ours, func(m api.StrayMark) bool { return m.Kind == api.StrayUnknown })
 }

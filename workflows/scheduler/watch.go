@@ -16,32 +16,21 @@ import (
 const (
 	// rewatchEvery is the shortest time between two starts of the watch for the sake of new holders.
 	rewatchEvery = 5 * time.Second
-	// restFor is the time in which a maintenance reacts to a change of its node. It doubles with each change of the same
-	// node up to restMost: what cannot be healed must not fill histories.
+	// restFor is the time in which a maintenance reacts to a change of its node. It doubles with each change of the same node up to
+	// restMost: what cannot be healed must not fill histories.
 	restFor  = 2 * time.Second
 	restMost = 10 * time.Minute
 )
 
 // watcher has at most one WatchCluster running.
 type watcher struct {
-	*loop
-	cluster   string
-	decisions *decisions
-	ledger    *ledger
-	observer  *observer
-	reports   reports
-	running   *clusterWatch
-	// By request: whose node was changed a moment ago, and how long it was given to react, whose mark a watch has seen
-	// (true) or reported as missing (false).
+	*scheduler
+	running *clusterWatch
+	// By request: whose node was changed a moment ago, and how long its holder was given to react; whose mark a watch has seen (true) or
+	// reported as missing (false).
 	resting map[string]bool
 	rested  map[string]time.Duration
 	marked  map[string]bool
-}
-
-// reports are what a watch found.
-type reports interface {
-	// noticed acts upon one.
-	noticed(report cluster.WatchReport)
 }
 
 // clusterWatch is a running WatchCluster.
@@ -63,16 +52,21 @@ func (w *watcher) keep(want cluster.WatchInput) {
 		return
 	}
 	// A rollout grants all the time: the watch follows every few seconds.
-	if left := rewatchEvery - w.now().Sub(w.running.began); left > 0 {
-		w.startIn(left)
+	left := rewatchEvery - w.now().Sub(w.running.began)
+	if left <= 0 {
+		w.stop()
+		w.start(want)
 		return
 	}
-	w.stop()
-	w.start(want)
+	if !w.running.timer {
+		w.running.timer = true
+		timer := workflow.NewTimerWithOptions(w.ctx, left, workflow.TimerOptions{Summary: "watch the new holders too"})
+		w.whenDone(timer, func(workflow.Future) {})
+	}
 }
 
-// wanted is a watch of the cluster, if there is a digest, and of those holders that are not at work on what was noticed.
-// Known are the marks that are expected besides those of the holders.
+// wanted is a watch of the cluster, if there is a digest, and of the holders that are not reacting to a change. Known are the marks that
+// are expected besides those of the holders.
 func (w *watcher) wanted(groups []schedule.Group, digest string, holders []api.Holder, known []cluster.KnownMark) cluster.WatchInput {
 	want := cluster.WatchInput{Groups: groups, Digest: digest, Cluster: w.cluster, Known: known}
 	for _, h := range holders {
@@ -83,7 +77,7 @@ func (w *watcher) wanted(groups []schedule.Group, digest string, holders []api.H
 		if marked, known := w.marked[h.RequestID]; marked {
 			want.Marked = append(want.Marked, h.RequestID)
 		} else if known {
-			want.Told = append(want.Told, h.RequestID)
+			want.Missing = append(want.Missing, h.RequestID)
 		}
 		want.Holders = append(want.Holders, cluster.WatchedHolder{
 			RequestID: h.RequestID, Node: h.Node, RunID: h.RunID, Since: h.GrantedAt, WorkflowID: h.WorkflowID(w.cluster),
@@ -93,12 +87,12 @@ func (w *watcher) wanted(groups []schedule.Group, digest string, holders []api.H
 	return want
 }
 
-// covers tells whether a running watch sees all that is wanted. One that sees more is good enough.
+// covers reports whether a running watch sees all that is wanted.
 func covers(have, want cluster.WatchInput) bool {
 	if want.Digest != "" && have.Digest != want.Digest {
 		return false
 	}
-	// Holders are in the order of their grants in both: what is wanted is a part of what is watched, or it is not.
+	// Holders are in the order of their grants in both.
 	watched := have.Holders
 	for _, h := range want.Holders {
 		i := slices.Index(watched, h)
@@ -108,11 +102,6 @@ func covers(have, want cluster.WatchInput) bool {
 		watched = watched[i+1:]
 	}
 	return true
-}
-
-// comparesWith tells whether a running watch notices that what was observed no longer holds.
-func (w *watcher) comparesWith(digest string) bool {
-	return w.running != nil && w.running.in.Digest == digest
 }
 
 func (w *watcher) start(in cluster.WatchInput) {
@@ -134,16 +123,16 @@ func (w *watcher) start(in cluster.WatchInput) {
 		w.decisions.works(notWatched)
 		w.running = nil
 		w.noteMarks(in.Holders, report)
-		w.reports.noticed(report)
+		w.take(report)
 	})
 }
 
-// noteMarks notes what the next watch has to be told.
+// noteMarks notes what the next watch has to know.
 func (w *watcher) noteMarks(watched []cluster.WatchedHolder, report cluster.WatchReport) {
 	for _, h := range watched {
 		_, marked := slices.BinarySearch(report.Marked, h.RequestID)
-		_, told := slices.BinarySearch(report.Told, h.RequestID)
-		if marked || told {
+		_, missing := slices.BinarySearch(report.Missing, h.RequestID)
+		if marked || missing {
 			w.marked[h.RequestID] = marked
 		} else {
 			delete(w.marked, h.RequestID)
@@ -151,13 +140,22 @@ func (w *watcher) noteMarks(watched []cluster.WatchedHolder, report cluster.Watc
 	}
 }
 
-func (w *watcher) startIn(d time.Duration) {
-	if w.running.timer {
-		return
+func (w *watcher) take(report cluster.WatchReport) {
+	if report.Stale {
+		w.observer.invalidate()
 	}
-	w.running.timer = true
-	timer := workflow.NewTimerWithOptions(w.ctx, d, workflow.TimerOptions{Summary: "watch the new holders too"})
-	w.whenDone(timer, func(workflow.Future) {})
+	for _, change := range report.Changes {
+		if h, held := w.slots.holder(change.RequestID); held {
+			w.rest(change)
+			w.outbox.sendChange(h, change)
+		}
+	}
+	for _, ended := range report.Ended {
+		if h, held := w.slots.holder(ended.RequestID); held {
+			w.reclaimer.reclaim(h, "its workflow is "+ended.Status)
+		}
+	}
+	w.strays.compare(report.Unknown, report.Vanished)
 }
 
 // stop ends a watch that is of no use any more. What it has seen is lost.
@@ -173,32 +171,28 @@ func (w *watcher) stop() {
 	w.running = nil
 }
 
-// rest leaves a maintenance time to react to a change of its node: a watch begun at once would see the change again.
-// The others are watched meanwhile. What happens to its mark in that time must be seen afterwards; a node that is away is
-// awaited by the maintenance itself.
+// rest leaves a maintenance time to react to a change of its node: a watch begun at once would see the change again. The other holders are
+// watched. What happens to its mark in that time must be seen afterwards; a missing node the maintenance itself waits for.
 func (w *watcher) rest(change api.NodeChange) {
 	requestID := change.RequestID
 	w.resting[requestID] = true
 	rest := max(restFor, min(2*w.rested[requestID], restMost))
 	w.rested[requestID] = rest
-	timer := workflow.NewTimerWithOptions(w.ctx, rest, workflow.TimerOptions{Summary: "let the holder react"})
-	// Nothing is lost with it: it must not keep the scheduler from continuing as new.
-	w.whenReady(timer, func(workflow.Future) {
+	w.after(rest, "let the holder react", func() {
 		delete(w.resting, requestID)
-		if w.ledger.holds(requestID) && change.Unmarked {
+		if w.slots.holds(requestID) && change.Unmarked {
 			w.assumeMarked(requestID)
 		}
 		if w.running != nil {
-			w.running.began = time.Time{} // this one is worth a new watch at once
+			w.running.began = time.Time{} // this holder is worth a new watch at once
 		}
 	})
 }
 
-// assumeMarked takes a mark as seen where nobody can tell any more whether it was. If it never was there, the next
-// watch says so, and the maintenance knows better; not to ask would lose the node's deletion for good.
+// assumeMarked takes a mark as seen where it is not known whether it was. If it never was there, the next watch says so, and the maintenance
+// knows better; to leave it out would miss the node's deletion for good.
 func (w *watcher) assumeMarked(requestID string) { w.marked[requestID] = true }
 
-// forget drops what is known of a request that does not hold any more.
 func (w *watcher) forget(requestID string) {
 	delete(w.marked, requestID)
 	delete(w.rested, requestID)

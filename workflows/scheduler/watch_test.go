@@ -20,7 +20,7 @@ func holders(ids ...string) []api.Holder {
 }
 
 func TestAWatchThatSeesMoreIsGoodEnough(t *testing.T) {
-	w := &watcher{cluster: "prod"}
+	w := &watcher{scheduler: &scheduler{cluster: "prod"}}
 	watch := func(digest string, ids ...string) cluster.WatchInput {
 		return w.wanted(nil, digest, holders(ids...), nil)
 	}
@@ -46,12 +46,12 @@ func TestAWatchThatSeesMoreIsGoodEnough(t *testing.T) {
 }
 
 func TestAWatchIsToldWhatIsKnownOfMarks(t *testing.T) {
-	w := &watcher{resting: map[string]bool{}, marked: map[string]bool{}}
+	w := &watcher{scheduler: &scheduler{}, resting: map[string]bool{}, marked: map[string]bool{}}
 	w.noteMarks([]cluster.WatchedHolder{{RequestID: "a/1"}, {RequestID: "b/1"}, {RequestID: "c/1"}},
-		cluster.WatchReport{Marked: api.List[string]{"a/1"}, Told: api.List[string]{"b/1"}})
+		cluster.WatchReport{Marked: api.List[string]{"a/1"}, Missing: api.List[string]{"b/1"}})
 	w.resting["d/1"] = true
 	want := w.wanted(nil, "", holders("a/1", "b/1", "c/1", "d/1"), nil)
-	if !slices.Equal(want.Marked, api.List[string]{"a/1"}) || !slices.Equal(want.Told, api.List[string]{"b/1"}) || len(want.Holders) != 3 ||
+	if !slices.Equal(want.Marked, api.List[string]{"a/1"}) || !slices.Equal(want.Missing, api.List[string]{"b/1"}) || len(want.Holders) != 3 ||
 		len(want.Known) != 1 || want.Known[0].Node != "d" {
 		t.Errorf("%+v", want)
 	}
@@ -65,7 +65,7 @@ func TestAWatchIsToldWhatIsKnownOfMarks(t *testing.T) {
 
 func TestReclaimedHoldersAreLeftOut(t *testing.T) {
 	r := &reclaimer{reclaiming: map[string]bool{"b/1": true}}
-	rest, ending := r.part(holders("a/1", "b/1", "c/1"))
+	rest, ending := r.split(holders("a/1", "b/1", "c/1"))
 	if len(rest) != 2 || rest[1].RequestID != "c/1" || len(ending) != 1 || ending[0].Node != "b" {
 		t.Errorf("rest %+v, ending %+v", rest, ending)
 	}

@@ -12,9 +12,9 @@ import (
 	"drydock/rules/schedule"
 )
 
-// Census counts the maintenances that hold a slot, by what they do, as a watch of the cluster found them last. A watch looks
+// PhaseCounts counts the maintenances that hold a slot, by what they do, as a watch of the cluster found them last. A watch looks
 // after them anyway: that it counts them costs nothing. Only the worker whose watch runs has one.
-type Census struct {
+type PhaseCounts struct {
 	mu   sync.Mutex
 	held map[HeldIn]int
 	at   time.Time
@@ -27,7 +27,7 @@ type HeldIn struct {
 }
 
 // Latest are the counts of a watch that looked no longer ago than is given; ok is false where none did.
-func (c *Census) Latest(within time.Duration, now time.Time) (held map[HeldIn]int, ok bool) {
+func (c *PhaseCounts) Latest(within time.Duration, now time.Time) (held map[HeldIn]int, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.at.IsZero() || now.Sub(c.at) > within {
@@ -36,7 +36,7 @@ func (c *Census) Latest(within time.Duration, now time.Time) (held map[HeldIn]in
 	return maps.Clone(c.held), true
 }
 
-func (c *Census) set(held map[HeldIn]int) {
+func (c *PhaseCounts) set(held map[HeldIn]int) {
 	if c == nil {
 		return
 	}
@@ -50,13 +50,13 @@ type nodeGetter interface {
 	Get(name string) (*corev1.Node, bool)
 }
 
-// nodesByGroup finds a node and tells its groups. The zero value knows none.
+// nodesByGroup finds nodes and their groups. The zero value knows none.
 type nodesByGroup struct {
 	grouper schedule.Grouper
 	nodes   nodeGetter
 }
 
-// look tells what a node shows, and its first group.
+// look returns the phase that a node shows, and its first group.
 func (n nodesByGroup) look(name string) (shown api.Phase, group string) {
 	if n.nodes == nil {
 		return "", ""
@@ -71,7 +71,7 @@ func (n nodesByGroup) look(name string) (shown api.Phase, group string) {
 	return api.Phase(node.Labels[api.PhaseLabel]), group
 }
 
-// counting is a census under way.
+// counting is a count under way.
 type counting struct {
 	held  map[HeldIn]int
 	nodes nodesByGroup

@@ -15,7 +15,7 @@ func slotRequest(id, run, node string) api.SlotRequest {
 	return api.SlotRequest{RunID: run, Request: schedule.Request{ID: id, Node: node, Requestor: "ops", Created: noon}}
 }
 
-func emptyLedger() *ledger { return newLedger(State{}.withDefaults()) }
+func emptySlots() *slots { return newSlots(State{}.withDefaults()) }
 
 func names(pending []api.PendingRequest) []string {
 	var all []string
@@ -25,89 +25,89 @@ func names(pending []api.PendingRequest) []string {
 	return all
 }
 
-func TestLedgerMovesARequestFromWaitingToHoldingToReleased(t *testing.T) {
-	l := emptyLedger()
-	l.enqueue(slotRequest("a/1", "a", "n1"))
-	if !l.waitsForCluster() || !l.knows("a/1") || l.holds("a/1") || !l.waitsUnobserved() {
-		t.Fatalf("it waits: %+v", l)
+func TestSlotsMoveARequestFromWaitingToHoldingToReleased(t *testing.T) {
+	s := emptySlots()
+	s.enqueue(slotRequest("a/1", "a", "n1"))
+	if !s.waitsForCluster() || !s.knows("a/1") || s.holds("a/1") || !s.waitsUnobserved() {
+		t.Fatalf("it waits: %+v", s)
 	}
-	p := l.pendingByID()["a/1"]
-	h := l.grant(p, noon)
-	if missing := l.keepWaiting(nil, nil); len(missing) > 0 || len(l.pending) > 0 {
-		t.Errorf("%d still wait", len(l.pending))
+	p := s.pendingByID()["a/1"]
+	h := s.grant(p, noon)
+	if missing := s.keepWaiting(nil, nil); len(missing) > 0 || len(s.pending) > 0 {
+		t.Errorf("%d still wait", len(s.pending))
 	}
-	if got, ok := l.holder("a/1"); !ok || got != h || h.Node != "n1" || !h.GrantedAt.Equal(noon) {
+	if got, ok := s.holder("a/1"); !ok || got != h || h.Node != "n1" || !h.GrantedAt.Equal(noon) {
 		t.Errorf("holder %+v", got)
 	}
-	if all, ours := l.nodes(); !slices.Equal(all, []string{"n1"}) || !slices.Equal(ours, []string{"n1"}) {
+	if all, ours := s.nodes(); !slices.Equal(all, []string{"n1"}) || !slices.Equal(ours, []string{"n1"}) {
 		t.Errorf("nodes %v, ours %v", all, ours)
 	}
-	l.free("a/1", noon)
-	if len(l.holders) > 0 || l.waitsForCluster() || l.knows("a/1") || len(l.requestsOf("a")) > 0 {
-		t.Errorf("it is free: %+v", l)
+	s.free("a/1", noon)
+	if len(s.holders) > 0 || s.waitsForCluster() || s.knows("a/1") || len(s.requestsOf("a")) > 0 {
+		t.Errorf("it is free: %+v", s)
 	}
 	// Watches lag behind: the node counts as ours for a while.
-	if all, ours := l.nodes(); len(all) > 0 || !slices.Equal(ours, []string{"n1"}) {
+	if all, ours := s.nodes(); len(all) > 0 || !slices.Equal(ours, []string{"n1"}) {
 		t.Errorf("nodes %v, ours %v", all, ours)
 	}
-	l.forgetReleased(noon.Add(releasedFor))
-	if len(l.released) != 1 {
+	s.forgetReleased(noon.Add(releasedFor))
+	if len(s.released) != 1 {
 		t.Errorf("forgotten too early")
 	}
-	l.forgetReleased(noon.Add(releasedFor + time.Second))
-	if len(l.released) != 0 {
-		t.Errorf("not forgotten: %v", l.released)
+	s.forgetReleased(noon.Add(releasedFor + time.Second))
+	if len(s.released) != 0 {
+		t.Errorf("not forgotten: %v", s.released)
 	}
 }
 
-func TestLedgerGoesOnWithWhatWasCarried(t *testing.T) {
-	l := newLedger(State{
+func TestSlotsGoOnWithWhatWasCarried(t *testing.T) {
+	s := newSlots(State{
 		Holders: api.List[api.Holder]{{Grant: schedule.Grant{RequestID: "a/1", Node: "n1"}, RunID: "a"}},
 		Pending: []api.PendingRequest{unobserved(slotRequest("b/1", "b", "n2")), unobserved(slotRequest("b/2", "b", "n2"))},
 	}.withDefaults())
-	if !l.holds("a/1") || l.holds("b/1") || !slices.Equal(l.requestsOf("b"), []string{"b/1", "b/2"}) {
-		t.Errorf("%+v", l.index)
+	if !s.holds("a/1") || s.holds("b/1") || !slices.Equal(s.requestsOf("b"), []string{"b/1", "b/2"}) {
+		t.Errorf("%+v", s.known)
 	}
-	l.free("b/1", noon)
-	if got := l.requestsOf("b"); !slices.Equal(got, []string{"b/2"}) || len(l.pending) != 1 || len(l.released) != 0 {
-		t.Errorf("left: %v, %+v", got, l)
+	s.free("b/1", noon)
+	if got := s.requestsOf("b"); !slices.Equal(got, []string{"b/2"}) || len(s.pending) != 1 || len(s.released) != 0 {
+		t.Errorf("left: %v, %+v", got, s)
 	}
-	l.free("nobody/1", noon)
-	if len(l.holders) != 1 || len(l.pending) != 1 {
-		t.Errorf("an unknown request freed another: %+v", l)
+	s.free("nobody/1", noon)
+	if len(s.holders) != 1 || len(s.pending) != 1 {
+		t.Errorf("an unknown request freed another: %+v", s)
 	}
 }
 
-func TestLedgerPartsThoseWhoseNodeIsMissing(t *testing.T) {
-	l := emptyLedger()
+func TestSlotsReturnTheRequestsWhoseNodeIsMissing(t *testing.T) {
+	s := emptySlots()
 	for _, node := range []string{"n1", "n2", "n3"} {
-		l.enqueue(slotRequest(node+"/1", node, node))
+		s.enqueue(slotRequest(node+"/1", node, node))
 	}
-	requests := l.pendingByID()
-	missing := l.keepWaiting([]schedule.Refusal{
+	requests := s.pendingByID()
+	missing := s.keepWaiting([]schedule.Refusal{
 		{Request: requests["n3/1"].Request, Code: schedule.MaxParallel, Reason: "full"},
 		{Request: requests["n2/1"].Request, Code: schedule.NodeMissing},
 		{Request: requests["n1/1"].Request, Code: schedule.Frozen},
 	}, requests)
-	if !slices.Equal(names(missing), []string{"n2"}) || !slices.Equal(names(l.pending), []string{"n3", "n1"}) {
-		t.Errorf("missing %v, waiting %v", names(missing), names(l.pending))
+	if !slices.Equal(names(missing), []string{"n2"}) || !slices.Equal(names(s.pending), []string{"n3", "n1"}) {
+		t.Errorf("missing %v, waiting %v", names(missing), names(s.pending))
 	}
-	if l.pending[0].Reason != "full" || !l.seen["n3/1"] || l.seen["n1/1"] || l.seen["n2/1"] {
-		t.Errorf("waiting %+v, seen %v", l.pending, l.seen)
+	if s.pending[0].Reason != "full" || !s.seen["n3/1"] || s.seen["n1/1"] || s.seen["n2/1"] {
+		t.Errorf("waiting %+v, seen %v", s.pending, s.seen)
 	}
 }
 
-func TestLedgerTellsEachOnceAndAFewAtATime(t *testing.T) {
-	l := emptyLedger()
+func TestReasonsAreSentOnceAndAFewAtATime(t *testing.T) {
+	s := emptySlots()
 	for _, node := range []string{"n1", "n2", "n3", "n4"} {
-		l.enqueue(slotRequest(node+"/1", node, node))
+		s.enqueue(slotRequest(node+"/1", node, node))
 	}
 	wait := func(codes ...schedule.Code) {
 		var refused []schedule.Refusal
 		for i, code := range codes {
-			refused = append(refused, schedule.Refusal{Request: l.pending[i].Request, Code: code})
+			refused = append(refused, schedule.Refusal{Request: s.pending[i].Request, Code: code})
 		}
-		l.keepWaiting(refused, l.pendingByID())
+		s.keepWaiting(refused, s.pendingByID())
 	}
 	wait(schedule.MaxParallel, schedule.MaxParallel, schedule.MaxParallel, schedule.Unobserved)
 	steps := []struct {
@@ -124,16 +124,16 @@ func TestLedgerTellsEachOnceAndAFewAtATime(t *testing.T) {
 		{"another reason too soon", time.Second, 9, func() {
 			wait(schedule.Frozen, schedule.MaxParallel, schedule.MaxParallel, schedule.Unobserved)
 		}, nil, true},
-		{"another reason", tellAgain, 9, nil, []string{"n1"}, false},
-		{"who asks again", tellAgain, 9, func() { l.tellOnceMore("n2/1") }, []string{"n2"}, false},
+		{"another reason", resendAfter, 9, nil, []string{"n1"}, false},
+		{"who asks again", resendAfter, 9, func() { s.sendAgain("n2/1") }, []string{"n2"}, false},
 	}
 	for _, step := range steps {
 		if step.do != nil {
 			step.do()
 		}
-		untold, later := l.takeUntold(noon.Add(step.after), step.most)
-		if got := names(untold); !slices.Equal(got, step.want) || later != step.later {
-			t.Errorf("%s: told %v, want %v; later %v", step.what, got, step.want, later)
+		unsent, later := s.takeUnsent(noon.Add(step.after), step.most)
+		if got := names(unsent); !slices.Equal(got, step.want) || later != step.later {
+			t.Errorf("%s: sent %v, want %v; later %v", step.what, got, step.want, later)
 		}
 	}
 }
@@ -145,7 +145,7 @@ func TestPackedStateIsTheSameUnpacked(t *testing.T) {
 		run := "run-" + id
 		state.Pending = append(state.Pending, unobserved(slotRequest(run+"/1", run, "n"+id)))
 		state.Seen[run+"/1"] = true
-		state.Told[run+"/1"] = Told{Code: schedule.Frozen}
+		state.Sent[run+"/1"] = SentReason{Code: schedule.Frozen}
 	}
 	rest, packed, err := pack(state)
 	if err != nil || len(rest.Pending) > 0 || len(packed) == 0 {

@@ -14,7 +14,7 @@ type member struct {
 
 // considerGang grants all members of a gang or refuses them, at the rank of the best.
 func (r *round) considerGang(g *gang) {
-	members := r.muster(g)
+	members := r.membersOf(g)
 	if len(members) < g.size {
 		r.refuseGang(members, Refusal{Code: GangIncomplete, Reason: g.incomplete(len(members))})
 		return
@@ -44,8 +44,8 @@ func (r *round) considerGang(g *gang) {
 	}
 }
 
-// muster collects the members of a gang, one for each node, and answers those that can be none.
-func (r *round) muster(g *gang) []member {
+// membersOf returns the members of a gang, one for each node, and refuses the requests that can be none.
+func (r *round) membersOf(g *gang) []member {
 	members := make([]member, 0, len(g.ranks))
 	first := make(map[string]string, len(g.ranks))
 	for _, i := range g.ranks {
@@ -68,8 +68,8 @@ func (r *round) muster(g *gang) []member {
 	return members
 }
 
-// refuseGang has all members wait for the same. Each that has an obstacle of its own is told that, while its gang waits for
-// one; a node that was not observed is looked at in any case.
+// refuseGang refuses all members for the same reason. A member that has an obstacle of its own is refused for that while its gang waits
+// for one, and in any case where its node was not observed.
 func (r *round) refuseGang(members []member, why Refusal) {
 	wholeGang := why.Code == GangIncomplete || why.Code == GangTooLarge
 	for _, m := range members {
@@ -139,8 +139,8 @@ type reservation struct {
 	quota map[string]int
 }
 
-// mayReserve tells whether a gang that does not go now waits for maintenances to end, and is the first that does. What
-// waits for a window, for a node to be repaired, or for another request that does, would hold others up for nothing.
+// mayReserve reports whether a gang that does not go now waits for maintenances to end, and is the first that does. One that waits for a
+// window, for a node to be repaired, or for a request that does, would hold others up for nothing.
 func (r *round) mayReserve(members []member, n *need) bool {
 	if r.kept.gang != "" || !n.fitsLater() {
 		return false

@@ -12,7 +12,7 @@ import (
 // What a maintenance has taken its mark tells; of the others nothing is left but their slot.
 func TestDeletedHoldersThatMarkNoNodeAreReported(t *testing.T) {
 	c := &Activities{Temporal: activitytest.Statuses(nil), Home: execution.Namespace{Retention: time.Hour}}
-	d := &deaths{activities: c, found: make(chan struct{}, 1), holders: []WatchedHolder{
+	d := &holderPoll{activities: c, found: make(chan struct{}, 1), holders: []WatchedHolder{
 		{RequestID: "young/1", Since: time.Now(), Unmarked: true},
 		{RequestID: "old/1", Since: time.Now().Add(-2 * time.Minute), Unmarked: true},
 		{RequestID: "marked/1", Since: time.Now().Add(-2 * time.Minute)},

@@ -72,8 +72,8 @@ func TestAWatchCountsWhatHoldersDo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &Activities{Temporal: temporal, Census: &Census{}}
-	if _, ok := c.Census.Latest(time.Hour, time.Now()); ok {
+	c := &Activities{Temporal: temporal, PhaseCounts: &PhaseCounts{}}
+	if _, ok := c.PhaseCounts.Latest(time.Hour, time.Now()); ok {
 		t.Error("there are counts before anybody looked")
 	}
 	in := WatchInput{
@@ -86,7 +86,7 @@ func TestAWatchCountsWhatHoldersDo(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel() // no rounds but the one below
-	d := c.lookAfter(ctx, in, grouper, copies(nodes))
+	d := c.pollHolders(ctx, in, grouper, copies(nodes))
 	if err := d.round(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -95,11 +95,11 @@ func TestAWatchCountsWhatHoldersDo(t *testing.T) {
 		// Every node is in a part of zone, also without the label.
 		{api.Scheduled, "zone"}: 1, {api.Ready, "zone"}: 1,
 	}
-	held, ok := c.Census.Latest(time.Minute, time.Now())
+	held, ok := c.PhaseCounts.Latest(time.Minute, time.Now())
 	if d := cmp.Diff(want, held); d != "" || !ok {
 		t.Errorf("%t %s", ok, d)
 	}
-	if _, ok := c.Census.Latest(time.Minute, time.Now().Add(2*time.Minute)); ok {
+	if _, ok := c.PhaseCounts.Latest(time.Minute, time.Now().Add(2*time.Minute)); ok {
 		t.Error("counts of a watch that has ended stay for ever")
 	}
 }

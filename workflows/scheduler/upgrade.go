@@ -1,0 +1,65 @@
+package scheduler
+
+import (
+	"fmt"
+	"slices"
+
+	"go.temporal.io/sdk/workflow"
+
+	"drydock/rules/schedule"
+)
+
+// isUpgraded reports whether the history has come to a worker of a release after 0.1.0. What a worker of 0.1.0 decided before that is
+// repeated as it was. The change ID names the place in the history, since the answer to one ID holds for the rest of a run.
+func (s *scheduler) isUpgraded() bool {
+	if s.upgraded {
+		return true
+	}
+	id := fmt.Sprintf("after-0.1.0-at-%d", workflow.GetInfo(s.ctx).GetCurrentHistoryLength())
+	s.upgraded = workflow.GetVersion(s.ctx, id, workflow.DefaultVersion, 1) != workflow.DefaultVersion
+	if s.upgraded && s.kindsDropped {
+		s.requireRebuild("0.1.0 took every holder for a maintenance")
+	}
+	return s.upgraded
+}
+
+// isLater reports whether a request says what 0.1.0 does not know, and refuses. It is repeated until it is answered.
+func isLater(r schedule.Request) bool {
+	return namesWindows(r) || r.Gang != nil || r.Remediation || r.Kind != schedule.KindMaintenance
+}
+
+func namesWindows(r schedule.Request) bool {
+	return len(r.Windows) > 0 || r.ExpectedDuration > 0 || r.IgnoreWindows != ""
+}
+
+// dropKind makes a maintenance of a holder or a request where 0.1.0 takes it for one.
+func (s *scheduler) dropKind(remediation *bool, kind *schedule.HolderKind) {
+	if (*remediation || *kind != schedule.KindMaintenance) && !s.isUpgraded() {
+		*remediation, *kind, s.kindsDropped = false, schedule.KindMaintenance, true
+	}
+}
+
+// asDecided adds the windows to the input of a decision. Where 0.1.0 decided, it leaves out what that does not know.
+func (s *scheduler) asDecided(in schedule.Input) schedule.Input {
+	hasWindows := func(g schedule.Group) bool { return len(g.Windows) > 0 }
+	if len(in.Limits.Windows) == 0 && !slices.ContainsFunc(in.Limits.Groups, hasWindows) && !slices.ContainsFunc(in.Pending, isLater) {
+		return in
+	}
+	if s.isUpgraded() {
+		in.Now, in.Horizon, in.HorizonTrouble = s.now(), s.hours.horizon, s.hours.trouble
+		return in
+	}
+	in.Limits.Windows, in.Limits.Groups = nil, slices.Clone(in.Limits.Groups)
+	for i := range in.Limits.Groups {
+		in.Limits.Groups[i].Windows = nil
+	}
+	for i, r := range in.Pending {
+		in.Pending[i] = as010(r)
+	}
+	return in
+}
+
+// as010 is a request as 0.1.0 reads it in a state or in an answer.
+func as010(r schedule.Request) schedule.Request {
+	return schedule.Request{ID: r.ID, Node: r.Node, Requestor: r.Requestor, Priority: r.Priority, Created: r.Created}
+}
