@@ -198,8 +198,8 @@ type HealthStatus struct {
 	CreatedAt time.Time   `json:"createdAt"`
 	Spec      health.Spec `json:"spec"`
 	health.Status
-	// Waiting says in words what the check has to know before it decides anything; empty is nothing.
-	Waiting string `json:"waiting,omitempty"`
+	// WaitingFor says in words what the check has to know before it decides anything; empty is nothing.
+	WaitingFor string `json:"waitingFor,omitempty"`
 	// Troubles are what fails and is tried again.
 	Troubles []Trouble `json:"troubles,omitempty"`
 	// Events are the latest, Messages the latest that arrived, with what became of each.
@@ -219,20 +219,6 @@ type HealthExplanation = health.Explanation
 // ExplainRequest names the node.
 type ExplainRequest struct {
 	Node string `json:"node"`
-}
-
-// HealthSummary is a line of a list of checks.
-type HealthSummary struct {
-	Name           string       `json:"name"`
-	WorkflowID     string       `json:"workflowId"`
-	Phase          health.Phase `json:"phase"`
-	Reason         string       `json:"reason,omitempty"`
-	ObservedNodes  int          `json:"observedNodes"`
-	HealthyNodes   int          `json:"healthyNodes"`
-	MinHealthy     int          `json:"minHealthy"`
-	Unhealthy      int          `json:"unhealthy,omitempty"`
-	Remediating    int          `json:"remediating,omitempty"`
-	LastUpdateTime time.Time    `json:"lastUpdateTime,omitzero"`
 }
 
 // HealthCheckMemo is what lists of workflows show of a health check, under MemoHealthCheck.

@@ -87,7 +87,7 @@ type PlanStatus struct {
 	RunID string `json:"runId"`
 	// Plan is its input with all defaults; where it names very many nodes, the first of them, and MoreNames counts the rest. A
 	// maintenance, and a nodeSelector, that would not fit are left out.
-	Plan      plan.Plan `json:"plan"`
+	Plan      plan.Plan `json:"spec"`
 	MoreNames int       `json:"moreNames,omitempty"`
 	Phase     PlanPhase `json:"phase"`
 	Since     time.Time `json:"since"`

@@ -198,9 +198,9 @@ type NodeProfile struct {
 	Unknown bool        `json:"unknown,omitempty"`
 	State   state.State `json:"state,omitempty"`
 	Since   time.Time   `json:"since,omitzero"`
-	// Busy is what is under way, Failing why what was under way last was not carried out.
+	// Busy is what is under way, Failure why what was under way last was not carried out.
 	Busy    *profile.Busy `json:"busy,omitempty"`
-	Failing string        `json:"failing,omitempty"`
+	Failure string        `json:"failure,omitempty"`
 	// Waiting are the checks that keep it in its state, with a ! those that ought not to hold.
 	Waiting []string `json:"waiting,omitempty"`
 	// CannotTell are the checks that cannot tell whether they hold, in any state; an explanation says why.
@@ -212,8 +212,6 @@ type ProfileExplanation struct {
 	profile.Evaluation
 	// History says since when each check says the same, as far back as a worker has looked.
 	History profile.History `json:"history,omitempty"`
-	// Failing says by profile why what was under way last was not carried out.
-	Failing map[string]string `json:"failing,omitempty"`
 }
 
 const (

@@ -130,7 +130,7 @@ func (w ward) well(ctx context.Context, limit time.Duration) error {
 		}
 		if err == nil && (s.Phase != health.PhaseEnabled || s.ObservedNodes != 2 || s.HealthyNodes != 2 || s.Unhealthy+s.Remediating+s.Soon > 0) {
 			err = fmt.Errorf("it is %s (%s), %d of %d healthy, %d under remediation, waits for %q, blocked by %q, nodes %+v",
-				s.Phase, s.Reason, s.HealthyNodes, s.ObservedNodes, s.Remediating, s.Waiting, s.Blocked, s.UnhealthyNodes)
+				s.Phase, s.Reason, s.HealthyNodes, s.ObservedNodes, s.Remediating, s.WaitingFor, s.Blocked, s.UnhealthyNodes)
 		}
 		return err
 	})

@@ -61,7 +61,7 @@ type Gap struct {
 const HistoriesAtOnce = 8
 
 // Records makes audit records of what Temporal knows of the end of each maintenance, and of the maintenance's own answer
-// to a query, which a worker replays its history for. What that leaves out is told as gaps. The filter's cluster is the
+// to a query, which a worker replays its history for. What that leaves out is reported as gaps. The filter's cluster is the
 // Client's. The function progress, where it is not nil, is called before the first history is read and after each.
 func (c *Client) Records(ctx context.Context, f RecordFilter, progress func(read, total int)) ([]record.Record, []Gap, error) {
 	f.Cluster = c.options.Cluster
@@ -90,14 +90,14 @@ func (c *Client) Records(ctx context.Context, f RecordFilter, progress func(read
 	if err := group.Wait(); err != nil {
 		return nil, nil, failedCall("reading the histories of maintenances", err)
 	}
-	var told []Gap
+	var known []Gap
 	for _, g := range gaps {
 		if g != nil {
-			told = append(told, *g)
+			known = append(known, *g)
 		}
 	}
 	found = slices.DeleteFunc(found, func(r record.Record) bool { return r.RunID == "" })
-	return f.Of(found), told, nil
+	return f.Of(found), known, nil
 }
 
 // counted returns what is called for each history that was read.

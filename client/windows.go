@@ -15,20 +15,20 @@ import (
 // Windows asks a worker for the windows of its configuration and their next openings. It is given up, by the server too,
 // after within. A window that there is not is a FailedError.
 func Windows(ctx context.Context, c *Client, in api.WindowsInput, within time.Duration) (window.Horizon, error) {
-	var told window.Horizon
+	var horizon window.Horizon
 	run, err := c.server.start(ctx, temporalclient.StartWorkflowOptions{
 		ID: api.WindowsID(c.options.Cluster, occasion()), WorkflowExecutionTimeout: within,
 		StaticSummary: "when windows are open", StaticDetails: "Started by " + markdown.Text(c.options.By) + ".",
 	}, api.WindowsType, in)
 	if err != nil {
-		return told, failedCall("asking for the windows", err)
+		return horizon, failedCall("asking for the windows", err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	err = c.server.resultOf(ctx, run, "asking for the windows", &told)
+	err = c.server.resultOf(ctx, run, "asking for the windows", &horizon)
 	var noWorker *NoWorkerError
 	if ctx.Err() != nil || errors.As(err, &noWorker) {
 		c.server.takeBack(ctx, run)
 	}
-	return told, err
+	return horizon, err
 }

@@ -366,7 +366,7 @@ func (g *group) until(what string, is func(api.HealthStatus) bool) api.HealthSta
 		}
 		if !is(status) {
 			return fmt.Errorf("it is %s (%s), %d of %d healthy, %d under remediation, waits for %q, blocked by %q, nodes %+v",
-				status.Phase, status.Reason, status.HealthyNodes, status.ObservedNodes, status.Remediating, status.Waiting, status.Blocked, status.UnhealthyNodes)
+				status.Phase, status.Reason, status.HealthyNodes, status.ObservedNodes, status.Remediating, status.WaitingFor, status.Blocked, status.UnhealthyNodes)
 		}
 		return nil
 	})

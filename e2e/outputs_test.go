@@ -55,7 +55,7 @@ func TestOutputsAreAsTheirSchemasSay(t *testing.T) {
 		if err := json.Unmarshal([]byte(holds("status", 0, "status", "worker-01")), &m); err != nil {
 			return err
 		}
-		if m.Drain == nil || len(m.Drain.Blockers) == 0 || len(m.Escalations) == 0 {
+		if m.Drain == nil || len(m.Drain.Blockers) == 0 || len(m.Escalation) == 0 {
 			return errors.New("not yet")
 		}
 		return nil

@@ -49,7 +49,7 @@ profiles:
 // audience is who is told: webhooks, a mail server, and Slack itself, which the worker reaches by a proxy.
 type audience struct {
 	hooks, slack, proxy *httptest.Server
-	post                *notifytest.Post
+	post                *notifytest.MailServer
 	// down lets the webhook late answer 503.
 	down atomic.Bool
 
@@ -67,7 +67,7 @@ const (
 
 func (m *machines) audience() *audience {
 	m.Helper()
-	a := &audience{said: map[string][]string{}, post: notifytest.StartPost(m.T, "", mailPassword)}
+	a := &audience{said: map[string][]string{}, post: notifytest.StartMailServer(m.T, "", mailPassword)}
 	a.hooks = httptest.NewServer(http.HandlerFunc(a.hear))
 	m.Cleanup(a.hooks.Close)
 	authority := pkitest.NewAuthority(m.T)

@@ -105,13 +105,13 @@ func (o *limitsSetOptions) warnOfWindows(ctx context.Context, c *invocation.Conn
 	if len(named) == 0 {
 		return
 	}
-	told, err := client.Windows(ctx, c.Client, api.WindowsInput{Next: 1}, windowsWithin)
+	horizon, err := client.Windows(ctx, c.Client, api.WindowsInput{Next: 1}, windowsWithin)
 	if err != nil {
 		fmt.Fprintf(o.app.Stderr, "Warning: whether there are the windows that the limits name is not known: %s\n", err)
 		return
 	}
 	for _, name := range named {
-		if _, there := told.Windows[name]; !there {
+		if _, there := horizon.Windows[name]; !there {
 			fmt.Fprintf(o.app.Stderr, "Warning: the worker's configuration has no window %q: no slot is granted where it counts. \"%s windows\" shows those that there are.\n",
 				name, c.Program)
 		}

@@ -159,7 +159,7 @@ func (o *listOptions) views(ctx context.Context, c *invocation.Connection) ([]cl
 
 // listOrder are the orders of a list: since and created begin with the oldest, attempts with the most.
 var listOrder = map[string]func(a, b client.View) int{
-	"attempts":  func(a, b client.View) int { return cmp.Compare(show.SummaryOf(b).Attempts, show.SummaryOf(a).Attempts) },
+	"attempt":   func(a, b client.View) int { return cmp.Compare(show.SummaryOf(b).Attempt, show.SummaryOf(a).Attempt) },
 	"created":   func(a, b client.View) int { return a.Started.Compare(b.Started) },
 	"node":      func(a, b client.View) int { return terminal.CompareNames(a.Node, b.Node) },
 	"phase":     func(a, b client.View) int { return cmp.Compare(rank(a), rank(b)) },

@@ -76,7 +76,7 @@ func TestExitCodesAndHints(t *testing.T) {
 		"skip-pod of what is no pod": {[]string{"skip-pod", "n", "a/b/c"}, 2, []string{`"a/b/c" is not a pod`}},
 		"hook-done of no hook":       {[]string{"hook-done", "n"}, 2, []string{"missing HOOK: hook-done NODE HOOK"}},
 		"list of no phase":           {[]string{"list", "--phase", "Resting"}, 2, []string{`--phase "Resting"`, "Draining"}},
-		"list in no order":           {[]string{"list", "--sort-by", "colour"}, 2, []string{"want one of attempts, created, node"}},
+		"list in no order":           {[]string{"list", "--sort-by", "colour"}, 2, []string{"want one of attempt, created, node"}},
 		"watch as yaml":              {[]string{"watch", "-o", "yaml"}, 2, []string{"want one of table, json"}},
 		"retry-now, server away":     {[]string{"retry-now", "n"}, 1, []string{"is not reachable"}},
 		"exec without dashes":        {[]string{"exec", "n", "true"}, 125, []string{"after --"}},

@@ -65,7 +65,7 @@ func (o *windowsOptions) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	told, err := client.Windows(ctx, c.Client, asked, windowsWithin)
+	horizon, err := client.Windows(ctx, c.Client, asked, windowsWithin)
 	var failed *client.FailedError
 	if asked.Name != "" && errors.As(err, &failed) {
 		return exit.Hint(c.Explain(err), `"%s windows" shows those that there are.`, c.Program)
@@ -73,9 +73,9 @@ func (o *windowsOptions) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return c.Explain(err)
 	}
-	if differ := show.WindowsDiffer(told, state.Windows, c.Clock()); differ != "" {
+	if differ := show.WindowsDiffer(horizon, state.Windows, c.Clock()); differ != "" {
 		fmt.Fprintf(o.app.Stderr, "Warning: %s\n", differ)
 	}
-	windows := show.WindowsOf(told, state.Limits.Limits, asked.Name)
+	windows := show.WindowsOf(horizon, state.Limits.Limits, asked.Name)
 	return o.output.Write(o.app.Stdout, windows, func(w io.Writer) { show.WindowList(w, windows, c.Clock()) })
 }

@@ -1,6 +1,8 @@
 package workflows_test
 
 import (
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -14,6 +16,9 @@ func TestWorkflowsOnTheFrameHaveNoLoopOfTheirOwn(t *testing.T) {
 			continue
 		}
 		found = append(found, folder)
+		if folder != "announce" && !strings.Contains(testsOf(t, folder), "controllertest.Again(") {
+			t.Errorf("%s: no test decides with controllertest.Again, which looks at its state too", folder)
+		}
 		for _, call := range []string{
 			"Await", "NewTimer", "Sleep", "Go(", "GoNamed", "NewSelector", "GetSignalChannel", "SetUpdateHandler", "SetQueryHandler",
 			"ExecuteActivity", "ExecuteChildWorkflow", "SignalExternalWorkflow", "NewContinueAsNewError", "Now(",
@@ -28,4 +33,22 @@ func TestWorkflowsOnTheFrameHaveNoLoopOfTheirOwn(t *testing.T) {
 			t.Errorf("%s does not run on the frame", folder)
 		}
 	}
+}
+
+// testsOf is the source of a folder's tests.
+func testsOf(t *testing.T, folder string) string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(folder, "*_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all strings.Builder
+	for _, file := range files {
+		source, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.Write(source)
+	}
+	return all.String()
 }

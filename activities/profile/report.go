@@ -144,7 +144,7 @@ func listed(one rules.Evaluation, in api.ProfileReportInput) api.ProfileNode {
 		}
 		shown := api.NodeProfile{Profile: p.Profile, Unknown: p.Unknown, State: p.State, Since: p.Since, Busy: p.Busy}
 		if p.Busy != nil && !p.Busy.Until.IsZero() {
-			shown.Failing = p.Busy.Failed
+			shown.Failure = p.Busy.Failed
 		}
 		shown.Waiting = waiting(p)
 		for _, o := range p.CannotTell() {

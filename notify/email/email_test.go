@@ -32,7 +32,7 @@ func subject(t *testing.T, m *mail.Message) string {
 }
 
 func TestEmail(t *testing.T) {
-	p := notifytest.StartPost(t, email.StartTLSRequired, "canary-of-a-password")
+	p := notifytest.StartMailServer(t, email.StartTLSRequired, "canary-of-a-password")
 	path := notifytest.SecretFile(t, "canary-of-a-password")
 	s := notifytest.Senders(t, kinds, `{"email": {"host": %q, "port": %s, "username": "drydock", "password": %s, "from": "Drydock <drydock@example.com>",
 		"to": ["ops@example.com", "Team A <a@example.com>"], "caFile": %q}, "thread": "maintenance"}`, p.Host, p.Port, notifytest.File(path), p.CA)
@@ -76,7 +76,7 @@ func TestEmail(t *testing.T) {
 }
 
 func TestEmailTakesNoHeadersFromPeople(t *testing.T) {
-	p := notifytest.StartPost(t, email.StartTLSNone, "")
+	p := notifytest.StartMailServer(t, email.StartTLSNone, "")
 	s := notifytest.Senders(t, kinds, `{"email": {"host": %q, "port": %s, "startTLS": "none", "from": "d@example.com", "to": ["ops@example.com"]},
 		"template": {"subject": "{{.Node}} {{.Reason}} {{.Requestor}}", "text": "{{.Reason}}"}}`, p.Host, p.Port)
 	e := notifytest.Event(notices.MaintenanceStarted)
@@ -96,7 +96,7 @@ func TestEmailTakesNoHeadersFromPeople(t *testing.T) {
 }
 
 func TestEmailErrors(t *testing.T) {
-	p := notifytest.StartPost(t, email.StartTLSRequired, "the-new-password")
+	p := notifytest.StartMailServer(t, email.StartTLSRequired, "the-new-password")
 	path := notifytest.SecretFile(t, "canary-of-the-old-one")
 	s := notifytest.Senders(t, kinds, `{"email": {"host": %q, "port": %s, "username": "drydock", "password": %s, "from": "d@example.com", "to": ["ops@example.com"], "caFile": %q}}`,
 		p.Host, p.Port, notifytest.File(path), p.CA)
@@ -132,12 +132,12 @@ func TestEmailErrors(t *testing.T) {
 func TestARefusedRecipientSilencesNobodyElse(t *testing.T) {
 	gone := &smtp.SMTPError{Code: 550, EnhancedCode: smtp.EnhancedCode{5, 1, 1}, Message: "no such mailbox"}
 	busy := &smtp.SMTPError{Code: 450, EnhancedCode: smtp.EnhancedCode{4, 2, 0}, Message: "busy"}
-	prepare := func(t *testing.T, refuse map[string]error) (*notifytest.Post, *notify.Senders) {
-		p := notifytest.StartPost(t, email.StartTLSNone, "")
+	prepare := func(t *testing.T, refuse map[string]error) (*notifytest.MailServer, *notify.Senders) {
+		p := notifytest.StartMailServer(t, email.StartTLSNone, "")
 		p.RefuseTo = refuse
 		return p, notifytest.Senders(t, kinds, `{"email": {"host": %q, "port": %s, "startTLS": "none", "from": "d@example.com", "to": ["Ana Ü <a@example.com>", "b@example.com", "c@example.com"]}}`, p.Host, p.Port)
 	}
-	whom := func(p *notifytest.Post) string {
+	whom := func(p *notifytest.MailServer) string {
 		p.Mu.Lock()
 		defer p.Mu.Unlock()
 		var all []string
@@ -186,7 +186,7 @@ func TestARefusedRecipientSilencesNobodyElse(t *testing.T) {
 }
 
 func TestEmailIsNotSentWithoutTLS(t *testing.T) {
-	p := notifytest.StartPost(t, email.StartTLSNone, "")
+	p := notifytest.StartMailServer(t, email.StartTLSNone, "")
 	s := notifytest.Senders(t, kinds, `{"email": {"host": %q, "port": %s, "from": "d@example.com", "to": ["ops@example.com"]}}`, p.Host, p.Port)
 	if _, err := s.Send(t.Context(), "oncall", notifytest.Message(notifytest.Event(notices.MaintenanceStarted))); err == nil {
 		t.Error("sent")
@@ -199,7 +199,7 @@ func TestEmailIsNotSentWithoutTLS(t *testing.T) {
 }
 
 func TestEmailWithImplicitTLS(t *testing.T) {
-	p := notifytest.StartPost(t, email.ImplicitTLS, "canary")
+	p := notifytest.StartMailServer(t, email.ImplicitTLS, "canary")
 	s := notifytest.Senders(t, kinds, `{"email": {"host": %q, "port": %s, "startTLS": "implicit", "username": "drydock", "password": %s,
 		"from": "d@example.com", "to": ["ops@example.com"], "caFile": %q}}`, p.Host, p.Port, notifytest.File(notifytest.SecretFile(t, "canary")), p.CA)
 	notifytest.Deliver(t, s, notifytest.Message(notifytest.Event(notices.MaintenanceStarted)))
@@ -209,7 +209,7 @@ func TestEmailWithImplicitTLS(t *testing.T) {
 }
 
 func TestEmailOfADigest(t *testing.T) {
-	p := notifytest.StartPost(t, email.StartTLSNone, "")
+	p := notifytest.StartMailServer(t, email.StartTLSNone, "")
 	s := notifytest.Senders(t, kinds, `{"email": {"host": %q, "port": %s, "startTLS": "none", "from": "d@example.com", "to": ["ops@example.com"]}, "digest": "5m"}`, p.Host, p.Port)
 	other := notifytest.Event(notices.MaintenanceComplete)
 	other.Node, other.Requestor, other.Reason, other.At = "worker-2", "", "", other.At.Add(90*time.Minute)

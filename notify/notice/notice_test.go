@@ -21,7 +21,7 @@ import (
 
 const leaseKey = "coordination.k8s.io/leases/ns/thread"
 
-func mailTo(p *notifytest.Post, to ...string) notice.Mail {
+func mailTo(p *notifytest.MailServer, to ...string) notice.Mail {
 	return notice.Mail{
 		Auth: true, Address: net.JoinHostPort(p.Host, p.Port), From: "Controller <mc@example.com>", To: to, User: "drydock", Password: "canary-password",
 	}
@@ -30,7 +30,7 @@ func mailTo(p *notifytest.Post, to ...string) notice.Mail {
 func TestMail(t *testing.T) {
 	for _, encryption := range []string{"", "none"} {
 		t.Run("encryption "+encryption, func(t *testing.T) {
-			p := notifytest.StartPost(t, encryption, "canary-password")
+			p := notifytest.StartMailServer(t, encryption, "canary-password")
 			n := mailTo(p, "a@example.com", "b@example.com")
 			if encryption == "none" { // then it offers no authentication either
 				n.Auth, p.Password = false, ""
@@ -60,21 +60,21 @@ func TestMailErrors(t *testing.T) {
 	gone := &smtp.SMTPError{Code: 550, EnhancedCode: smtp.EnhancedCode{5, 1, 1}, Message: "no such mailbox"}
 	busy := &smtp.SMTPError{Code: 450, EnhancedCode: smtp.EnhancedCode{4, 2, 0}, Message: "busy"}
 	for name, c := range map[string]struct {
-		change    func(p *notifytest.Post, m *notice.Mail)
+		change    func(p *notifytest.MailServer, m *notice.Mail)
 		permanent bool
 		text      string
 		mails     int
 	}{
-		"another password":      {func(p *notifytest.Post, _ *notice.Mail) { p.Password = "new" }, false, "(secret)", 0},
-		"busy":                  {func(p *notifytest.Post, _ *notice.Mail) { p.Refuse = busy }, false, "busy", 0},
-		"one is gone":           {func(p *notifytest.Post, _ *notice.Mail) { p.RefuseTo = map[string]error{"b@example.com": gone} }, true, "the others have got it", 1},
-		"no port":               {func(_ *notifytest.Post, m *notice.Mail) { m.Address = "smtp.example.com" }, true, "address:", 0},
-		"no user":               {func(_ *notifytest.Post, m *notice.Mail) { m.User = "" }, true, "user: required", 0},
-		"no address of a mail":  {func(_ *notifytest.Post, m *notice.Mail) { m.From = "nobody at all" }, true, "email.from:", 0},
-		"nobody of that domain": {func(_ *notifytest.Post, m *notice.Mail) { m.Address = "127.0.0.1:1" }, false, "sending mail", 0},
+		"another password":      {func(p *notifytest.MailServer, _ *notice.Mail) { p.Password = "new" }, false, "(secret)", 0},
+		"busy":                  {func(p *notifytest.MailServer, _ *notice.Mail) { p.Refuse = busy }, false, "busy", 0},
+		"one is gone":           {func(p *notifytest.MailServer, _ *notice.Mail) { p.RefuseTo = map[string]error{"b@example.com": gone} }, true, "the others have got it", 1},
+		"no port":               {func(_ *notifytest.MailServer, m *notice.Mail) { m.Address = "smtp.example.com" }, true, "address:", 0},
+		"no user":               {func(_ *notifytest.MailServer, m *notice.Mail) { m.User = "" }, true, "user: required", 0},
+		"no address of a mail":  {func(_ *notifytest.MailServer, m *notice.Mail) { m.From = "nobody at all" }, true, "email.from:", 0},
+		"nobody of that domain": {func(_ *notifytest.MailServer, m *notice.Mail) { m.Address = "127.0.0.1:1" }, false, "sending mail", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := notifytest.StartPost(t, "", "canary-password")
+			p := notifytest.StartMailServer(t, "", "canary-password")
 			m := mailTo(p, "a@example.com", "b@example.com")
 			c.change(p, &m)
 			s := &sending.Sender{CAFile: p.CA}

@@ -25,7 +25,9 @@ type Summary struct {
 	Configured bool   `json:"configured,omitempty"`
 	Source     string `json:"source"`
 	Left       bool   `json:"left,omitempty"`
-	// Message is what a check that has ended has to say, or one that waits for what it has to know.
+	// WaitingFor says in words what it has to know before it decides anything.
+	WaitingFor string `json:"waitingFor,omitempty"`
+	// Message is why it ended, or what fails.
 	Message    string `json:"message,omitempty"`
 	WorkflowID string `json:"workflowId"`
 	// RunID is the first run of its chain, where a worker has said so, and else the present one.
@@ -40,8 +42,8 @@ type Summary struct {
 type Counts struct {
 	// Observed are those that the selector selects, Healthy those of them that match no condition and of whose remediation
 	// nothing is left. Remediations begin while MinHealthy are healthy.
-	Observed   int `json:"observed"`
-	Healthy    int `json:"healthy"`
+	Observed   int `json:"observedNodes"`
+	Healthy    int `json:"healthyNodes"`
 	MinHealthy int `json:"minHealthy"`
 	// Soon match a condition whose duration is not over, Unhealthy one whose duration is; Remediating are under remediation.
 	Soon        int `json:"soon"`
@@ -82,13 +84,10 @@ func SummaryOf(v client.HealthCheckView, workflowID string) Summary {
 	}
 	if h := v.Status; h != nil {
 		s.Phase, s.Reason, s.Blocked, s.Pauses = h.Phase, h.Reason, h.Blocked, h.Pauses
-		s.RunID, s.CreatedAt = h.RunID, h.CreatedAt
+		s.RunID, s.CreatedAt, s.WaitingFor = h.RunID, h.CreatedAt, h.WaitingFor
 		s.Counts = &Counts{
 			Observed: h.ObservedNodes, Healthy: h.HealthyNodes, MinHealthy: h.MinHealthy,
 			Soon: h.Soon, Unhealthy: h.Unhealthy, Remediating: h.Remediating,
-		}
-		if h.Waiting != "" {
-			s.Message = "waits for " + h.Waiting
 		}
 		if len(h.Troubles) > 0 {
 			s.Message = h.Troubles[0].String()
@@ -100,9 +99,9 @@ func SummaryOf(v client.HealthCheckView, workflowID string) Summary {
 // Check is all that is known of a health check, for programs.
 type Check struct {
 	Summary
-	// Specification is the check's input with all defaults.
-	Specification *health.Spec       `json:"specification,omitempty"`
-	Conditions    []health.Condition `json:"conditions,omitempty"`
+	// Spec is the check's input with all defaults.
+	Spec       *health.Spec       `json:"spec,omitempty"`
+	Conditions []health.Condition `json:"conditions,omitempty"`
 	// UnhealthyNodes are those that were asked for; MoreNodes counts the rest.
 	UnhealthyNodes []health.UnhealthyNode `json:"unhealthyNodes"`
 	MoreNodes      int                    `json:"moreNodes,omitempty"`
@@ -125,7 +124,7 @@ func CheckOf(v client.HealthCheckView, workflowID string) Check {
 	if h == nil {
 		return c
 	}
-	c.Specification, c.Conditions, c.Groups = &h.Spec, h.Conditions, h.Groups
+	c.Spec, c.Conditions, c.Groups = &h.Spec, h.Conditions, h.Groups
 	c.Upgrading, c.Overlap, c.Storm, c.NextWake, c.Messages, c.Events = h.Upgrading, h.Overlap, h.Storm, h.NextWake, h.Messages, h.Events
 	c.UnhealthyNodes = append(c.UnhealthyNodes, h.UnhealthyNodes...)
 	if h.NextOffset > 0 {

@@ -1,6 +1,7 @@
 package health
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -54,12 +55,9 @@ func list(w io.Writer, checks Checks, wide bool, now time.Time) {
 		if wide {
 			cells = append(cells, terminal.Clock(c.CreatedAt, now), c.WorkflowID)
 		}
-		reason := c.Blocked
-		if reason == "" {
-			reason = c.Reason
-		}
-		if c.Message != "" {
-			reason = c.Message
+		reason := cmp.Or(c.Message, c.Blocked, c.Reason)
+		if c.WaitingFor != "" && c.Message == "" {
+			reason = "waits for " + c.WaitingFor
 		}
 		r.AddPainted(1, phaseStyle(c.Phase), append(cells, terminal.Words(reason, now))...)
 	}
@@ -72,8 +70,8 @@ func status(w io.Writer, c Check, now time.Time) {
 	head.Add("Health check:", c.Name)
 	head.Add("Started:", fmt.Sprintf("%s, %s ago, %s", terminal.Clock(c.CreatedAt, now), period.Age(now.Sub(c.CreatedAt)), startedBy(c.Summary)))
 	where(head, c, now)
-	if c.Specification != nil {
-		what(head, *c.Specification)
+	if c.Spec != nil {
+		what(head, *c.Spec)
 	}
 	head.Add("Workflow:", c.WorkflowID)
 	head.Add("Run:", c.RunID)
@@ -119,6 +117,9 @@ func where(head terminal.Rows, c Check, now time.Time) {
 	}
 	if s := c.Storm; s != nil {
 		head.Add("Storm:", stormText(*s, now))
+	}
+	if c.WaitingFor != "" {
+		head.Add("Waiting for:", terminal.Words(c.WaitingFor, now))
 	}
 	if c.Message != "" {
 		head.Add("Message:", terminal.Words(c.Message, now))

@@ -25,7 +25,7 @@ func kepOf(t *testing.T, name string, p plan.Plan) show.NodeMaintenance {
 		t.Fatal(err)
 	}
 	return show.KEP(show.Plan{
-		PlanSummary: show.PlanSummary{Name: name, Reason: p.Reason}, Specification: &p,
+		PlanSummary: show.PlanSummary{Name: name, Reason: p.Reason}, Spec: &p,
 		Stages:    &api.PlanStages{Stage: p.Stage, Tiers: tiers.Entries(), Begun: []api.StageBegun{{Stage: p.Stage, At: time.Unix(1, 0).UTC()}}},
 		MoreNodes: 3,
 	})

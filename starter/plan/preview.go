@@ -42,7 +42,7 @@ func (o *createOptions) preview(ctx context.Context, c *invocation.Connection, n
 			return err
 		}
 	}
-	preview := show.PlanPreview{Name: name, Specification: p, Total: len(chosen.nodes), Warnings: chosen.warnings(p), Waves: []show.PlanWave{}}
+	preview := show.PlanPreview{Name: name, Spec: p, Total: len(chosen.nodes), Warnings: chosen.warnings(p), Waves: []show.PlanWave{}}
 	groups := waves(p, chosen, c.Clock())
 	for _, nodes := range groups {
 		preview.Waves = append(preview.Waves, show.PlanWave{Nodes: nodes})

@@ -86,22 +86,22 @@ var about = append([]string{"by", "comment", "yes", "output", "help"}, tellFlags
 
 // wants reports whether the command line describes a schedule to be made, and refuses what goes not together.
 func (o *scheduleOptions) wants(cmd *cobra.Command, nodes []string) (set bool, err error) {
-	var told, describing []string
+	var actions, describing []string
 	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
 		switch {
 		case !f.Changed || cmd.InheritedFlags().Lookup(f.Name) != nil:
 		case slices.Contains(tellFlags, f.Name):
-			told = append(told, "--"+f.Name)
+			actions = append(actions, "--"+f.Name)
 		case !slices.Contains(about, f.Name):
 			describing = append(describing, "--"+f.Name)
 		}
 	})
 	set = len(describing) > 0 || len(nodes) > 0
 	switch {
-	case len(told) > 1:
-		return false, exit.UsageError("pass one of %s", strings.Join(told, " and "))
-	case len(told) > 0 && set:
-		return false, exit.UsageError("%s is about the schedule that there is: leave out %s", told[0], strings.Join(append(describing, nodes...), ", "))
+	case len(actions) > 1:
+		return false, exit.UsageError("pass one of %s", strings.Join(actions, " and "))
+	case len(actions) > 0 && set:
+		return false, exit.UsageError("%s is about the schedule that there is: leave out %s", actions[0], strings.Join(append(describing, nodes...), ", "))
 	case (o.by != "" || o.comment != "") && !o.pause && !o.resume:
 		return false, exit.UsageError("--by and --comment go with --pause and --resume")
 	}

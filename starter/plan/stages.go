@@ -104,7 +104,7 @@ can be skipped, and no plan goes back. Complete undoes what Drydock did, and no 
 Where another plan that shares a node has other settings for its maintenance, the stage is refused, and the plan is in the one
 before again. Nodes that are more than the limits let go at a time wait, all of them, until limits are raised: the plan's status
 has the command.`,
-		Example: `  drydock plan set-stage firmware Drain --reason "window is open"
+		Example: `  drydock plan set-stage firmware Drain --comment "window is open"
   drydock plan set-stage firmware Complete`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
@@ -125,9 +125,7 @@ has the command.`,
 			})(cmd, args)
 		},
 	}
-	o.register(cmd)
-	cmd.Flags().StringVar(&o.comment, "reason", "", "why, as --comment")
-	return cmd
+	return o.register(cmd)
 }
 
 func newSetSelector(a *invocation.App) *cobra.Command {

@@ -44,7 +44,7 @@ func watch(ctx context.Context, a *invocation.App, c *invocation.Connection, p *
 		if v.Status != nil {
 			cells = v.Status.Cells
 		}
-		picture.Draw(func(page *terminal.Page, height int) { show.PlanFleet(page, shown, cells, height, c.Clock()) })
+		picture.Draw(func(page *terminal.Page, height int) { show.PlanPicture(page, shown, cells, height, c.Clock()) })
 		return !v.Running()
 	})
 	if err != nil {

@@ -169,7 +169,7 @@ func nodes() []api.ProfileNode {
 		}},
 		{Node: "worker-03", State: state.Required, Profiles: []api.NodeProfile{
 			{Profile: "os-patching", State: state.Required, Since: startertest.Before(time.Hour), Busy: &profile.Busy{To: state.Maintenance}},
-			{Profile: "flatcar", State: state.Required, Since: startertest.Before(time.Hour), Failing: "trigger reboot_ok: the node\nwas changed at 2026-07-01T09:55:00Z"},
+			{Profile: "flatcar", State: state.Required, Since: startertest.Before(time.Hour), Failure: "trigger reboot_ok: the node\nwas changed at 2026-07-01T09:55:00Z"},
 		}},
 		{Node: "worker-04", State: state.Operational, Profiles: []api.NodeProfile{{Profile: "gone", Unknown: true, State: state.Required}}},
 		{Node: "worker-05", Problem: "the annotation cloud.sap/maintenance-data cannot be read: unexpected end of JSON input"},

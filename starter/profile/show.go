@@ -13,7 +13,7 @@ import (
 
 func stateStyle(p api.NodeProfile) terminal.Style {
 	switch {
-	case p.Failing != "" || len(p.CannotTell) > 0:
+	case p.Failure != "" || len(p.CannotTell) > 0:
 		return terminal.Bad
 	case p.Unknown:
 		return terminal.Faint
@@ -80,8 +80,8 @@ func what(p api.NodeProfile, now time.Time) string {
 		}
 		parts = append(parts, text)
 	}
-	if p.Failing != "" {
-		parts = append(parts, "failed: "+terminal.Words(p.Failing, now))
+	if p.Failure != "" {
+		parts = append(parts, "failed: "+terminal.Words(p.Failure, now))
 	}
 	if len(p.Waiting) > 0 {
 		parts = append(parts, "waits for "+strings.Join(p.Waiting, ", "))

@@ -14,7 +14,7 @@ import (
 func List(w io.Writer, views []client.View, wide bool, now time.Time) {
 	header := []string{"NODE", "REQUESTOR", "PHASE", "SINCE"}
 	if wide {
-		header = append(header, "ATTEMPTS", "CREATED", "TICKET", "REASON", "WORKFLOW")
+		header = append(header, "ATTEMPT", "CREATED", "TICKET", "REASON", "WORKFLOW")
 	}
 	r := terminal.OneLineEach(w, append(header, "WAITING FOR")...)
 	for _, v := range views {

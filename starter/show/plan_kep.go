@@ -85,7 +85,7 @@ func KEP(p Plan) NodeMaintenance {
 	if p.MoreNodes > 0 {
 		annotations[MoreNodesAnnotation] = strconv.Itoa(p.MoreNodes)
 	}
-	if s := p.Specification; s != nil && s.DrainPlan != nil && len(s.DrainPlan.Include) < len(drainplan.Types()) {
+	if s := p.Spec; s != nil && s.DrainPlan != nil && len(s.DrainPlan.Include) < len(drainplan.Types()) {
 		var types []string
 		for _, podType := range s.DrainPlan.Include {
 			types = append(types, string(podType))
@@ -180,10 +180,10 @@ func without(selector corev1.NodeSelector, names []string) *corev1.NodeSelector 
 
 // nodeSelectorOf is how a plan chooses its nodes, as a v1.NodeSelector.
 func nodeSelectorOf(p Plan) *corev1.NodeSelector {
-	if p.Specification == nil {
+	if p.Spec == nil {
 		return nil
 	}
-	chosen := p.Specification.Selection
+	chosen := p.Spec.Selection
 	if chosen.NodeSelector != nil {
 		return without(*chosen.NodeSelector, chosen.Exclude)
 	}

@@ -75,9 +75,9 @@ func (p Plans) Names() []string {
 // Plan is all that is known of a plan, for programs.
 type Plan struct {
 	PlanSummary
-	// Specification is the plan's input with all defaults; MoreNames counts the names of nodes that it leaves out.
-	Specification *plan.Plan `json:"specification,omitempty"`
-	MoreNames     int        `json:"moreNames,omitempty"`
+	// Spec is the plan's input with all defaults; MoreNames counts the names of nodes that it leaves out.
+	Spec      *plan.Plan `json:"spec,omitempty"`
+	MoreNames int        `json:"moreNames,omitempty"`
 	// Starter is who started it, as far as it is known.
 	Starter  *api.Sender `json:"starter,omitempty"`
 	Warnings []string    `json:"warnings,omitempty"`
@@ -124,7 +124,7 @@ func SlowNodeOf(v client.View) SlowNode {
 func PlanOf(v client.PlanView, workflowID string, nodes []api.PlanNode, more int, slowest []SlowNode) Plan {
 	p := Plan{PlanSummary: PlanSummaryOf(v, workflowID), Nodes: nodes, MoreNodes: more, Slowest: slowest}
 	if s := v.Status; s != nil {
-		p.Specification, p.MoreNames, p.Starter = &s.Plan, s.MoreNames, s.Starter
+		p.Spec, p.MoreNames, p.Starter = &s.Plan, s.MoreNames, s.Starter
 		p.Warnings, p.Messages, p.Events, p.Stages = s.Warnings, s.Messages, s.Events, s.Stages
 		for _, t := range s.Troubles {
 			p.Warnings = append(p.Warnings, t.String())

@@ -14,8 +14,8 @@ import (
 // PlanPreview is what a plan would do if it was started now, and none of its nodes failed.
 type PlanPreview struct {
 	Name string `json:"name"`
-	// Specification is the plan's input with all defaults.
-	Specification plan.Plan `json:"specification"`
+	// Spec is the plan's input with all defaults.
+	Spec plan.Plan `json:"spec"`
 	// Total counts the nodes that match now.
 	Total int `json:"total"`
 	// Waves are the nodes that go together, in the order in which they go: the canary first.
@@ -51,14 +51,14 @@ const shownWaves = 20
 // PlanDryRun shows what a plan would do; wide shows all waves and all nodes of each.
 func PlanDryRun(w io.Writer, p PlanPreview, wide bool) {
 	over := terminal.Plural(p.Total, "node")
-	if !p.Specification.Together() {
+	if !p.Spec.Together() {
 		over += " in " + terminal.Plural(len(p.Waves), "wave")
 	}
-	terminal.Print(w, "Plan %s over %s: %s\n", p.Name, over, StrategyText(p.Specification.Strategy))
+	terminal.Print(w, "Plan %s over %s: %s\n", p.Name, over, StrategyText(p.Spec.Strategy))
 	for _, warning := range p.Warnings {
 		terminal.Print(w, "Warning: %s\n", terminal.OneLine(warning))
 	}
-	if p.Specification.Together() {
+	if p.Spec.Together() {
 		renderTiers(w, p, wide)
 	} else {
 		renderWaves(w, p, wide)
@@ -82,7 +82,7 @@ func renderWaves(w io.Writer, p PlanPreview, wide bool) {
 		if wide {
 			nodes = strings.Join(wave.Nodes, ", ")
 		}
-		r.Add(waveName(p.Specification.Strategy, p.Waves, i), nodes)
+		r.Add(waveName(p.Spec.Strategy, p.Waves, i), nodes)
 	}
 	r.Done()
 	if more := len(p.Waves) - shownWaves; more > 0 && !wide {

@@ -36,9 +36,8 @@ type PlanSchedule struct {
 
 // PlanScheduleRun is one run of a recurring plan.
 type PlanScheduleRun struct {
-	DueAt time.Time `json:"dueAt"`
-	// BeganAt is when it was begun.
-	BeganAt    time.Time `json:"beganAt"`
+	DueAt      time.Time `json:"dueAt"`
+	StartedAt  time.Time `json:"startedAt"`
 	WorkflowID string    `json:"workflowId"`
 	Running    bool      `json:"running"`
 	// Phase is the end of its plan, Failed where that ended without a word of its own; absent while it runs, and of a run
@@ -61,7 +60,7 @@ func PlanScheduleOf(v client.RecurringView, id string) PlanSchedule {
 		}
 	}
 	for _, run := range v.Runs {
-		one := PlanScheduleRun{DueAt: run.Due.UTC(), BeganAt: run.Began.UTC(), WorkflowID: run.WorkflowID, Running: run.Running, Message: run.Failure}
+		one := PlanScheduleRun{DueAt: run.Due.UTC(), StartedAt: run.Began.UTC(), WorkflowID: run.WorkflowID, Running: run.Running, Message: run.Failure}
 		if run.Result != nil {
 			one.Phase, one.Skipped = run.Result.Phase, run.Result.Skipped
 			if one.Message == "" {
@@ -115,7 +114,7 @@ func PlanScheduleStatus(w io.Writer, s PlanSchedule, now time.Time) {
 		case run.Skipped:
 			end = "skipped"
 		}
-		r.AddPainted(2, planStyle(run.Phase), terminal.Clock(run.BeganAt, now), period.Age(now.Sub(run.BeganAt)), end, terminal.Words(run.Message, now))
+		r.AddPainted(2, planStyle(run.Phase), terminal.Clock(run.StartedAt, now), period.Age(now.Sub(run.StartedAt)), end, terminal.Words(run.Message, now))
 	}
 	r.Done()
 }

@@ -19,9 +19,9 @@ type PlanScheduleSummary struct {
 	Note string `json:"note,omitempty"`
 	// NextAt is when it runs next; absent while it is paused, and where it never does.
 	NextAt *time.Time `json:"nextAt,omitempty"`
-	// LastBeganAt is when a run was last begun; absent where none was.
-	LastBeganAt *time.Time `json:"lastBeganAt,omitempty"`
-	ScheduleID  string     `json:"scheduleId"`
+	// LastStartedAt is when a run was last begun; absent where none was.
+	LastStartedAt *time.Time `json:"lastStartedAt,omitempty"`
+	ScheduleID    string     `json:"scheduleId"`
 }
 
 // PlanSchedules are the schedules of recurring plans.
@@ -45,7 +45,7 @@ func PlanScheduleSummaryOf(v client.RecurringView, id string) PlanScheduleSummar
 	}
 	if n := len(v.Runs); n > 0 {
 		last := v.Runs[n-1].Began.UTC()
-		s.LastBeganAt = &last
+		s.LastStartedAt = &last
 	}
 	return s
 }
@@ -61,8 +61,8 @@ func PlanScheduleList(w io.Writer, schedules PlanSchedules, now time.Time) {
 		case s.NextAt != nil:
 			next = terminal.Clock(*s.NextAt, now)
 		}
-		if s.LastBeganAt != nil {
-			last = terminal.Clock(*s.LastBeganAt, now)
+		if s.LastStartedAt != nil {
+			last = terminal.Clock(*s.LastStartedAt, now)
 		}
 		r.Add(s.Name, RecurrenceText(s.Recurrence), next, last, s.Note)
 	}

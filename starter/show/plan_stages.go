@@ -77,7 +77,7 @@ func renderTiers(w io.Writer, p PlanPreview, wide bool) {
 	}
 	fmt.Fprintln(w)
 	r := terminal.NewRows(w, "TIER", "NODE", "LEAVE", "PODS")
-	tiers, _ := p.Specification.Tiers() // it was decoded
+	tiers, _ := p.Spec.Tiers() // it was decoded
 	for tier, e := range tiers.Entries() {
 		said := false
 		for _, report := range p.Preflights {

@@ -57,7 +57,7 @@ func TestTheDryRunOfStages(t *testing.T) {
 	pods := []preflight.Pod{{Pod: "default/web-1", Tier: 1, Action: preflight.Evict}, {Pod: "kube-system/net", Tier: 7, Action: preflight.Delete}, {Pod: "kube-system/api", Tier: 11, Action: preflight.Skip}}
 	startertest.GoldenInWidths(t, "plan_dry_run_stages", func(w io.Writer) {
 		PlanDryRun(w, PlanPreview{
-			Name: "firmware", Specification: p, Total: 2, Preflights: []preflight.Report{{Node: "one", Pods: pods}, {Node: "two", Pods: pods[:1]}},
+			Name: "firmware", Spec: p, Total: 2, Preflights: []preflight.Report{{Node: "one", Pods: pods}, {Node: "two", Pods: pods[:1]}},
 			Waves: []PlanWave{{Nodes: []string{"one", "two"}, Shared: []preflight.Shared{{Budget: "default/web", Nodes: []string{"one", "two"}, Pods: 2, Allowed: 1}}}},
 		}, false)
 	})

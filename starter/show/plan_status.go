@@ -33,7 +33,7 @@ func PlanStatus(w io.Writer, p Plan, now time.Time) {
 }
 
 func renderPlanWhy(head terminal.Rows, p Plan) {
-	s := p.Specification
+	s := p.Spec
 	if s == nil {
 		return
 	}

@@ -128,7 +128,7 @@ func preview() PlanPreview {
 	stopped := startertest.StoppedReport()
 	stopped.Node = "worker-01"
 	return PlanPreview{
-		Name: "kernel-6.12", Specification: planView().Status.Plan, Total: 7,
+		Name: "kernel-6.12", Spec: planView().Status.Plan, Total: 7,
 		Waves: []PlanWave{
 			{Nodes: []string{"worker-01", "worker-02"}, Shared: []preflight.Shared{{Budget: "default/db", Nodes: []string{"worker-01", "worker-02"}, Pods: 3, Allowed: 1}}},
 			{Nodes: []string{"worker-03"}}, {Nodes: []string{"worker-04", "worker-05", "worker-06", "worker-07"}},
@@ -141,7 +141,7 @@ func preview() PlanPreview {
 func TestDryRunsOfPlans(t *testing.T) {
 	startertest.GoldenInWidths(t, "plan_dry_run", func(w io.Writer) { PlanDryRun(w, preview(), false) })
 	startertest.Golden(t, "plan_dry_run_unknown", func(w io.Writer) {
-		PlanDryRun(w, PlanPreview{Name: "bios", NotLookedAt: 0, Specification: plan.Plan{Strategy: plan.Strategy{MaxParallel: schedule.Count(1), MaxFailures: schedule.Count(0), Order: "name", OnBlocked: "wait"}}}, false)
+		PlanDryRun(w, PlanPreview{Name: "bios", NotLookedAt: 0, Spec: plan.Plan{Strategy: plan.Strategy{MaxParallel: schedule.Count(1), MaxFailures: schedule.Count(0), Order: "name", OnBlocked: "wait"}}}, false)
 	})
 }
 
@@ -150,7 +150,7 @@ func TestPicturesOfPlans(t *testing.T) {
 	letters := strings.Repeat("d", 100) + "rrh" + strings.Repeat("f", 2) + strings.Repeat("w", 300) + "ssg"
 	v := planView()
 	draw := func(w io.Writer) {
-		PlanFleet(w, PlanOf(v, planID, nil, 0, slowNodes()), letters, height, startertest.Noon)
+		PlanPicture(w, PlanOf(v, planID, nil, 0, slowNodes()), letters, height, startertest.Noon)
 	}
 	startertest.GoldenInWidths(t, "plan_fleet", draw)
 	startertest.Golden(t, "plan_fleet_colours", func(w io.Writer) { draw(&terminal.Page{Writer: w, Width: 80, Colour: true}) })
@@ -163,7 +163,7 @@ func TestThePictureOfAPlanInLockstepHasItsStage(t *testing.T) {
 		Tiers: []drainplan.Entry{{PodType: drainplan.Default, PodPriority: 1000}, {PodType: drainplan.Default, PodPriority: 2000, PodSelector: "app=db"}},
 	}
 	draw := func(w io.Writer, height int) {
-		PlanFleet(w, PlanOf(v, planID, nil, 0, slowNodes()), strings.Repeat("r", 12), height, startertest.Noon)
+		PlanPicture(w, PlanOf(v, planID, nil, 0, slowNodes()), strings.Repeat("r", 12), height, startertest.Noon)
 	}
 	startertest.GoldenInWidths(t, "plan_fleet_stages", func(w io.Writer) { draw(w, 12) })
 	var page strings.Builder
@@ -187,7 +187,7 @@ func TestACellStandsForTheWorstOfItsNodes(t *testing.T) {
 		}
 	}
 	var many strings.Builder
-	PlanFleet(&terminal.Page{Writer: &many, Width: 80}, PlanOf(planView(), planID, nil, 0, slowNodes()), strings.Repeat("wd", 7500), 24, startertest.Noon)
+	PlanPicture(&terminal.Page{Writer: &many, Width: 80}, PlanOf(planView(), planID, nil, 0, slowNodes()), strings.Repeat("wd", 7500), 24, startertest.Noon)
 	if n := strings.Count(many.String(), "\n"); n > 24 {
 		t.Errorf("15000 nodes take %d lines of 24", n)
 	}
@@ -216,7 +216,7 @@ func TestAPlansSchedule(t *testing.T) {
 		Next: v.Next,
 	}, "maintenance-plan/reboots")}
 	startertest.Golden(t, "plan_schedule_list", func(w io.Writer) { PlanScheduleList(w, all, startertest.Noon) })
-	if all[1].NextAt != nil || all[0].LastBeganAt == nil {
+	if all[1].NextAt != nil || all[0].LastStartedAt == nil {
 		t.Errorf("%+v", all)
 	}
 	s := PlanScheduleOf(v, "maintenance-plan/patches")

@@ -10,8 +10,7 @@ import (
 	"drydock/client"
 )
 
-// Summary is a maintenance for programs, as far as it is known without a worker. Whatever else speaks of a maintenance
-// calls these things by the same names, audit records included.
+// Summary is a maintenance for programs, as far as it is known without a worker. Its status has the same names.
 type Summary struct {
 	Node      string `json:"node"`
 	Requestor string `json:"requestor"`
@@ -25,8 +24,8 @@ type Summary struct {
 	Message string `json:"message,omitempty"`
 	Reason  string `json:"reason,omitempty"`
 	Ticket  string `json:"ticket,omitempty"`
-	// Attempts counts the slots asked for.
-	Attempts   int    `json:"attempts,omitempty"`
+	// Attempt counts the slots asked for.
+	Attempt    int    `json:"attempt,omitempty"`
 	WorkflowID string `json:"workflowId"`
 	// RunID is the first run of its chain, which stays the same.
 	RunID     string     `json:"runId"`
@@ -46,7 +45,7 @@ func SummaryOf(v client.View) Summary {
 		s.Unanswered = v.Unanswered.Error()
 	}
 	if v.Status != nil {
-		s.Since, s.Attempts, s.WaitingFor = &v.Status.Since, v.Status.Attempt, v.Status.WaitingFor
+		s.Since, s.Attempt, s.WaitingFor = &v.Status.Since, v.Status.Attempt, v.Status.WaitingFor
 		s.Reason, s.Ticket = v.Status.Spec.Reason, v.Status.Spec.Ticket
 	}
 	if !v.Running() {

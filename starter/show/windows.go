@@ -37,21 +37,21 @@ type Window struct {
 }
 
 // WindowsOf are windows with the limits that name them, all or only the one of a name.
-func WindowsOf(told window.Horizon, limits schedule.Limits, only string) Windows {
+func WindowsOf(horizon window.Horizon, limits schedule.Limits, only string) Windows {
 	groups := map[string][]string{}
 	for _, g := range limits.Groups {
 		for _, name := range g.Windows {
 			groups[name] = append(groups[name], g.Name)
 		}
 	}
-	names := slices.Concat(slices.Collect(maps.Keys(told.Windows)), limits.Windows, slices.Collect(maps.Keys(groups)))
+	names := slices.Concat(slices.Collect(maps.Keys(horizon.Windows)), limits.Windows, slices.Collect(maps.Keys(groups)))
 	slices.Sort(names)
-	all := Windows{Zones: told.Zones, Windows: []Window{}}
+	all := Windows{Zones: horizon.Zones, Windows: []Window{}}
 	for _, name := range slices.Compact(names) {
 		if only != "" && name != only {
 			continue
 		}
-		of, configured := told.Windows[name]
+		of, configured := horizon.Windows[name]
 		w := Window{
 			Name: name, Missing: !configured, Timezone: of.Timezone, Openings: of.Openings,
 			Cluster: slices.Contains(limits.Windows, name), Groups: groups[name],
@@ -59,15 +59,15 @@ func WindowsOf(told window.Horizon, limits schedule.Limits, only string) Windows
 		if w.Openings == nil {
 			w.Openings = []window.Opening{}
 		}
-		w.Open = len(w.Openings) > 0 && w.Openings[0].Has(told.At)
+		w.Open = len(w.Openings) > 0 && w.Openings[0].Has(horizon.At)
 		all.Windows = append(all.Windows, w)
 	}
 	return all
 }
 
-// WindowsDiffer says that the scheduler goes by other windows than those that a worker told; empty where it does not.
-func WindowsDiffer(told window.Horizon, known *api.WindowsKnown, now time.Time) string {
-	if known == nil || known.Digest == told.Digest {
+// WindowsDiffer says that the scheduler goes by other windows than those that a worker has; empty where it does not.
+func WindowsDiffer(horizon window.Horizon, known *api.WindowsKnown, now time.Time) string {
+	if known == nil || known.Digest == horizon.Digest {
 		return ""
 	}
 	text := "these are the windows of the worker that answered, and the scheduler goes by others"
@@ -83,7 +83,7 @@ func WindowList(w io.Writer, all Windows, now time.Time) {
 		terminal.Print(w, "The worker's configuration has no windows.\n")
 		return
 	}
-	r := terminal.NewRows(w, "WINDOW", "ZONE", "OPEN", "FROM", "UNTIL", "USED BY")
+	r := terminal.NewRows(w, "WINDOW", "TIMEZONE", "OPEN", "FROM", "UNTIL", "USED BY")
 	for _, one := range all.Windows {
 		open, first := yesNo(one.Open), window.Opening{}
 		if one.Missing {

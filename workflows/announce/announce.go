@@ -1,5 +1,5 @@
-// Package announce is the outbox of controllers for notification channels: the events that a channel was not sent yet are part of the
-// state, and go to the next run with it.
+// Package announce is the outbox of controllers for notification channels. The events that were not sent yet are part of the state, and go to
+// the next run with it.
 package announce
 
 import (
@@ -22,7 +22,7 @@ const (
 	// maxUnsent bounds the events that wait for a channel, maxSent those of one message.
 	maxUnsent = 1000
 	maxSent   = 50
-	// sendWithin bounds how long a message is tried, sendAtLeast how long it is tried in a run that has it from the run before.
+	// sendWithin bounds how long a message is tried. A run that has it from the run before tries for sendAtLeast.
 	sendWithin  = 15 * time.Minute
 	sendAtLeast = time.Minute
 )
@@ -32,18 +32,18 @@ type Outbox struct {
 	Unsent []queue `json:"unsent,omitempty"`
 }
 
-// queue is what a channel was not sent.
+// queue has the events that were not sent to a channel.
 type queue struct {
 	Channel  string          `json:"channel"`
 	RetryFor time.Duration   `json:"retryFor,omitempty"`
 	Events   []notices.Event `json:"events"`
-	// Sending is how many events the message has that is being sent, 0 where none is, and Until when it is given up. Both stay as they are
-	// until the outcome is known: the next run must not send another message under the same key.
+	// Sending is the number of events in the message that is being sent, 0 where none is, and Until when it is given up. Both stay until the
+	// outcome is known: the next run must not send another message under the same key.
 	Sending int       `json:"sending,omitempty"`
 	Until   time.Time `json:"until,omitzero"`
 }
 
-// Announce has an event sent to those of the channels that want it.
+// Announce adds an event to the queues of the channels whose filters it passes.
 func (o *Outbox) Announce(b *controller.Base, channels []notices.Channel, e notices.Event, now time.Time) {
 	for i := range channels {
 		if channels[i].Filter.Wants(e) {
@@ -66,11 +66,11 @@ func (o *Outbox) add(b *controller.Base, to *notices.Channel, e notices.Event, n
 	}
 }
 
-// Delivered reports whether every channel was sent all there is.
+// Delivered reports whether all events were sent or given up.
 func (o *Outbox) Delivered() bool { return len(o.Unsent) == 0 }
 
-// Deliver returns the messages that should be under way. They are watches because a run that gives way to the next does not wait for them:
-// the next sends them again, under the same keys.
+// Deliver returns the messages that should be under way. They are watches, because a run that continues as new does not wait for watches: the
+// next run sends them again, under the same keys.
 func (o *Outbox) Deliver(now time.Time) (all []controller.Watch) {
 	for i := range o.Unsent {
 		q := &o.Unsent[i]
@@ -91,11 +91,11 @@ func (o *Outbox) Deliver(now time.Time) (all []controller.Watch) {
 	return all
 }
 
-// Delivery takes what came of a message. One that could not be sent in time is dropped: nothing waits for a channel that is gone.
+// Delivery takes the outcome of a message. One that could not be sent in time is dropped: nothing waits for a channel that does not answer.
 func (o *Outbox) Delivery(b *controller.Base, outcome controller.Outcome, now time.Time) {
 	sent := outcome.Begun.(controller.Watch).Input.(delivery.DeliverInput)
 	if outcome.Err != nil {
-		b.Rest(outcome.Key, 0, now)
+		b.ClearBackoff(outcome.Key)
 		b.Note(now, fmt.Sprintf("channel %s was not told of %s", sent.Channel, number.Of(len(sent.Events), "event")), call.Cause(outcome.Err))
 	}
 	o.Unsent = slices.DeleteFunc(o.Unsent, func(q queue) bool { return q.Channel == sent.Channel && len(q.Events) == q.Sending })

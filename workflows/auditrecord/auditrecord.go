@@ -14,12 +14,12 @@ import (
 	"drydock/workflows/inbox"
 )
 
-// keepsTrying is how long an audit record is tried to be kept, once it is asked for.
+// keepsTrying is how long the workflow tries to write the record.
 const keepsTrying = 30 * 24 * time.Hour
 
-// AuditRecord has the record of a maintenance written to the configured sinks when that has ended, and tries until all of
-// them have it. Its input is an api.Reference and no more: what happened is read from the maintenance itself. Whoever has
-// terminated a maintenance can start it by hand.
+// AuditRecord writes the record of a maintenance to the configured sinks when the maintenance has ended, and tries until all sinks have it. Its
+// input is only an api.Reference: what happened is read from the maintenance itself. It can be started by hand for a maintenance that
+// was terminated.
 func AuditRecord(ctx workflow.Context, input converter.RawValue) error {
 	var ref api.Reference
 	if err := spec.DecodeStrict(inbox.Payload(input), &ref); err != nil {
@@ -33,7 +33,7 @@ func AuditRecord(ctx workflow.Context, input converter.RawValue) error {
 	return err
 }
 
-// Summary says what keeps a record for a workflow.
+// Summary is the summary of the workflow that keeps a record.
 func Summary(ref api.Reference) string {
 	return "keeps the audit record of " + bounds.Cut(ref.WorkflowID, 200)
 }

@@ -1,4 +1,4 @@
-// Package call is how workflows call activities: presets of options, and the stubs that name activities.
+// Package call has the options with which workflows call activities, and the stubs that name activities.
 package call
 
 import (
@@ -18,10 +18,10 @@ import (
 // maxSummary is how long a summary may be, in bytes: a server refuses longer ones, and with them the workflow task.
 const maxSummary = 200
 
-// Short is a summary as the server takes it, and the Temporal UI shows it: as Markdown.
+// Short cuts a summary to what the server takes, and escapes it: the Temporal UI shows it as Markdown.
 func Short(summary string) string { return bounds.Cut(markdown.Text(summary), maxSummary) }
 
-// Child is how a workflow starts another that outlives it.
+// Child returns the options of a child that outlives the workflow.
 func Child(id, summary string) workflow.ChildWorkflowOptions {
 	return workflow.ChildWorkflowOptions{
 		WorkflowID:            id,
@@ -31,14 +31,14 @@ func Child(id, summary string) workflow.ChildWorkflowOptions {
 	}
 }
 
-// TidyWithin bounds what is only tidied up.
+// TidyWithin bounds activities that only clean up.
 const TidyWithin = 2 * time.Minute
 
-// unlimited is the time given to activities that end when the world is ready and not before.
+// unlimited is the timeout of activities that wait for the cluster.
 const unlimited = 10 * 365 * 24 * time.Hour
 
-// Quick is for one or a few requests to the API server, repeated until they succeed. A cancelled one is waited for:
-// what it does to a node must be known before that is undone.
+// Quick is for activities of one or a few requests, repeated until they succeed. A cancelled one is waited for: what it has done to a node must
+// be known before that is undone.
 func Quick(ctx workflow.Context, summary string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout: 30 * time.Second,
@@ -50,8 +50,7 @@ func Quick(ctx workflow.Context, summary string) workflow.Context {
 	})
 }
 
-// Long is for activities that watch and act until something is done. They heartbeat, and a lost worker is noticed
-// after ten seconds.
+// Long is for activities that watch and act until something is done. They heartbeat, and a lost worker is noticed after ten seconds.
 func Long(ctx workflow.Context, summary string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout: unlimited,
@@ -63,55 +62,41 @@ func Long(ctx workflow.Context, summary string) workflow.Context {
 	})
 }
 
-// Beating is Long for activities that run beside everything else, for hours: their heartbeats are billed, and as rare as timeout lets
-// them be.
+// Beating is Long for activities that run for hours. Heartbeats are billed; the timeout says how rare they may be.
 func Beating(ctx workflow.Context, summary string, timeout time.Duration) workflow.Context {
-	options := workflow.GetActivityOptions(Long(ctx, summary))
-	options.HeartbeatTimeout = timeout
-	return workflow.WithActivityOptions(ctx, options)
+	return workflow.WithHeartbeatTimeout(Long(ctx, summary), timeout)
 }
 
-// Stoppable is a long one whose end is waited for when it is cancelled: what it does must be over before that is undone.
+// Stoppable is Long for activities whose end is waited for when they are cancelled: they must be over before their effect is undone.
 func Stoppable(ctx workflow.Context, summary string) workflow.Context {
-	ctx = Long(ctx, summary)
-	options := workflow.GetActivityOptions(ctx)
-	options.WaitForCancellation = true
-	return workflow.WithActivityOptions(ctx, options)
+	return workflow.WithWaitForCancellation(Long(ctx, summary), true)
 }
 
-// In has an activity carried out in a lane.
+// In carries out an activity in a lane.
 func In(ctx workflow.Context, lane api.Lane) workflow.Context {
-	options := workflow.GetActivityOptions(ctx)
-	options.TaskQueue = lane.Queue(workflow.GetInfo(ctx).TaskQueueName)
-	return workflow.WithActivityOptions(ctx, options)
+	return workflow.WithTaskQueue(ctx, lane.Queue(workflow.GetInfo(ctx).TaskQueueName))
 }
 
-// Within bounds an activity's whole life, attempts included: the server keeps that clock, so it costs no timer.
+// Within bounds an activity with all its attempts. The server keeps the time, so that it costs no timer.
 func Within(ctx workflow.Context, limit time.Duration) workflow.Context {
-	options := workflow.GetActivityOptions(ctx)
-	options.ScheduleToCloseTimeout = limit
-	return workflow.WithActivityOptions(ctx, options)
+	return workflow.WithScheduleToCloseTimeout(ctx, limit)
 }
 
 // Times bounds how often an activity is tried.
 func Times(ctx workflow.Context, attempts int32) workflow.Context {
-	options := workflow.GetActivityOptions(ctx)
-	policy := *options.RetryPolicy
+	policy := *workflow.GetActivityOptions(ctx).RetryPolicy
 	policy.MaximumAttempts = attempts
-	options.RetryPolicy = &policy
-	return workflow.WithActivityOptions(ctx, options)
+	return workflow.WithRetryPolicy(ctx, policy)
 }
 
 // Pausing bounds the pause between two tries of an activity.
 func Pausing(ctx workflow.Context, most time.Duration) workflow.Context {
-	options := workflow.GetActivityOptions(ctx)
-	policy := *options.RetryPolicy
+	policy := *workflow.GetActivityOptions(ctx).RetryPolicy
 	policy.MaximumInterval = most
-	options.RetryPolicy = &policy
-	return workflow.WithActivityOptions(ctx, options)
+	return workflow.WithRetryPolicy(ctx, policy)
 }
 
-// Local is for what the worker knows by itself.
+// Local is for local activities: what the worker itself knows.
 func Local(ctx workflow.Context) workflow.Context {
 	return workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{
 		ScheduleToCloseTimeout: time.Minute,
@@ -120,14 +105,14 @@ func Local(ctx workflow.Context) workflow.Context {
 	})
 }
 
-// Glance is for what the worker knows by itself as a rule, or else does without.
+// Glance is for local activities with one attempt, whose result the workflow can do without.
 func Glance(ctx workflow.Context, limit time.Duration) workflow.Context {
 	return workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{
 		ScheduleToCloseTimeout: limit, RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 1},
 	})
 }
 
-// Cause is what went wrong, in words for people: without what Temporal says around it.
+// Cause returns the text of an error for people, without what Temporal wraps around it.
 func Cause(err error) string {
 	var cause *temporal.ApplicationError
 	var timeout *temporal.TimeoutError
@@ -152,7 +137,7 @@ func IsError(err error, types ...string) bool {
 	return errors.As(err, &cause) && slices.Contains(types, cause.Type())
 }
 
-// IsOverdue reports whether an activity's whole time is over, as opposed to one attempt's.
+// IsOverdue reports whether the time of the whole activity is over, as opposed to that of one attempt.
 func IsOverdue(err error) bool {
 	var timeout *temporal.TimeoutError
 	if errors.As(err, &timeout) && timeout.TimeoutType() == enums.TIMEOUT_TYPE_SCHEDULE_TO_CLOSE {

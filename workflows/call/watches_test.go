@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"drydock/api"
 	"drydock/workflows/call"
 )
 
@@ -64,6 +65,17 @@ func TestEveryWatchIsListed(t *testing.T) {
 func longActivities(t *testing.T) map[string]string {
 	t.Helper()
 	named := map[string]string{}
+	eachSource(t, func(path string, file *ast.File) {
+		for _, d := range file.Decls {
+			readCalls(d, path, named)
+		}
+	})
+	return named
+}
+
+// eachSource reads the sources of the workflows.
+func eachSource(t *testing.T, read func(path string, file *ast.File)) {
+	t.Helper()
 	set := token.NewFileSet()
 	err := filepath.WalkDir("..", func(path string, entry fs.DirEntry, err error) error {
 		switch {
@@ -75,18 +87,14 @@ func longActivities(t *testing.T) map[string]string {
 			return nil
 		}
 		file, err := parser.ParseFile(set, path, nil, parser.SkipObjectResolution)
-		if err != nil {
-			return err
+		if err == nil {
+			read(path, file)
 		}
-		for _, d := range file.Decls {
-			readCalls(d, path, named)
-		}
-		return nil
+		return err
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return named
 }
 
 // readCalls takes the activities that a declaration names as call.STUB.NAME.
@@ -113,4 +121,93 @@ func readCalls(d ast.Decl, path string, named map[string]string) {
 			named[name] = path
 		}
 	}
+}
+
+// workflowsOnTheFrame are the types of the workflows that have watches of the frame, by folder.
+var workflowsOnTheFrame = map[string]string{
+	"health": api.HealthCheckType, "lockstep": api.LockstepType, "plan": api.MaintenancePlanType, "profile": api.ProfilesType,
+	"remediation": api.NodeRemediationType,
+}
+
+// TestEveryWatchOfTheFrameIsListed: one that heartbeats is one of Watches under the type of the workflow that decides on it.
+func TestEveryWatchOfTheFrameIsListed(t *testing.T) {
+	listed := map[string]bool{}
+	for _, w := range call.Watches() {
+		listed[w.Workflow+" "+w.ActivityType()] = true
+	}
+	found := 0
+	eachSource(t, func(path string, file *ast.File) {
+		ast.Inspect(file, func(n ast.Node) bool {
+			literal, ok := n.(*ast.CompositeLit)
+			if !ok {
+				return true
+			}
+			for _, watch := range watchesIn(literal) {
+				name, long := activityOf(watch)
+				switch kind := workflowsOnTheFrame[filepath.Base(filepath.Dir(path))]; {
+				case name == "":
+					t.Errorf("%s: a controller.Watch does not spell out its Call: controller.Call{Func: ...}", path)
+				case long && !listed[kind+" "+name]:
+					t.Errorf("%s: %s of %q is not one of call.Watches", path, name, kind)
+				case long:
+					found++
+				}
+			}
+			return true
+		})
+	})
+	if found < len(workflowsOnTheFrame) {
+		t.Errorf("found only %d watches", found)
+	}
+}
+
+// watchesIn are the controller.Watch that a literal is, or that it lists without their type.
+func watchesIn(literal *ast.CompositeLit) (watches []*ast.CompositeLit) {
+	if isOfFrame(literal.Type, "Watch") {
+		return []*ast.CompositeLit{literal}
+	}
+	list, ok := literal.Type.(*ast.ArrayType)
+	if !ok || !isOfFrame(list.Elt, "Watch") {
+		return nil
+	}
+	for _, e := range literal.Elts {
+		if one, ok := e.(*ast.CompositeLit); ok && one.Type == nil {
+			watches = append(watches, one)
+		}
+	}
+	return watches
+}
+
+func isOfFrame(of ast.Expr, name string) bool {
+	s, ok := of.(*ast.SelectorExpr)
+	if !ok || s.Sel.Name != name {
+		return false
+	}
+	from, ok := s.X.(*ast.Ident)
+	return ok && from.Name == "controller"
+}
+
+// activityOf returns the activity of a watch, and whether it heartbeats; the name is empty where that cannot be read.
+func activityOf(watch *ast.CompositeLit) (name string, long bool) {
+	called, ok := fieldOf(watch, "Call").(*ast.CompositeLit)
+	if !ok || !isOfFrame(called.Type, "Call") {
+		return "", false
+	}
+	stub, ok := fieldOf(called, "Func").(*ast.SelectorExpr)
+	if !ok {
+		return "", false
+	}
+	return stub.Sel.Name, fieldOf(called, "Quick") == nil
+}
+
+// fieldOf is the value of a field in a literal, nil where it is not there.
+func fieldOf(literal *ast.CompositeLit, name string) ast.Expr {
+	for _, e := range literal.Elts {
+		if pair, ok := e.(*ast.KeyValueExpr); ok {
+			if key, ok := pair.Key.(*ast.Ident); ok && key.Name == name {
+				return pair.Value
+			}
+		}
+	}
+	return nil
 }

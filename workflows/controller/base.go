@@ -19,10 +19,11 @@ const (
 	maxNote     = 500 // bytes
 	maxReceived = 30
 	maxSeen     = 200
-	maxRetries  = 5000 // more than are wanted at once: of what is not kept, nothing would rest
+	maxRetries  = 5000 // more than keys are wanted at once: a key whose entry is dropped would not back off
 )
 
-// An effect that failed rests for firstRetry, twice as long after each further failure, and maxRetry at most.
+// An effect that failed begins again after firstRetry, after twice as long with each further failure, and after maxRetry at most. One that
+// succeeded may begin again after firstRepeat.
 const (
 	firstRetry  = 10 * time.Second
 	maxRetry    = 10 * time.Minute
@@ -32,26 +33,26 @@ const (
 // Base is what every controller embeds: the part of its state that the frame keeps.
 type Base struct {
 	Info Info `json:"-"`
-	// Notes are for people, and Messages what people have sent, with what came of it.
+	// Notes are for people. Messages are those that people have sent, with their outcomes.
 	Notes    []api.RecordedDecision `json:"notes,omitempty"`
 	Messages []api.Received         `json:"messages,omitempty"`
-	// Seen are the IDs of messages.
+	// Seen are the IDs of the latest messages.
 	Seen []string `json:"messageIds,omitempty"`
-	// Retries are the effects and watches that failed, and effects that have succeeded and may be wanted again. places is where each is, nil
-	// where that is to be found anew.
+	// Retries are the effects and watches that failed, and the effects that succeeded and may be wanted again. places is the index of each
+	// key's entry; nil where it has to be built anew.
 	Retries []Retry `json:"retries,omitempty"`
 	places  map[Key]int
 	// Shown are the search attributes that were set.
 	Shown map[string]string `json:"shown,omitempty"`
 	// ShownMemo is the digest of the memo that was set.
 	ShownMemo uint64 `json:"shownMemo,omitempty"`
-	// ContinueAfter is after how many events a run continues as new, for tests; 0 is the usual number.
+	// ContinueAfter is the number of events after which a run continues as new, for tests; 0 is maxEvents.
 	ContinueAfter int `json:"continueAfter,omitempty"`
 
 	unknown handover.Unknown
 	// ctx is the run's, nil in tests without Temporal.
 	ctx workflow.Context
-	// judging is the key of the effect or watch whose outcome is being taken. judged: Rest or Fails was called for it.
+	// judging is the key whose outcome Outcome is taking. judged: Rest, ClearBackoff or Fails was called for that key.
 	judging Key
 	judged  bool
 }
@@ -61,21 +62,21 @@ var _ interface{ base() *Base } = (*Base)(nil)
 
 func (b *Base) base() *Base { return b }
 
-// Retry is until when an effect rests.
+// Retry keeps an effect, or a watch, from beginning before a time.
 type Retry struct {
 	Key Key `json:"key"`
-	// Count is how often in a row it has failed, or was done again.
+	// Count is how often in a row it has failed, or was repeated.
 	Count int       `json:"count,omitempty"`
 	Until time.Time `json:"until"`
-	// What fails, why, and since when; empty of an effect that has succeeded.
+	// What, Why and Since say what fails, why, and since when; they are empty for an effect that succeeded.
 	What  string    `json:"what,omitempty"`
 	Why   string    `json:"why,omitempty"`
 	Since time.Time `json:"since,omitzero"`
-	// Same is the digest of the effect that has succeeded: another begins at once.
+	// Same is the digest of the effect that succeeded: an effect with another digest begins at once.
 	Same uint64 `json:"same,omitempty"`
 }
 
-// Note keeps for people what was refused, ignored or is worth to know; what recurs is kept once.
+// Note keeps what was refused or ignored, or what people should know. An entry that recurs is kept once.
 func (b *Base) Note(now time.Time, what, why string) {
 	e := b.keep(now, what, why)
 	if b.ctx != nil {
@@ -83,7 +84,7 @@ func (b *Base) Note(now time.Time, what, why string) {
 	}
 }
 
-// Warn is Note for what somebody has to see to.
+// Warn is Note for what needs attention.
 func (b *Base) Warn(now time.Time, what, why string) {
 	e := b.keep(now, what, why)
 	if b.ctx != nil {
@@ -112,11 +113,11 @@ func (b *Base) keep(now time.Time, what, why string) api.RecordedDecision {
 	return e
 }
 
-// last returns the last entries of a list, most at most.
+// last returns the last entries of a list, at most this many.
 func last[T any](all []T, most int) []T { return all[max(len(all)-most, 0):] }
 
-// Fails has the effects, or the watch, of a key rest, for longer each time. Outcome calls it for an effect that was carried out and came to
-// nothing, and where it says in its own words what has failed.
+// Fails keeps the effects, or the watch, of a key from beginning, for longer with each failure. Outcome calls it for an effect that was
+// carried out in vain, and to describe a failure in its own words.
 func (b *Base) Fails(k Key, what, why string, now time.Time) {
 	r := b.retry(k)
 	if r.Since.IsZero() {
@@ -134,7 +135,14 @@ func (b *Base) Rest(k Key, d time.Duration, now time.Time) {
 	b.judged = b.judged || k == b.judging
 }
 
-// repeats notes that an effect has succeeded: the same is not done again at once.
+// ClearBackoff lets the effects, or the watch, of a key begin again at once. Outcome calls it where Decide alone says whether one is wanted
+// again, whatever came of the last.
+func (b *Base) ClearBackoff(k Key) {
+	*b.retry(k) = Retry{Key: k}
+	b.judged = b.judged || k == b.judging
+}
+
+// repeats records that an effect succeeded, so that the same effect does not begin again at once.
 func (b *Base) repeats(m Meta, same uint64, now time.Time) {
 	r := b.retry(m.Key)
 	if r.Same != same {
@@ -148,7 +156,7 @@ func (b *Base) repeats(m Meta, same uint64, now time.Time) {
 	r.Count++
 }
 
-// rests returns until when an effect rests; the zero time is that it does not.
+// rests returns the time before which an effect must not begin; the zero time is none.
 func (b *Base) rests(x Effect, now time.Time) time.Time {
 	i := b.find(x.meta().Key)
 	if i < 0 || !now.Before(b.Retries[i].Until) {
@@ -162,7 +170,7 @@ func (b *Base) rests(x Effect, now time.Time) time.Time {
 	return b.Retries[i].Until
 }
 
-// find returns the place of a key's entry, -1 where there is none.
+// find returns the index of a key's entry, -1 where there is none.
 func (b *Base) find(k Key) int {
 	if b.places == nil {
 		b.places = make(map[Key]int, len(b.Retries))
@@ -176,12 +184,12 @@ func (b *Base) find(k Key) int {
 	return -1
 }
 
-// drop drops entries.
+// drop removes entries.
 func (b *Base) drop(unwanted func(r Retry) bool) {
 	b.Retries, b.places = slices.DeleteFunc(b.Retries, unwanted), nil
 }
 
-// retry returns the entry of a key, which it makes where there is none.
+// retry returns the entry of a key, and adds one where there is none.
 func (b *Base) retry(k Key) *Retry {
 	i := b.find(k)
 	if i < 0 {
@@ -196,15 +204,15 @@ func (b *Base) retry(k Key) *Retry {
 	return &b.Retries[i]
 }
 
-// works forgets that what has this key failed.
+// works removes the entry of a key: its watch works, or is not wanted any more.
 func (b *Base) works(k Key) {
 	if b.find(k) >= 0 {
 		b.drop(func(r Retry) bool { return r.Key == k })
 	}
 }
 
-// forget drops the entries that are over and of which nothing is wanted any more. What has succeeded and was not wanted for a while is not
-// repeated when it is wanted again.
+// forget removes the entries whose time is over and whose keys are not wanted any more. An effect that succeeded and was not wanted for a
+// while does not count as repeated when it is wanted again.
 func (b *Base) forget(wanted map[Key]bool, now time.Time) {
 	b.drop(func(r Retry) bool { return !wanted[r.Key] && !now.Before(r.Until) })
 	for i := range b.Retries {
@@ -214,7 +222,7 @@ func (b *Base) forget(wanted map[Key]bool, now time.Time) {
 	}
 }
 
-// doubled returns first, doubled count times, most at most.
+// doubled returns first, doubled count times, but not more than most.
 func doubled(first time.Duration, count int, most time.Duration) time.Duration {
 	for range min(count, 20) {
 		first = min(2*first, most)
@@ -222,7 +230,7 @@ func doubled(first time.Duration, count int, most time.Duration) time.Duration {
 	return min(first, most)
 }
 
-// Troubles are what fails now and is tried again. It is never nil: that nothing fails is worth saying.
+// Troubles are what fails now and is tried again. The list is never nil, so that a status says that nothing fails.
 func (b *Base) Troubles() []api.Trouble {
 	all := []api.Trouble{}
 	for _, r := range b.Retries {
@@ -233,7 +241,7 @@ func (b *Base) Troubles() []api.Trouble {
 	return all
 }
 
-// ShowTroubles shows what fails as a paragraph each in Markdown; empty where nothing does.
+// ShowTroubles shows each trouble as a paragraph in Markdown; empty where there is none.
 func (b *Base) ShowTroubles() string { return details.Troubles(b.Troubles()) }
 
 // ShowNotes shows the latest of the notes as a list in Markdown, newest first; empty where there are none.
@@ -242,12 +250,12 @@ func (b *Base) ShowNotes() string { return details.Notes(b.Notes) }
 // seen reports whether a message of this ID was received before.
 func (b *Base) seen(id string) bool { return id != "" && slices.Contains(b.Seen, id) }
 
-// Record keeps what somebody has requested by other means than a message, and what came of that.
+// Record keeps a request that somebody made by other means than a message, with its outcome.
 func (b *Base) Record(now time.Time, name string, outcome api.Outcome, effect string) {
 	b.record(now, name, api.Message{}, outcome, effect)
 }
 
-// record keeps a message of people and what came of it.
+// record keeps a message of people with its outcome.
 func (b *Base) record(now time.Time, name string, who api.Message, outcome api.Outcome, effect string) {
 	entry := api.Received{At: now, ID: who.ID, Name: name, By: who.By, Comment: who.Comment, Outcome: outcome, Effect: effect}
 	bounds.Fit(&entry)

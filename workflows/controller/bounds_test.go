@@ -72,8 +72,8 @@ func TestACancellationIsTakenOnceInEachRun(t *testing.T) {
 		if err := s.env.GetWorkflowError(); !errors.As(err, &next) {
 			t.Fatal(err)
 		}
-		if packed = handedOver(t, next); strings.Count(strings.Join(s.stub.Heard, " "), "cancelled") != run {
-			t.Errorf("run %d: heard %q", run, s.stub.Heard)
+		if packed = handedOver(t, next); strings.Count(strings.Join(s.stub.Received, " "), "cancelled") != run {
+			t.Errorf("run %d: received %q", run, s.stub.Received)
 		}
 	}
 }
@@ -94,7 +94,7 @@ func TestAnOutcomeThatJudgesAnotherKeyLeavesItsOwnToTheFrame(t *testing.T) {
 				d.Effects = append(d.Effects, controller.Activity{Meta: m, Call: controller.Call{Func: "act", Attempts: 1}, Input: "a"})
 				return d
 			})
-			s.stub.outcome = func(stub *stub, _ controller.Outcome, now time.Time) { stub.Rest(key("act", "b"), 0, now) }
+			s.stub.outcome = func(stub *stub, _ controller.Outcome, now time.Time) { stub.ClearBackoff(key("act", "b")) }
 			s.env.OnActivity("act", mock.Anything, mock.Anything).Return(func(context.Context, string) (string, error) {
 				s.note("a")
 				return "a", c.err

@@ -1,6 +1,6 @@
-// Package controller is the frame of the workflows that look at a cluster and decide. A workflow brings its state, its messages and a
-// Decide that returns all that should be under way now. The frame carries that out and feeds back what comes of it; it restores and
-// hands over the state, and owns order, bounds, backoff, the timer, and what people are shown.
+// Package controller is the frame of the workflows that look at a cluster and decide. A workflow has a state, messages, and a Decide that
+// returns all that should be under way now. The frame begins and stops effects and watches accordingly and feeds their outcomes back. It
+// restores and hands over the state, and owns order, bounds, backoff, the timer, and what people are shown.
 package controller
 
 import (
@@ -16,15 +16,15 @@ import (
 // Controller is the state of a workflow, with its decisions. Its JSON fields go to the next run. Its methods use fields and arguments
 // only: no Temporal, no clock, no order of a map. A field that is not written as JSON is set before Run and not changed.
 type Controller interface {
-	// Begin sets the state of a workflow that no earlier run has handed one to.
+	// Begin sets the state of a workflow that has none from an earlier run.
 	Begin(now time.Time)
 	// Decide returns all that should be under way now. Called again at once, it returns the same.
 	Decide(t Turn) Decision
-	// Outcome takes what came of an effect, and what a watch reports; Err of that is that the watch failed.
+	// Outcome takes the outcome of an effect, or the report of a watch. Err is set where one failed.
 	Outcome(o Outcome, now time.Time)
-	// Reset forgets what may have changed since the point that the run was reset to.
+	// Reset forgets what may have changed since the point to which the run was reset.
 	Reset(now time.Time)
-	// Cancel takes a cancellation of the workflow, once in a run. One that has no effect may be requested of the next run again.
+	// Cancel takes a cancellation of the workflow, once in a run. The next run may be cancelled again.
 	Cancel(now time.Time)
 	// Page is what people are shown in the Temporal UI.
 	Page(now time.Time) Page
@@ -37,7 +37,7 @@ type Key struct {
 	Of   string `json:"of,omitempty"`
 }
 
-// Turn is when a decision is taken, and what is under way then.
+// Turn is the time of a decision, and what is under way then.
 type Turn struct {
 	Now      time.Time
 	room     int
@@ -54,15 +54,15 @@ func At(now time.Time, underWay ...Key) Turn {
 	return t
 }
 
-// UnderWay reports whether an effect is under way: its outcome is not known.
+// UnderWay reports whether an effect is under way: it has begun, and its outcome is not known.
 func (t Turn) UnderWay(k Key) bool { return t.underWay[k] }
 
 // Room is how many effects can begin now. The first of Decision.Effects do.
 func (t Turn) Room() int { return t.room }
 
-// Hears reports whether the end of this run of a child will be an Outcome. It is not for a child of an earlier run, and not for one that
-// was terminated: a reset terminates a run too, and goes on under its workflow ID.
-func (t Turn) Hears(run string) bool { return t.children[run] }
+// Follows reports whether the end of this run of a child will be an Outcome. Children of an earlier run of this workflow are not followed,
+// nor is a child that was terminated: a reset terminates a run too, and the child goes on under its workflow ID.
+func (t Turn) Follows(run string) bool { return t.children[run] }
 
 // Decision is all that should be under way.
 type Decision struct {
@@ -70,10 +70,10 @@ type Decision struct {
 	Effects []Effect
 	// Watches run; others are stopped.
 	Watches []Watch
-	// Wake is when to decide again, for the reason that Why gives. A time that is over is now, without a timer.
+	// Wake is when to decide again, and Why the reason. A time in the past means at once, without a timer.
 	Wake time.Time
 	Why  string
-	// More has Decide called again after a rest, maxMore times at most: the decision was split.
+	// More: the decision was split, and Decide is called again once other coroutines have run, at most maxMore times.
 	More bool
 	// End ends the workflow once nothing is under way and no message is unread.
 	End *End
@@ -95,8 +95,8 @@ func (d *Decision) WakeAt(at time.Time, why string) {
 // What an Outcome is about.
 type What int
 
-// Done is the end of an effect, Reported what a watch returned, Ended the end of a child that this run started. Terminated is that the run
-// of such a child was terminated: a reset does that too, and the child goes on under its workflow ID, so that this has to be found out.
+// Done is the end of an effect, Reported the report of a watch, Ended the end of a child that this run started. Terminated: the run of such a
+// child was terminated. A reset does that too, and the child goes on under its workflow ID: the controller has to find out which it was.
 const (
 	Done What = iota
 	Reported
@@ -104,16 +104,16 @@ const (
 	Terminated
 )
 
-// Outcome is what came of an effect, a watch or a child.
+// Outcome is the outcome of an effect, the report of a watch, or the end of a child.
 type Outcome struct {
 	Key  Key
 	What What
-	// Begun is the Effect or the Watch as it was begun.
+	// Begun is the Effect or the Watch with the content that it began with.
 	Begun any
-	// Run is that of a child.
+	// Run is the run of a child.
 	Run string
 	Err error
-	// Stale: it was begun before a reset of this run.
+	// Stale: it began before a reset of this run.
 	Stale  bool
 	future workflow.Future
 	ctx    workflow.Context
@@ -150,7 +150,7 @@ func Came(begun, result any) Outcome {
 	return o
 }
 
-// Info is what a run is.
+// Info identifies a run.
 type Info struct {
 	Cluster, WorkflowID string
 	// Run is the first run of the chain, Current this one.
@@ -159,7 +159,7 @@ type Info struct {
 	Started      time.Time
 }
 
-// Identify returns what this run is. Its cluster is that of the task queue: the workflow compares it to its ID.
+// Identify returns the Info of this run. The cluster is that of the task queue; the workflow compares it with its ID by Check.
 func Identify(ctx workflow.Context) Info {
 	info := workflow.GetInfo(ctx)
 	return Info{

@@ -19,9 +19,9 @@ import (
 // Effect is an Activity, a Start, a Signal or a Cancel.
 type Effect interface {
 	meta() Meta
-	// content is what the effect consists of, as JSON. Two of the same content are the same effect.
+	// content is written as JSON to compare effects: two of the same content are the same effect.
 	content() any
-	// begin carries it out. The future is ready when its outcome is known.
+	// begin issues the command. The future is ready once the outcome is known.
 	begin(ctx workflow.Context) workflow.Future
 }
 
@@ -29,10 +29,10 @@ type Effect interface {
 type Meta struct {
 	Key     Key
 	Summary string
-	// Repeat is after what time the same effect may begin again that has succeeded; the time doubles up to ten minutes. Zero is a second.
-	// An effect of other content begins at once.
+	// Repeat is the time after which an effect that succeeded may begin again; it doubles up to ten minutes. Zero is a second. An effect of
+	// other content begins at once.
 	Repeat time.Duration
-	// AtOnce bounds how many effects of the key's kind are under way; 0 is no bound. The others begin as those come back.
+	// AtOnce bounds how many effects of the key's kind are under way; 0 is no bound. Others begin once one of these has ended.
 	AtOnce int
 }
 
@@ -52,13 +52,13 @@ type Call struct {
 	Attempts int32
 	// Pause bounds the pause between two attempts; zero is 30 s, or 10 s with a Heartbeat.
 	Pause time.Duration
-	// Heartbeat makes it one that runs for as long as it takes, and is the timeout of its heartbeats. Zero is one of a few requests, or 10 s of
-	// a watch that is not Quick.
+	// Heartbeat is the heartbeat timeout of an activity that runs for as long as it takes. Zero is an activity of a few requests, or for a
+	// watch that is not Quick a timeout of 10 s.
 	Heartbeat time.Duration
 	// Quick makes a watch one of a few requests, without heartbeats.
 	Quick bool
 	Lane  api.Lane
-	// Local is for what the worker knows by itself: nothing else of Call counts.
+	// Local makes it a local activity, for what the worker itself knows. The other fields but Func do not count then.
 	Local bool
 }
 
@@ -162,7 +162,7 @@ func (c Cancel) begin(ctx workflow.Context) workflow.Future {
 	return workflow.RequestCancelExternalWorkflow(ctx, c.To.WorkflowID, c.To.RunID)
 }
 
-// troubleOf is what an error tells people. That a workflow runs already, or does not run, is for the controller to judge.
+// troubleOf returns the text of an error for people, empty where a workflow runs already or does not run: the controller judges that.
 func troubleOf(err error) string {
 	var nobody *temporal.UnknownExternalWorkflowExecutionError
 	if temporal.IsWorkflowExecutionAlreadyStartedError(err) || errors.As(err, &nobody) {
@@ -171,7 +171,7 @@ func troubleOf(err error) string {
 	return call.Cause(err)
 }
 
-// digest tells the content of one effect from that of another, and returns its size in bytes.
+// digest returns a checksum of the content of an effect, and its size in bytes.
 func digest(content any) (sum uint64, size int) {
 	data, err := json.Marshal(content)
 	if err != nil {
@@ -179,5 +179,5 @@ func digest(content any) (sum uint64, size int) {
 	}
 	h := fnv.New64a()
 	_, _ = h.Write(data)
-	return h.Sum64() | 1, len(data) // zero is none
+	return h.Sum64() | 1, len(data) // Retry.Same of zero is none
 }

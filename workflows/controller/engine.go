@@ -24,8 +24,9 @@ const (
 	maxMore = 100
 )
 
-// A run continues as new when the server suggests it, and at these numbers at the latest. It then begins nothing. What is under way and does
-// not end within leaveWithin has the run go on for as long again, while its history is shorter than maxHistory.
+// A run continues as new when the server suggests it, and after maxEvents or with maxChildren at the latest. It first waits for what is under
+// way, and begins nothing. Where that does not end within leaveWithin, the run goes on as usual for as long, unless its history is longer
+// than maxHistory.
 const (
 	maxEvents   = 5000
 	maxChildren = 1000
@@ -33,7 +34,7 @@ const (
 	leaveWithin = 5 * time.Minute
 )
 
-// minTimer is the shortest timer; a spin is backed off from for minTimer first and maxSpin at most.
+// minTimer is the shortest timer. A decision that asks again and again to be taken at once waits for minTimer first, and for maxSpin at most.
 const (
 	minTimer = time.Second
 	maxSpin  = time.Minute
@@ -46,7 +47,7 @@ type mailbox interface {
 	settle(now time.Time) (next time.Time)
 }
 
-// engine is the turn of one run: one coroutine does everything, in a fixed order.
+// engine runs the turns of one run. One coroutine does everything, in a fixed order.
 type engine struct {
 	root, ctx workflow.Context // ctx is disconnected
 	c         Controller
@@ -60,29 +61,30 @@ type engine struct {
 	leave     leaving
 	// events counts what this run has taken.
 	events int
-	// wasReset: a reset was noticed, and not taken yet.
+	// wasReset: a reset was noticed, and the controller does not know of it yet.
 	wasReset bool
-	// cancelled: the cancellation of this run was taken. That of another run is another one.
+	// cancelled: the controller knows that this run was cancelled.
 	cancelled bool
 	page      Page
 }
 
 // pacing is when the next turn is.
 type pacing struct {
-	// again: decide without an event.
+	// again: decide without waiting for an event.
 	again bool
-	// wake is when what the frame itself waits for is due.
+	// wake is when the frame has to act by itself, and why the reason.
 	wake time.Time
 	why  string
-	// more counts the turns of a decision that is split; spin is how long a decision rests that asks to be woken at once again and again.
+	// more counts the turns of a split decision. spin is the present pause of a decision that asks again and again to be taken at once.
 	more int
 	spin time.Duration
 }
 
-// leaving is how a run gives way to the next.
+// leaving is the state of a run that is to continue as new: it waits until a time for what is under way, or goes on and does not try before
+// another.
 type leaving struct {
 	until, notBefore time.Time
-	// closing: the run has nothing left to do but to answer updates.
+	// closing: the run ends or continues as new once nothing is under way and all updates are answered.
 	closing bool
 }
 
@@ -152,8 +154,8 @@ func (e *engine) isIdle() bool {
 	return len(e.effects) == 0 && !e.mail.unread() && workflow.AllHandlersFinished(e.ctx)
 }
 
-// take takes all that has happened. A child's start comes before what the child sends, and that before its end: the server records them in
-// this order, and a workflow task may have all three. A message that came with a cancellation counts.
+// take processes all that has happened. A child's start comes before its messages, and those before its end: the server records them in this
+// order, and one workflow task may have all three. Messages that came with a cancellation are processed first.
 func (e *engine) take() (taken int) {
 	if e.wasReset {
 		e.takeReset()
@@ -176,14 +178,14 @@ func (e *engine) take() (taken int) {
 	return taken
 }
 
-// takeReset forgets what the history of this run knows nothing of.
+// takeReset discards what the frame knows from before the reset, and has the controller do so.
 func (e *engine) takeReset() {
 	e.wasReset = false
 	e.base.Note(e.now(), "finding out anew what there is", "this run was reset: what was done since is not in its history")
 	for _, r := range e.effects {
 		r.stale = true
 	}
-	e.children = nil // their ends are told to the run that was reset
+	e.children = nil // the server reports their ends to the run that was reset
 	e.stopWatches()
 	e.c.Reset(e.now())
 }
@@ -216,7 +218,7 @@ func (e *engine) takeEffects(starts bool) (taken int) {
 	return len(done)
 }
 
-// judge feeds an outcome back, and has the effect rest: for longer each time that it fails. What Outcome judges itself is left at that.
+// judge feeds an outcome back and sets the backoff of the effect, unless Outcome has set one.
 func (e *engine) judge(r *running, m Meta, o Outcome, now time.Time) {
 	switch {
 	case e.feedBack(o, now):
@@ -230,7 +232,7 @@ func (e *engine) judge(r *running, m Meta, o Outcome, now time.Time) {
 	}
 }
 
-// feedBack feeds an outcome back, and reports whether the controller has judged it.
+// feedBack feeds an outcome back, and reports whether the controller has set a backoff for it.
 func (e *engine) feedBack(o Outcome, now time.Time) (judged bool) {
 	e.base.judging, e.base.judged = o.Key, false
 	e.c.Outcome(o, now)
@@ -259,7 +261,7 @@ func (e *engine) takeEnds() (taken int) {
 	return len(ended)
 }
 
-// leaves reports whether the run gives way to the next.
+// leaves reports whether the run is to continue as new, so that it begins nothing.
 func (e *engine) leaves(now time.Time) bool {
 	info := workflow.GetInfo(e.ctx)
 	if !info.GetContinueAsNewSuggested() && e.events < cmp.Or(e.base.ContinueAfter, maxEvents) && len(e.children) < maxChildren {
@@ -294,7 +296,7 @@ func (e *engine) turn(now time.Time, leaves bool) Turn {
 	return t
 }
 
-// begin begins the effects that are not under way and do not rest, while there is room.
+// begin begins the effects that are neither under way nor backing off, while there is room.
 func (e *engine) begin(d Decision, now time.Time) {
 	wanted, busy, kinds := map[Key]bool{}, map[Key]bool{}, map[string]int{}
 	for _, w := range d.Watches {
@@ -335,15 +337,15 @@ func (e *engine) begin(d Decision, now time.Time) {
 	e.base.forget(wanted, now)
 }
 
-// wakeAt has the next turn be at a time at the latest; the zero time changes nothing.
+// wakeAt schedules the next turn no later than a time; the zero time changes nothing.
 func (e *engine) wakeAt(at time.Time, why string) {
 	if !at.IsZero() && (e.pace.wake.IsZero() || at.Before(e.pace.wake)) {
 		e.pace.wake, e.pace.why = at, why
 	}
 }
 
-// arm sees to the next turn. To be woken at a time that is over is to decide again now. A decision that asks for that twice in a row, without
-// anything having happened between, is a mistake in Decide: it would go on forever.
+// arm schedules the next turn. A Wake in the past means to decide again now. A decision that asks for that twice in a row, with no event in
+// between, is a mistake in Decide and would go on forever: it backs off.
 func (e *engine) arm(now time.Time, d Decision, taken int) {
 	due := !d.Wake.IsZero() && !d.Wake.After(now)
 	switch {

@@ -30,7 +30,7 @@ import (
 // stub decides as a test says.
 type stub struct {
 	controller.Base
-	Heard    []string `json:"heard,omitempty"`
+	Received []string `json:"received,omitempty"`
 	Verdict  string   `json:"verdict,omitempty"`
 	decide   func(s *stub, t controller.Turn) controller.Decision
 	outcome  func(s *stub, o controller.Outcome, now time.Time)
@@ -45,7 +45,7 @@ type stub struct {
 
 func (s *stub) Begin(now time.Time) { s.started, s.ContinueAfter = now, s.every }
 func (s *stub) Reset(time.Time)     { s.Verdict += "reset " }
-func (s *stub) Cancel(time.Time)    { s.Heard = append(s.Heard, "cancelled") }
+func (s *stub) Cancel(time.Time)    { s.Received = append(s.Received, "cancelled") }
 
 func (s *stub) Page(time.Time) controller.Page {
 	return controller.Page{Details: s.ShowNotes(), Attributes: s.attended, Memo: s.memo}
@@ -64,7 +64,7 @@ func (s *stub) Decide(t controller.Turn) controller.Decision {
 	}
 	s.lastly = t.Now
 	d := s.decide(s, t)
-	if slices.Contains(s.Heard, "end") {
+	if slices.Contains(s.Received, "end") {
 		d = controller.Decision{End: &controller.End{Result: s}}
 	}
 	return d
@@ -84,8 +84,8 @@ func (w word) Check(s *stub, _ time.Time) error {
 }
 
 func (w word) Apply(s *stub, _ time.Time) string {
-	s.Heard = append(s.Heard, w.Text)
-	return "heard " + w.Text
+	s.Received = append(s.Received, w.Text)
+	return "received " + w.Text
 }
 
 type fact struct{ word }
@@ -217,8 +217,8 @@ func TestADecisionThatIsSplitGoesOnAtOnce(t *testing.T) {
 
 func TestThereIsOneTimer(t *testing.T) {
 	s := newSite(t, func(s *stub, t controller.Turn) (d controller.Decision) {
-		if len(s.Heard) < 30 {
-			d.Wake = s.started.Add(time.Duration(100-len(s.Heard)) * time.Second) // ever earlier
+		if len(s.Received) < 30 {
+			d.Wake = s.started.Add(time.Duration(100-len(s.Received)) * time.Second) // ever earlier
 		}
 		return d
 	})
@@ -250,7 +250,7 @@ func TestWhatIsUnderWayIsBounded(t *testing.T) {
 				under++
 			}
 			start := controller.Start{Meta: controller.Meta{Key: k}, Type: "child", ID: fmt.Sprint("child/", i), Input: time.Minute / 2}
-			if !slices.Contains(s.Heard, fmt.Sprint(i)) {
+			if !slices.Contains(s.Received, fmt.Sprint(i)) {
 				d.Effects = append(d.Effects, start, start)
 			}
 		}
@@ -262,7 +262,7 @@ func TestWhatIsUnderWayIsBounded(t *testing.T) {
 	})
 	s.stub.outcome = func(s *stub, o controller.Outcome, _ time.Time) {
 		if o.What == controller.Done && o.Err == nil {
-			s.Heard = append(s.Heard, o.Key.Of)
+			s.Received = append(s.Received, o.Key.Of)
 		}
 	}
 	started := 0
@@ -272,8 +272,8 @@ func TestWhatIsUnderWayIsBounded(t *testing.T) {
 	if err := s.run(2 * time.Minute); err != nil {
 		t.Fatal(err)
 	}
-	if started != nodes || len(s.stub.Heard) != nodes+1 || most > 400 || perTurn > 100 || at != 0 {
-		t.Errorf("%d started, %d heard of, %d under way, %d a turn, %d", started, len(s.stub.Heard), most, perTurn, at)
+	if started != nodes || len(s.stub.Received) != nodes+1 || most > 400 || perTurn > 100 || at != 0 {
+		t.Errorf("%d started, %d received, %d under way, %d a turn, %d", started, len(s.stub.Received), most, perTurn, at)
 	}
 }
 
@@ -290,7 +290,7 @@ func TestAWorkflowTaskHasAMegabyteOfPayloads(t *testing.T) {
 		most = max(most, under)
 		return d
 	})
-	s.stub.outcome = func(s *stub, o controller.Outcome, _ time.Time) { s.Heard = append(s.Heard, o.Key.Of) }
+	s.stub.outcome = func(s *stub, o controller.Outcome, _ time.Time) { s.Received = append(s.Received, o.Key.Of) }
 	s.env.OnActivity("act", mock.Anything, mock.Anything).After(time.Minute).Return("", nil)
 	s.signal(20*time.Second, "fact", fact{})
 	s.at(30*time.Second, func() {
@@ -326,7 +326,7 @@ func TestWhatFailsIsTriedAgainEverMoreRarely(t *testing.T) {
 
 func TestWhatHasSucceededIsRepeatedEverMoreRarelyAndAnotherContentAtOnce(t *testing.T) {
 	s := newSite(t, func(s *stub, _ controller.Turn) controller.Decision {
-		a := act("a", fmt.Sprint(len(s.Heard)))
+		a := act("a", fmt.Sprint(len(s.Received)))
 		a.Repeat = 10 * time.Second
 		return controller.Decision{Effects: []controller.Effect{a}}
 	})
@@ -369,10 +369,10 @@ func watch(want, known string) controller.Watch {
 
 func TestAWatchIsBegunAnewWithWhatItIsAbout(t *testing.T) {
 	s := newSite(t, func(s *stub, t controller.Turn) controller.Decision {
-		if len(s.Heard) == 0 {
+		if len(s.Received) == 0 {
 			return controller.Decision{}
 		}
-		return controller.Decision{Watches: []controller.Watch{watch(s.Heard[len(s.Heard)-1], s.Verdict)}}
+		return controller.Decision{Watches: []controller.Watch{watch(s.Received[len(s.Received)-1], s.Verdict)}}
 	})
 	s.stub.outcome = func(s *stub, o controller.Outcome, _ time.Time) {
 		var report string
@@ -439,7 +439,7 @@ func TestAWatchThatFailsIsNotedAndRests(t *testing.T) {
 
 func TestTheMemoIsSetOnChange(t *testing.T) {
 	s := newSite(t, func(s *stub, _ controller.Turn) (d controller.Decision) {
-		s.memo = map[string]any{"said": len(s.Heard) / 2}
+		s.memo = map[string]any{"said": len(s.Received) / 2}
 		return d
 	})
 	for i := range 3 {
@@ -456,7 +456,7 @@ func TestTheMemoIsSetOnChange(t *testing.T) {
 
 func TestSearchAttributesAreSetOnChange(t *testing.T) {
 	s := newSite(t, func(s *stub, _ controller.Turn) (d controller.Decision) {
-		s.attended = map[string]string{"A": fmt.Sprint(len(s.Heard) / 2), "B": "b"}
+		s.attended = map[string]string{"A": fmt.Sprint(len(s.Received) / 2), "B": "b"}
 		return d
 	})
 	s.env.OnUpsertTypedSearchAttributes(mock.Anything).Return(nil).Times(3)
@@ -491,10 +491,10 @@ func TestWhatIsWantedNowAndThenIsDoneEachTimeAtOnce(t *testing.T) {
 	s.want("0s x", "10s x", "20s x", "30s x", "40s x", "50s x", "1m0s x", "1m10s x")
 }
 
-// A run that came by reset goes on with what was under way: it is stale, and the ends of children are told to the run that was reset.
+// A run that came by reset goes on with what was under way: it is stale, and the ends of children go to the run that was reset.
 func TestAResetMakesStaleWhatIsUnderWay(t *testing.T) {
 	s := newSite(t, func(s *stub, _ controller.Turn) (d controller.Decision) {
-		if len(s.Heard) == 0 {
+		if len(s.Received) == 0 {
 			d.Effects = append(d.Effects, act("long", "long"),
 				controller.Start{Meta: meta("start", ""), Type: "child", ID: "child", Input: 8 * time.Second})
 		}
@@ -507,7 +507,7 @@ func TestAResetMakesStaleWhatIsUnderWay(t *testing.T) {
 		if o.Run != "" {
 			run = o.Run
 		}
-		stub.Heard = append(stub.Heard, o.Key.Of)
+		stub.Received = append(stub.Received, o.Key.Of)
 	}
 	w := &world{t: t, reset: true}
 	s.env.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{&inbox.Interceptor{}, &pretended{world: w, env: s.env}}})
@@ -543,7 +543,7 @@ func TestAResetMakesStaleWhatIsUnderWay(t *testing.T) {
 func TestWhatIsNotSentYetIsSentByTheNextRun(t *testing.T) {
 	deliver := func(s *stub, _ controller.Turn) (d controller.Decision) {
 		if s.Verdict == "" {
-			for _, text := range s.Heard {
+			for _, text := range s.Received {
 				d.Effects = append(d.Effects, act(text, text))
 			}
 		}
@@ -566,7 +566,7 @@ func TestWhatIsNotSentYetIsSentByTheNextRun(t *testing.T) {
 	s.env.SetStartTime(s.start)
 	s.env.SetContinuedExecutionRunID("the run before")
 	s.stub.outcome = func(stub *stub, _ controller.Outcome, _ time.Time) {
-		stub.Heard = slices.DeleteFunc(stub.Heard, func(text string) bool {
+		stub.Received = slices.DeleteFunc(stub.Received, func(text string) bool {
 			return slices.Contains(s.log, "0s "+text) || slices.Contains(s.log, "1s "+text)
 		})
 	}
@@ -589,19 +589,19 @@ func TestTheTerminationOfAChildIsNotItsEnd(t *testing.T) {
 		err  error
 		want []string
 	}{
-		"completed":  {nil, []string{"5s started", "5s heard true", "5s ended <nil>", "5s heard false"}},
-		"terminated": {&temporal.TerminatedError{}, []string{"5s started", "5s heard true", "5s terminated", "5s heard false"}},
+		"completed":  {nil, []string{"5s started", "5s followed true", "5s ended <nil>", "5s followed false"}},
+		"terminated": {&temporal.TerminatedError{}, []string{"5s started", "5s followed true", "5s terminated", "5s followed false"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var s *site
 			var run string
-			heard := false
+			followed := false
 			s = newSite(t, func(_ *stub, turn controller.Turn) (d controller.Decision) {
 				if run == "" {
 					d.Effects = append(d.Effects, controller.Start{Meta: meta("start", ""), Type: "child", ID: "child", Input: time.Second})
-				} else if turn.Hears(run) != heard {
-					heard = !heard
-					s.note(fmt.Sprint("heard ", heard))
+				} else if turn.Follows(run) != followed {
+					followed = !followed
+					s.note(fmt.Sprint("followed ", followed))
 				}
 				return d
 			})

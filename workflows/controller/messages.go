@@ -3,7 +3,6 @@ package controller
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"reflect"
 	"slices"
 	"time"
@@ -12,7 +11,6 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"drydock/api"
-	"drydock/rules/spec"
 	"drydock/workflows/inbox"
 )
 
@@ -28,24 +26,24 @@ type Message[C Controller] struct {
 // Sender is who sends a message.
 type Sender int
 
-// People send messages as signals and as updates. What came of one is recorded, and the payload may be absent. Workflows send signals; one
-// that is refused is noted.
+// People send messages as signals and as updates. Their outcomes are recorded, and the payload may be absent. Workflows send signals; a
+// refused one is noted.
 const (
 	People Sender = iota
 	Workflows
 )
 
-// Payload is a message, which usually embeds the type of package api. One with a method Said tells who sent it.
+// Payload is a message, which usually embeds a type of package api. Where it has the method Said, that returns its sender.
 type Payload[C Controller] interface {
 	// Check returns why the message cannot take effect. It changes nothing.
 	Check(c C, now time.Time) error
-	// Apply gives effect to a message that Check has accepted, and says which.
+	// Apply carries out a message that Check has accepted, and describes the effect.
 	Apply(c C, now time.Time) (effect string)
 }
 
-// Settling is a payload whose sender hears, by an update, what follows from it.
+// Settling is a payload of an update that is answered once it is known what followed from the message.
 type Settling[C Controller] interface {
-	// Settled reports whether that is known, and the error where the message was undone.
+	// Settled reports whether that is known, with an error where the message was undone.
 	Settled(c C) (done bool, err error)
 }
 
@@ -60,37 +58,23 @@ type Question[C Controller] interface {
 	Answer(c C, now time.Time) (any, error)
 }
 
-const (
-	maxPayload = 512 << 10
-	// maxUnrested is how many bytes are read before other coroutines have a turn.
-	maxUnrested = 256 << 10
-	// settleWithin bounds how long an update waits for what follows from it.
-	settleWithin = 10 * time.Second
-)
+// settleWithin bounds how long an update waits until it is settled.
+const settleWithin = 10 * time.Second
 
-var (
-	errUnknown = errors.New("there is no such message")
-	errTwice   = errors.New("a message with this id was received already")
-)
-
-// newOf decodes a payload into a new value of the prototype's type.
+// newOf decodes a payload, at most this many bytes, into a new value of the prototype's type.
 func newOf(prototype any, raw []byte, optional bool, most int) (any, error) {
 	into := reflect.New(reflect.TypeOf(prototype))
-	switch {
-	case len(raw) > most:
-		return nil, fmt.Errorf("the payload has %d bytes: at most %d are taken", len(raw), most)
-	case len(raw) == 0 && optional:
-	default:
-		if err := spec.DecodeStrict(raw, into.Interface()); err != nil {
+	if len(raw) > 0 || !optional {
+		if err := inbox.DecodeStrict(raw, into.Interface(), most); err != nil {
 			return nil, err
 		}
 	}
 	return into.Elem().Interface(), nil
 }
 
-// decode reads a payload, and who sent it.
+// decode returns a payload and its sender.
 func (m Message[C]) decode(raw []byte) (Payload[C], api.Message, error) {
-	decoded, err := newOf(m.Payload, raw, m.From == People, cmp.Or(m.Max, maxPayload))
+	decoded, err := newOf(m.Payload, raw, m.From == People, cmp.Or(m.Max, inbox.MaxPayload))
 	if err != nil {
 		return nil, api.Message{}, err
 	}
@@ -103,16 +87,16 @@ func (m Message[C]) decode(raw []byte) (Payload[C], api.Message, error) {
 
 // intake takes the messages of one run.
 type intake[C Controller] struct {
-	ctx   workflow.Context // a disconnected one of the coroutine that takes the messages
+	ctx   workflow.Context // disconnected, of the coroutine that calls take
 	c     C
 	queue *inbox.Queue
 	rows  []Message[C]
-	// arrived are updates that were not taken, settling those that wait for what follows from them.
+	// arrived are updates that were not processed yet, settling those that were and are not settled.
 	arrived  []*update[C]
 	settling []*update[C]
 }
 
-// update is one whose sender waits.
+// update is an update whose sender waits for the answer.
 type update[C Controller] struct {
 	row    Message[C]
 	raw    []byte
@@ -123,7 +107,7 @@ type update[C Controller] struct {
 	until  time.Time
 }
 
-// open serves the messages from the first moment on.
+// open registers the handlers of the updates.
 func (i *intake[C]) open(root workflow.Context) error {
 	own := workflow.GetInfo(root).WorkflowType.Name
 	for _, row := range i.rows {
@@ -153,15 +137,15 @@ func (i *intake[C]) accepts(payload Payload[C], who api.Message, err error) erro
 	case err != nil:
 		return err
 	case i.c.base().seen(who.ID):
-		return errTwice
+		return inbox.ErrTwice
 	}
 	return payload.Check(i.c, workflow.Now(i.ctx))
 }
 
 func (i *intake[C]) unread() bool { return i.queue.Unread() || len(i.arrived) > 0 }
 
-// take reads all that has arrived: the signals in their order, then the updates. The SDK has recorded the signals of a workflow task before
-// a handler of its updates runs.
+// take processes all messages that have arrived: the signals in their order, then the updates. The SDK delivers the signals of a workflow
+// task before it runs handlers of updates.
 func (i *intake[C]) take() (taken int) {
 	for unrested := 0; i.unread(); taken++ {
 		if i.queue.Unread() {
@@ -169,7 +153,7 @@ func (i *intake[C]) take() (taken int) {
 		} else {
 			unrested += i.takeUpdate()
 		}
-		if unrested > maxUnrested {
+		if unrested > inbox.MaxUnrested {
 			inbox.Rest(i.ctx)
 			unrested = 0
 		}
@@ -182,7 +166,7 @@ func (i *intake[C]) takeSignal() (size int) {
 	known := slices.IndexFunc(i.rows, func(m Message[C]) bool { return m.Name == name })
 	switch {
 	case err == nil && known < 0:
-		err = errUnknown
+		err = inbox.ErrUnknown
 		fallthrough
 	case err != nil:
 		i.refuse(Message[C]{Name: name}, api.Message{}, api.Refused, err)
@@ -195,7 +179,7 @@ func (i *intake[C]) takeSignal() (size int) {
 		return len(raw)
 	}
 	switch err := i.accepts(payload, who, nil); {
-	case errors.Is(err, errTwice): // it was sent twice, and has had its effect
+	case errors.Is(err, inbox.ErrTwice): // it was sent twice, and has had its effect
 	case err != nil:
 		i.refuse(row, who, api.Ignored, err)
 	default:
@@ -243,8 +227,8 @@ func (i *intake[C]) refuse(row Message[C], who api.Message, outcome api.Outcome,
 	i.c.base().Note(now, "ignored a signal "+row.Name, why.Error())
 }
 
-// settle answers the updates of which it is known what followed, and those that have waited for long enough: all, where now is zero. It
-// returns when the next of the others has waited for long enough.
+// settle answers the updates that are settled, and those that have waited for settleWithin; all of them where now is zero. It returns when
+// the next of the others has waited that long.
 func (i *intake[C]) settle(now time.Time) (next time.Time) {
 	i.settling = slices.DeleteFunc(i.settling, func(u *update[C]) bool {
 		u.done, u.err = u.settle.Settled(i.c)
@@ -257,10 +241,10 @@ func (i *intake[C]) settle(now time.Time) (next time.Time) {
 	return next
 }
 
-// answer serves a query.
+// serve answers a query.
 func (q Query[C]) serve(ctx workflow.Context, c C) error {
 	return workflow.SetQueryHandlerWithOptions(ctx, q.Name, func(raw converter.RawValue) (any, error) {
-		question, err := newOf(q.Question, inbox.Payload(raw), true, maxPayload)
+		question, err := newOf(q.Question, inbox.Payload(raw), true, inbox.MaxPayload)
 		if err != nil {
 			return nil, err
 		}

@@ -65,8 +65,8 @@ func TestMessagesTakeEffectOnceInTheirOrderAndAreRecorded(t *testing.T) {
 	if err := s.run(time.Minute); err != nil {
 		t.Fatal(err)
 	}
-	if want := []string{"a", "b", "c", "", "end"}; !slices.Equal(s.stub.Heard, want) {
-		t.Errorf("heard %q, want %q", s.stub.Heard, want)
+	if want := []string{"a", "b", "c", "", "end"}; !slices.Equal(s.stub.Received, want) {
+		t.Errorf("received %q, want %q", s.stub.Received, want)
 	}
 	var outcomes []string
 	for _, m := range s.stub.Messages {
@@ -96,10 +96,10 @@ func TestUpdatesAreAnsweredAndFollowTheSignalsOfTheirTask(t *testing.T) {
 	if err := s.run(time.Minute); err != nil {
 		t.Fatal(err)
 	}
-	if want := []string{"a", "b", "end"}; !slices.Equal(s.stub.Heard, want) {
-		t.Errorf("heard %q, want %q", s.stub.Heard, want)
+	if want := []string{"a", "b", "end"}; !slices.Equal(s.stub.Received, want) {
+		t.Errorf("received %q, want %q", s.stub.Received, want)
 	}
-	if answers[0].effect != "heard b" || answers[0].err != nil || answers[1].rejected == nil || answers[2].rejected == nil || answers[3].rejected == nil {
+	if answers[0].effect != "received b" || answers[0].err != nil || answers[1].rejected == nil || answers[2].rejected == nil || answers[3].rejected == nil {
 		t.Errorf("%+v, %+v, %+v, %+v", answers[0], answers[1], answers[2], answers[3])
 	}
 }
@@ -119,10 +119,10 @@ func TestAnUpdateWaitsForWhatFollows(t *testing.T) {
 	if undone.err == nil || undone.at.Sub(s.start) != 5*time.Second {
 		t.Errorf("%+v", undone)
 	}
-	if unknown.err != nil || unknown.effect != "heard b" || unknown.at.Sub(s.start) != 20*time.Second {
+	if unknown.err != nil || unknown.effect != "received b" || unknown.at.Sub(s.start) != 20*time.Second {
 		t.Errorf("%+v", unknown)
 	}
-	if last.effect != "heard c" || last.at.Sub(s.start) != time.Minute { // the workflow ends
+	if last.effect != "received c" || last.at.Sub(s.start) != time.Minute { // the workflow ends
 		t.Errorf("%+v", last)
 	}
 }
@@ -142,7 +142,7 @@ func TestAMessageThatComesWithTheStartOfItsSender(t *testing.T) {
 		t.Errorf("%v: %+v", err, result)
 	}
 	if n := w.count("tell a"); n > 0 {
-		t.Errorf("it was told %d times", n)
+		t.Errorf("it was sent %d times", n)
 	}
 }
 
@@ -151,7 +151,7 @@ func onlyLong(s *stub, t controller.Turn) (d controller.Decision) {
 	if s.Verdict == "" {
 		d.Effects = append(d.Effects, act("long", "long"))
 	}
-	for _, text := range s.Heard {
+	for _, text := range s.Received {
 		if t.Room() > 0 {
 			d.Effects = append(d.Effects, act(text, text))
 		}
@@ -226,13 +226,13 @@ func TestAStateThatIsTooLargeFailsTheTask(t *testing.T) {
 	s := newSite(t, func(s *stub, _ controller.Turn) (d controller.Decision) {
 		random := rand.New(rand.NewPCG(1, 2))
 		for range 300_000 {
-			s.Heard = append(s.Heard, strconv.FormatUint(random.Uint64(), 16))
+			s.Received = append(s.Received, strconv.FormatUint(random.Uint64(), 16))
 		}
 		return d
 	})
 	s.env.SetContinueAsNewSuggested(true)
 	s.env.ExecuteWorkflow("stub", struct{}{}, []byte(nil))
-	if err := s.env.GetWorkflowError(); err == nil || !strings.Contains(err.Error(), "the largest fields are heard") {
+	if err := s.env.GetWorkflowError(); err == nil || !strings.Contains(err.Error(), "the largest fields are received") {
 		t.Errorf("%.300v", err)
 	}
 }
@@ -246,7 +246,7 @@ func TestAMessageThatComesWithACancellationCounts(t *testing.T) {
 	if err := s.run(time.Minute); err != nil {
 		t.Fatal(err)
 	}
-	if want := []string{"a", "cancelled", "end"}; !slices.Equal(s.stub.Heard, want) {
-		t.Errorf("heard %q, want %q", s.stub.Heard, want)
+	if want := []string{"a", "cancelled", "end"}; !slices.Equal(s.stub.Received, want) {
+		t.Errorf("received %q, want %q", s.stub.Received, want)
 	}
 }

@@ -183,7 +183,7 @@ func TestWhatSomebodyElseGivesAsStateIsIgnored(t *testing.T) {
 }
 
 func TestDecideIsPure(t *testing.T) {
-	y := &toy{Known: true, Jobs: []job{{Name: "a"}, {Name: "b", Stage: made}, {Name: "c", Stage: running}, {Name: "d", Stage: told}}}
+	y := &toy{Known: true, Jobs: []job{{Name: "a"}, {Name: "b", Stage: made}, {Name: "c", Stage: running}, {Name: "d", Stage: reported}}}
 	before, _ := json.Marshal(y)
 	one, two := y.Decide(controller.At(time.Time{})), y.Decide(controller.At(time.Time{}))
 	after, _ := json.Marshal(y)

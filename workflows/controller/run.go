@@ -23,7 +23,7 @@ type Program[C Controller] struct {
 	Type     string
 	Messages []Message[C]
 	Queries  []Query[C]
-	// Input is handed to the next run as it came, before the state. Without one the workflow takes only the state.
+	// Input is handed to the next run unchanged, before the state. Without it the workflow's only argument is the state.
 	Input converter.RawValue
 }
 
@@ -31,18 +31,18 @@ type Program[C Controller] struct {
 type Page struct {
 	Details    string
 	Attributes map[string]string
-	// Memo is what lists of workflows have of it, beside what it was started with.
+	// Memo is shown in lists of workflows, beside the memo that the workflow was started with.
 	Memo map[string]any
 }
 
-// noteSize is the size of a state, in bytes, of which the log warns; a state of maxSize fails the workflow task, as the server would.
+// The log warns of a state of more than noteSize bytes. One of more than maxSize fails the workflow task: the server would not take it.
 const (
 	noteSize = 1_000_000
 	maxSize  = 1_900_000
 )
 
-// Run runs a workflow until it ends. Packed is what the run before has handed over, nil where there was none; a state that cannot be read
-// fails the workflow task, and not the workflow.
+// Run runs a workflow until it ends. Packed is the state that the run before has handed over, nil for the first run. A state that cannot be
+// read fails the workflow task, and not the workflow.
 func Run[C Controller](ctx workflow.Context, c C, p Program[C], packed []byte) (any, error) {
 	disconnected, cancel := workflow.NewDisconnectedContext(ctx)
 	defer cancel()
@@ -79,7 +79,7 @@ func Run[C Controller](ctx workflow.Context, c C, p Program[C], packed []byte) (
 	return end.Result, end.Err
 }
 
-// restore sets the state: the one that the run before has handed over, or that of a workflow that begins.
+// restore sets the state: that of the run before, or that of a workflow that begins.
 func restore(ctx workflow.Context, c Controller, packed []byte) {
 	base := c.base()
 	base.Info = Identify(ctx)
@@ -98,7 +98,7 @@ func restore(ctx workflow.Context, c Controller, packed []byte) {
 	}
 }
 
-// pack is the state as it goes to the next run, with the fields of a newer release that this one does not know.
+// pack returns the state for the next run, with the fields of newer releases that this one does not know.
 func pack(c Controller) []byte {
 	data, err := handover.Encode(c, c.base().unknown)
 	handover.Must("the state to hand over", err)
@@ -128,14 +128,14 @@ func largest(data []byte) string {
 	return strings.Join(names[:min(len(names), 3)], ", ")
 }
 
-// noticeReset has the next turn take a reset, and finds out which run this is.
+// noticeReset makes the next turn handle a reset, and returns the ID that the server has for this run.
 func (e *engine) noticeReset(ctx workflow.Context) (runID string, err error) {
 	e.wasReset = true
 	err = workflow.ExecuteActivity(call.Quick(ctx, "see which run this is"), call.Executions.ThisRun).Get(ctx, &runID)
 	return runID, err
 }
 
-// show shows the page where it has changed.
+// show updates what people see, where the page has changed.
 func (e *engine) show(now time.Time) {
 	page := e.c.Page(now)
 	if page.Details != e.page.Details {
@@ -168,7 +168,7 @@ func (e *engine) showMemo(memo map[string]any) {
 	}
 }
 
-// changes are the attributes that are not shown, or not so.
+// changes returns the attributes that are not shown with the wanted value.
 func changes(shown, wanted map[string]string) map[string]string {
 	changed := map[string]string{}
 	for name, value := range wanted {
@@ -179,7 +179,7 @@ func changes(shown, wanted map[string]string) map[string]string {
 	return changed
 }
 
-// Check refuses a workflow ID that names another cluster than the task queue does.
+// Check returns an error where the workflow ID names another cluster than the task queue does.
 func (i Info) Check(cluster string) error {
 	if cluster == i.Cluster {
 		return nil

@@ -8,7 +8,7 @@ import (
 	"drydock/workflows/call"
 )
 
-// timer is the only one of a run.
+// timer is the one timer of a run.
 type timer struct {
 	at     time.Time
 	future workflow.Future
@@ -17,7 +17,7 @@ type timer struct {
 
 func (t *timer) fired() bool { return t.future != nil && t.future.IsReady() }
 
-// set has the timer go off at a time. One that goes off earlier is left to: it is set again then.
+// set makes the timer fire at a time, at the latest. A timer that fires earlier is kept, and set again when it has fired.
 func (t *timer) set(ctx workflow.Context, at time.Time, why string) {
 	switch {
 	case at.IsZero():

@@ -43,7 +43,7 @@ const (
 	wanted = iota
 	made
 	running
-	told
+	reported
 	over
 )
 
@@ -93,7 +93,7 @@ func (m ack) Check(y *toy, _ time.Time) error {
 }
 
 func (m ack) Apply(y *toy, _ time.Time) string {
-	y.advance(m.Job, told)
+	y.advance(m.Job, reported)
 	return "acknowledged"
 }
 
@@ -136,8 +136,8 @@ func (y *toy) Decide(t controller.Turn) (d controller.Decision) {
 			tell.Repeat = 10 * time.Second
 			d.Effects = append(d.Effects, tell)
 		}
-		if j.Stage == running || j.Stage == told {
-			if !t.Hears(j.Run) {
+		if j.Stage == running || j.Stage == reported {
+			if !t.Follows(j.Run) {
 				unheard = append(unheard, j.Name)
 			}
 		}

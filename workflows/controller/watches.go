@@ -12,18 +12,18 @@ import (
 	"drydock/workflows/call"
 )
 
-// Watch is an activity that returns when something changes. It runs while Decide returns it, in every run of the workflow. It only reads,
-// or does what may be done twice.
+// Watch is an activity that returns when something changes. It runs while Decide returns it, in every run of the workflow. It only reads, or
+// writes what may be written twice.
 type Watch struct {
 	Key     Key
 	Summary string
 	Call    Call
 	Input   any
-	// Want is what the watch is about: with another one, compared as JSON, it is begun anew. Nil is Input. Where Input has what is known
-	// already, which changes with each report, Want is the rest.
+	// Want is what the watch is about: it begins anew where Want changes, compared as JSON. Nil stands for Input. Where Input also has what is
+	// known already, which changes with each report, Want is Input without that.
 	Want any
-	// Lasts has it run on where it is wanted with another Want, until the pace lets it begin anew. What it reports until then counts, and
-	// Outcome.Begun has what it was begun with. It is for one that would never report where Want changes often.
+	// Lasts lets a watch whose Want has changed run on until the pace lets it begin anew. Its reports count until then, and Outcome.Begun has
+	// the Want with which it began. It is for a watch that would never report where Want changes often.
 	Lasts bool
 }
 
@@ -39,8 +39,8 @@ func (w Watch) want() []byte {
 	return data
 }
 
-// A watch begins once in a pace. The pace doubles, up to slowest, with each start after which the watch had nothing new to report: one that
-// is begun anew ever more often, before it can report, would never report.
+// A watch begins at most once in a pace. The pace doubles, up to slowest, with each start after which the watch reported nothing new:
+// otherwise a watch that begins anew before it can report would never report.
 const (
 	pace    = time.Second
 	slowest = 32 * time.Second
@@ -53,15 +53,15 @@ type watching struct {
 	Watch
 	want  []byte
 	began time.Time
-	// idle counts the starts in a row that brought nothing new, reported is the latest report.
+	// idle counts the starts in a row without a new report, reported is the latest report.
 	idle     int
 	reported []byte
-	// future and cancel are nil of one that does not run.
+	// future and cancel are nil while it does not run.
 	future workflow.Future
 	cancel workflow.CancelFunc
 }
 
-// stop ends a watch. What it still reports counts for nothing.
+// stop ends a watch. What it reports after that is ignored.
 func (w *watching) stop() {
 	if w.future != nil {
 		w.cancel()
@@ -77,7 +77,7 @@ func (w *watching) due() time.Time {
 	return w.began.Add(doubled(pace, w.idle, slowest))
 }
 
-// watch has these watches run and no others.
+// watch makes exactly these watches run.
 func (e *engine) watch(wanted []Watch, now time.Time) {
 	keys, known := make(map[Key]bool, len(wanted)), make(map[Key]*watching, len(e.watches))
 	for _, one := range wanted {
@@ -101,7 +101,7 @@ func (e *engine) watch(wanted []Watch, now time.Time) {
 	}
 }
 
-// watchOne begins a watch that does not run, or is to run with something else.
+// watchOne begins a watch that does not run, or whose Want has changed.
 func (e *engine) watchOne(w *watching, wanted Watch, now time.Time) {
 	want := wanted.want()
 	runs := w.future != nil
@@ -116,9 +116,9 @@ func (e *engine) watchOne(w *watching, wanted Watch, now time.Time) {
 		e.wakeAt(due, "watch anew: "+wanted.Summary)
 		return
 	}
-	w.Watch = wanted // so that it is known while it rests
+	w.Watch = wanted // its key is looked up before it runs
 	if runs {
-		// What it reports now may be about something that is not wanted any more.
+		// Its report would be about a Want that does not hold any more.
 		w.stop()
 		w.idle++
 	}
@@ -135,7 +135,7 @@ func (e *engine) watchOne(w *watching, wanted Watch, now time.Time) {
 	w.future = c.run(ctx, wanted.Summary, wanted.Input)
 }
 
-// takeReports takes what watches that run have reported. A watch that fails rests, unless Outcome has judged that.
+// takeReports processes the reports of running watches. A watch that fails backs off, unless Outcome has set a backoff.
 func (e *engine) takeReports() (taken int) {
 	for _, w := range e.watches {
 		if w.future == nil || !w.future.IsReady() {
@@ -163,7 +163,7 @@ func (e *engine) takeReports() (taken int) {
 	return taken
 }
 
-// stopWatches ends all of them: the next run, or what follows a reset, begins them anew.
+// stopWatches ends all watches: the next run, or the next turn after a reset, begins them anew.
 func (e *engine) stopWatches() {
 	for _, w := range e.watches {
 		w.stop()

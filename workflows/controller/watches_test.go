@@ -25,7 +25,7 @@ func TestAWatchThatLastsReportsThoughAnotherIsWanted(t *testing.T) {
 			var begun []string
 			reported := map[string]bool{}
 			s := newSite(t, func(s *stub, _ controller.Turn) controller.Decision {
-				w := watch(fmt.Sprint(len(s.Heard)), "")
+				w := watch(fmt.Sprint(len(s.Received)), "")
 				w.Lasts = lasts
 				return controller.Decision{Watches: []controller.Watch{w}}
 			})

@@ -1,4 +1,4 @@
-// Package details is what the Temporal UI shows of a maintenance at a glance, as Markdown.
+// Package details renders what the Temporal UI shows of a workflow, as Markdown.
 package details
 
 import (
@@ -15,12 +15,12 @@ import (
 )
 
 const (
-	// messages is how many of the latest messages are shown, and said how much of what somebody says.
+	// messages bounds the messages that are shown, said the bytes of a text that somebody wrote.
 	messages = 5
 	said     = 200
 )
 
-// Of is a maintenance: what it is, where it is, what it waits for and until when, who has to do with it and what they said.
+// Of renders a maintenance: what it is about, its phase, what it waits for and until when, its people and their messages.
 func Of(s api.Status) string {
 	var d document
 	d.about(s)
@@ -38,7 +38,7 @@ func (d *document) add(format string, args ...any) {
 	d.paragraphs = append(d.paragraphs, fmt.Sprintf(format, args...))
 }
 
-// about says what a summary would: a maintenance that was started in the UI has none.
+// about repeats the summary: a maintenance that was started in the UI has none.
 func (d *document) about(s api.Status) {
 	if s.Spec.Node == "" {
 		return
@@ -89,7 +89,7 @@ func (d *document) people(s api.Status) {
 	d.list(lines)
 }
 
-// work is the latest attempt at the work.
+// work renders the latest attempt at the work.
 func (d *document) work(s api.Status) {
 	if len(s.Work) == 0 {
 		return
@@ -115,7 +115,7 @@ func (d *document) drain(s api.Status) {
 	d.list(lines)
 }
 
-// said are the latest messages.
+// said renders the latest messages.
 func (d *document) said(all []api.Received) {
 	var lines []string
 	for _, m := range slices.Backward(all) {

@@ -8,10 +8,10 @@ import (
 	"drydock/rules/markdown"
 )
 
-// shownNotes bounds what Notes shows.
+// shownNotes bounds the notes that are shown.
 const shownNotes = 5
 
-// Troubles shows what fails as a paragraph each; empty where nothing does.
+// Troubles renders each trouble as a paragraph; empty where there is none.
 func Troubles(troubles []api.Trouble) string {
 	var text strings.Builder
 	for _, t := range troubles {
@@ -20,7 +20,7 @@ func Troubles(troubles []api.Trouble) string {
 	return text.String()
 }
 
-// Notes shows the latest notes as a list, newest first; empty where there are none.
+// Notes renders the latest notes as a list, newest first; empty where there are none.
 func Notes(notes []api.RecordedDecision) string {
 	var text strings.Builder
 	if len(notes) > 0 {

@@ -1,4 +1,4 @@
-// Package doctor is the workflow that lists what is inconsistent, and heals what can be healed without a person.
+// Package doctor is the workflow that lists inconsistencies, and heals those that need no person.
 package doctor
 
 import (
@@ -23,12 +23,12 @@ import (
 )
 
 const (
-	// usualPause is longer than anything takes that is inconsistent only in passing.
+	// usualPause is longer than any inconsistency lasts that goes away by itself.
 	usualPause = 5 * time.Second
 	// evaluateWithin bounds one evaluation, and healWithin the healing of one finding.
 	evaluateWithin = 10 * time.Minute
 	healWithin     = 2 * time.Minute
-	// rounds bounds how often what is left is evaluated again: a fix may bring to light what another one heals.
+	// rounds bounds how often findings are evaluated again: a fix may reveal what another fix heals.
 	rounds = 4
 	// maxHealed bounds those listed in a report.
 	maxHealed = 300
@@ -40,12 +40,12 @@ type examination struct {
 	in     api.DoctorInput
 	names  doctoractivity.Names
 	report doctor.Report
-	// tried are the fixes that were tried, by finding, with what became of them.
+	// tried has the outcomes of the fixes that were tried, by finding.
 	tried map[string]string
 }
 
-// Doctor lists what is inconsistent between the cluster, the scheduler and the maintenances. With fix it heals what can
-// be healed without a person, one activity per finding, so that its history is the record.
+// Doctor lists inconsistencies between the cluster, the scheduler and the maintenances. With fix it heals those that need no person, by one
+// activity per finding, so that its history is the record.
 func Doctor(ctx workflow.Context, input converter.RawValue) (doctor.Report, error) {
 	in, err := decode(inbox.Payload(input))
 	if err != nil {
@@ -105,7 +105,7 @@ func (d *examination) run() (doctor.Report, error) {
 	return d.report, nil
 }
 
-// find evaluates everything twice, and notes what both evaluations found.
+// find evaluates everything twice, and keeps the findings of both evaluations.
 func (d *examination) find() error {
 	first, err := d.evaluate(nil)
 	if err != nil {
@@ -136,7 +136,7 @@ func (d *examination) find() error {
 	return nil
 }
 
-// runsIn are the runs to ask again; none is not the same as all.
+// runsIn returns the runs to evaluate again. The list is never empty: that would stand for all runs.
 func runsIn(findings []doctor.Finding) []string {
 	runs := []string{""}
 	for _, f := range findings {
@@ -148,7 +148,7 @@ func runsIn(findings []doctor.Finding) []string {
 	return slices.Compact(runs)
 }
 
-// evaluate finds what is inconsistent now, in all maintenances or in the given runs.
+// evaluate returns the present inconsistencies, of all maintenances or of the given runs.
 func (d *examination) evaluate(runs []string) (doctor.Evaluation, error) {
 	summary := "look at everything"
 	if runs != nil {
@@ -163,7 +163,7 @@ func (d *examination) evaluate(runs []string) (doctor.Evaluation, error) {
 	return found, nil
 }
 
-// heal tries what was not tried yet, and tells whether there was anything.
+// heal tries the fixes that were not tried yet, and reports whether there were any.
 func (d *examination) heal() (tried bool) {
 	for _, f := range d.report.Findings {
 		if f.Fix == "" || f.Tried != "" {
@@ -184,15 +184,15 @@ func (d *examination) heal() (tried bool) {
 	return tried
 }
 
-// noteHealed moves to the healed what was tried and is not found any more.
+// noteHealed moves findings to the healed ones that were tried and are not found any more.
 func (d *examination) noteHealed(now []doctor.Finding) {
-	still := map[string]bool{}
+	found := map[string]bool{}
 	for _, f := range now {
-		still[f.Key()] = true
+		found[f.Key()] = true
 	}
 	for _, f := range d.report.Findings {
 		did, tried := d.tried[f.Key()]
-		if !tried || still[f.Key()] {
+		if !tried || found[f.Key()] {
 			continue
 		}
 		if len(d.report.Healed) == maxHealed {

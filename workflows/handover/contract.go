@@ -2,6 +2,7 @@ package handover
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -11,20 +12,20 @@ import (
 	"go.temporal.io/sdk/converter"
 )
 
-// Contract is what an earlier release takes as the state of a workflow that it decodes strictly: it ends the workflow where
-// it finds a field that it does not know.
+// Contract is what an earlier release accepts as the state of a workflow. It decodes strictly, and ends the workflow where it finds a field
+// that it does not know.
 //
-// So the payload has what that release knows, and its metadata the rest, which that release does not look at and does not
-// hand on. Where the workflow cannot do without the rest, the payload has Standstill in place of the state, so that the
-// workflow stands still with that release.
+// So the payload has the fields that release knows, and the metadata of the payload has the rest, which that release neither reads nor hands
+// on. Where the workflow needs the rest, the payload has Standstill in place of the state, so that the workflow stands still with that
+// release.
 type Contract struct {
 	Fields Fields
-	// Dispensable are the later fields without which the earlier release does its work: what people are shown.
+	// Dispensable are the paths of later fields that the earlier release can do without: they are only shown to people.
 	Dispensable []string
-	// Values are the fields whose values the earlier release has to know, and those that it knows.
+	// Values has the values that the earlier release knows, for the paths of fields where it has to know them.
 	Values map[string][]string
-	// Standstill is a state by which the earlier release fails the workflow task before it does anything; empty where it
-	// has none, and then it is given the whole state.
+	// Standstill is a state with which the earlier release fails the workflow task before it does anything. Where it is empty, the earlier
+	// release gets the whole state.
 	Standstill string
 }
 
@@ -35,7 +36,7 @@ const (
 	metadataState = "drydock-state"
 )
 
-// Write is the state as a run hands it to the next.
+// Write returns the state as a run hands it to the next.
 func (c Contract) Write(state any, unknown Unknown) (converter.RawValue, error) {
 	full, err := Encode(state, unknown)
 	if err != nil {
@@ -56,11 +57,8 @@ func (c Contract) Write(state any, unknown Unknown) (converter.RawValue, error) 
 		return payload(full, "", nil), nil
 	}
 	known, err := json.Marshal(within)
-	if err != nil {
-		return converter.RawValue{}, fmt.Errorf("writing the state: %w", err)
-	}
-	beside, err := json.Marshal(rest)
-	if err != nil {
+	beside, err2 := json.Marshal(rest)
+	if err := errors.Join(err, err2); err != nil {
 		return converter.RawValue{}, fmt.Errorf("writing the state: %w", err)
 	}
 	return payload(known, metadataRest, beside), nil
@@ -74,7 +72,7 @@ func payload(data []byte, key string, beside []byte) converter.RawValue {
 	return converter.NewRawValue(&commonpb.Payload{Metadata: metadata, Data: data})
 }
 
-// Read reads what Write wrote, or a run of the earlier release.
+// Read reads a state that Write, or the earlier release, has written.
 func Read(raw converter.RawValue, into any) (Unknown, error) {
 	full, err := whole(raw.Payload())
 	if err != nil {
@@ -83,7 +81,7 @@ func Read(raw converter.RawValue, into any) (Unknown, error) {
 	return Decode(full, into)
 }
 
-// whole is the state in a payload and its metadata.
+// whole returns the state in a payload and its metadata.
 func whole(p *commonpb.Payload) ([]byte, error) {
 	if state, there := p.GetMetadata()[metadataState]; there {
 		return state, nil
@@ -103,10 +101,10 @@ func whole(p *commonpb.Payload) ([]byte, error) {
 	return json.Marshal(joined(known, rest))
 }
 
-// splitter takes apart what a release knows of a state and what it does not.
+// splitter separates the fields that a release knows from those that it does not.
 type splitter struct {
 	contract Contract
-	// needed is a field, or a value, without which the workflow cannot go on.
+	// needed is the path of a field without which the workflow cannot go on; empty where there is none.
 	needed string
 }
 
@@ -137,7 +135,7 @@ func (s *splitter) split(tree any, fields Fields, path string) (within, rest any
 
 func (s *splitter) splitObject(object map[string]any, fields Fields, path string) (within, rest any) {
 	if len(fields) == 0 {
-		return object, nil // nothing below is told apart
+		return object, nil // all fields below are known
 	}
 	known, beside := map[string]any{}, map[string]any{}
 	for _, name := range namesIn(object) { // in order: the first field that is needed is named
@@ -166,7 +164,7 @@ func (s *splitter) splitObject(object map[string]any, fields Fields, path string
 
 func namesIn(object map[string]any) []string { return slices.Sorted(maps.Keys(object)) }
 
-// found takes note of a field that the release does not know. One that says nothing is not needed.
+// found records a field that the release does not know, unless it is empty or dispensable.
 func (s *splitter) found(path string, value any) {
 	if s.needed == "" && !isZero(value) && !slices.Contains(s.contract.Dispensable, path) {
 		s.needed = path
@@ -198,7 +196,7 @@ func isZero(value any) bool {
 	return false
 }
 
-// joined puts together what split took apart.
+// joined is the inverse of split.
 func joined(known, rest any) any {
 	switch rest := rest.(type) {
 	case map[string]any:

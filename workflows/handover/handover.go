@@ -6,7 +6,7 @@
 //     fails until a newer worker takes it;
 //   - a state that cannot be read makes a build panic too. It never ends the workflow.
 //
-// What the server does not name an earlier run of is no state but input, and the workflows refuse that themselves.
+// An argument that no earlier run has handed over is input and no state: the workflows refuse it themselves.
 package handover
 
 import (
@@ -24,7 +24,7 @@ const (
 	needsField = "needs"
 )
 
-// Unknown is what of a state the build that read it does not know.
+// Unknown has the fields of a state that the build which read it does not know.
 type Unknown struct{ rest any }
 
 // below is what is unknown below a field that the build that read the state knows. Where the build has cleared the field since
@@ -267,10 +267,10 @@ func (u unknownEntries) addTo(list []any) {
 	}
 }
 
-// names are the fields by which entries of lists are told apart, the surest first.
+// names are the fields that identify entries of lists, the most reliable first.
 var names = []string{"id", "requestId", "runId", "uid", "pod", "node", "name", "sequence", "by"}
 
-// nameOf is what an entry of a list is told apart by, empty where it has nothing.
+// nameOf returns the first of these fields that an entry has, with its value; empty where it has none.
 func nameOf(entry any) string {
 	object, ok := entry.(map[string]any)
 	if !ok {

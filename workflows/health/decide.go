@@ -108,7 +108,7 @@ func (c *check) runsToWatch(t controller.Turn) (all []activity.RunningRemediatio
 		if one != nil && one.Run != "" {
 			run = one.Run
 		}
-		if run != "" && !t.Hears(run) {
+		if run != "" && !t.Follows(run) {
 			all = append(all, activity.RunningRemediation{Node: n.Name, RunID: run})
 		}
 	}

@@ -480,8 +480,8 @@ func TestTheTroublesOfTheWatchAreShown(t *testing.T) {
 	s.blind = temporal.NewNonRetryableApplicationError(why, api.ErrorMissingPermission, nil)
 	s.nodes["b"].ill[0] = s.start.Add(-time.Hour)
 	s.stands(5*time.Second, func(st api.HealthStatus) {
-		if len(st.Troubles) != 1 || st.Troubles[0].Why != why || !strings.Contains(st.Waiting, "the watch of the nodes") {
-			t.Errorf("%+v, waits for %q", st.Troubles, st.Waiting)
+		if len(st.Troubles) != 1 || st.Troubles[0].Why != why || !strings.Contains(st.WaitingFor, "the watch of the nodes") {
+			t.Errorf("%+v, waits for %q", st.Troubles, st.WaitingFor)
 		}
 	})
 	s.at(time.Minute, func() {
@@ -490,8 +490,8 @@ func TestTheTroublesOfTheWatchAreShown(t *testing.T) {
 		s.blind, s.unseen = nil, "may not list clusterversions"
 	})
 	s.stands(3*time.Minute, func(st api.HealthStatus) {
-		if len(st.Troubles) != 1 || st.Troubles[0].Why != "may not list clusterversions" || st.Troubles[0].NextTry.IsZero() || st.Waiting != "" || s.begun != 1 {
-			t.Errorf("%+v, waits for %q, %d begun", st.Troubles, st.Waiting, s.begun)
+		if len(st.Troubles) != 1 || st.Troubles[0].Why != "may not list clusterversions" || st.Troubles[0].NextTry.IsZero() || st.WaitingFor != "" || s.begun != 1 {
+			t.Errorf("%+v, waits for %q, %d begun", st.Troubles, st.WaitingFor, s.begun)
 		}
 	})
 	s.change(4*time.Minute, func() { s.unseen = "" })

@@ -63,7 +63,7 @@ func (c *check) judged(o controller.Outcome, now time.Time) {
 	if spec == nil || o.Key.Of != strconv.Itoa(c.Judging.Samples) || o.Get(&prepared) != nil {
 		return
 	}
-	c.Rest(o.Key, 0, now)
+	c.ClearBackoff(o.Key)
 	if prepared.Unknown != "" {
 		c.refuse(prepared.Unknown, now)
 		return

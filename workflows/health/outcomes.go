@@ -122,7 +122,7 @@ func (c *check) begun(o controller.Outcome, now time.Time) {
 	}
 	// One that takes up what another has left does nothing before its check has spoken.
 	*c.child(in.Node) = child{Run: o.Run, BegunAt: now, Revision: in.Revision, Ask: in.Resume}
-	c.Rest(orderOf(in.Node), 0, now)
+	c.ClearBackoff(orderOf(in.Node))
 	if r.Progress != nil {
 		c.Health.Runs(in.Node, o.Run, now)
 	}
@@ -142,7 +142,7 @@ func (c *check) ended(o controller.Outcome, now time.Time) {
 func (c *check) ask(node string, now time.Time) {
 	if r := c.remediation(node); r != nil && !isOver(r) {
 		c.child(node).Ask = true
-		c.Rest(orderOf(node), 0, now)
+		c.ClearBackoff(orderOf(node))
 	}
 }
 
@@ -196,7 +196,7 @@ func (c *check) saw(o controller.Outcome, now time.Time) {
 // recorded takes that Kubernetes Events were recorded. What cannot be in time is left out: an Event is for people who watch.
 func (c *check) recorded(o controller.Outcome, now time.Time) {
 	if o.Err != nil {
-		c.Rest(o.Key, 0, now)
+		c.ClearBackoff(o.Key)
 		c.Note(now, "Kubernetes Events were not recorded", call.Cause(o.Err))
 	}
 	batch := o.Begun.(controller.Activity).Input.(node.EventsInput).Events

@@ -1,12 +1,15 @@
 package inbox
 
 import (
+	"errors"
+
+	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/workflow"
 )
 
-// Interceptor remembers in which order signals arrive: a workflow has a channel for each name, and several that came
-// within one workflow task have no order between the channels. Every worker and replayer has to have it.
+// Interceptor records in which order signals arrive: a workflow has a channel for each name, and several signals that came within one
+// workflow task have no order between the channels. Every worker and replayer has to have it.
 type Interceptor struct {
 	interceptor.WorkerInterceptorBase
 }
@@ -23,12 +26,12 @@ type inbound struct {
 	arrived *arrivals
 }
 
-// arrivals are the names of the signals that were not looked at yet, in the order of their arrival.
+// arrivals are the names of the unread signals, in the order of their arrival.
 type arrivals struct{ names []string }
 
 type arrivalsKey struct{}
 
-// ExecuteWorkflow lets the workflow's inbox find the order.
+// ExecuteWorkflow lets the workflow's Queue find the order.
 func (i *inbound) ExecuteWorkflow(ctx workflow.Context, in *interceptor.ExecuteWorkflowInput) (any, error) {
 	return i.Next.ExecuteWorkflow(workflow.WithValue(ctx, arrivalsKey{}, i.arrived), in)
 }
@@ -39,18 +42,44 @@ func (i *inbound) HandleSignal(ctx workflow.Context, in *interceptor.HandleSigna
 	return i.Next.HandleSignal(ctx, in)
 }
 
-// arrivalsOf panics where the worker runs without the Interceptor: its workflows would never read a message.
-func arrivalsOf(ctx workflow.Context) *arrivals {
+// Queue holds the unread signals of one run, of all names, in the order of their arrival.
+type Queue struct {
+	ctx     workflow.Context
+	arrived *arrivals
+}
+
+// NewQueue returns the queue of a run. It panics where the worker runs without the Interceptor: the workflow would never read a message.
+func NewQueue(ctx workflow.Context) *Queue {
 	arrived, ok := ctx.Value(arrivalsKey{}).(*arrivals)
 	if !ok {
 		panic("the worker runs without inbox.Interceptor")
 	}
-	return arrived
+	return &Queue{ctx: ctx, arrived: arrived}
 }
 
-// next takes the name of the signal that came first.
-func (a *arrivals) next() string {
-	name := a.names[0]
-	a.names = a.names[1:]
-	return name
+// Unread reports whether a signal waits.
+func (q *Queue) Unread() bool { return len(q.arrived.names) > 0 }
+
+// Next takes the signal that came first. There must be one.
+func (q *Queue) Next() (name string, payload []byte, err error) {
+	name = q.arrived.names[0]
+	q.arrived.names = q.arrived.names[1:]
+	var raw converter.RawValue
+	if !workflow.GetSignalChannel(q.ctx, name).ReceiveAsync(&raw) {
+		return name, nil, errors.New("its payload cannot be read")
+	}
+	return name, Payload(raw), nil
+}
+
+// MaxUnrested is how many bytes of messages are read in one go, before Rest.
+const MaxUnrested = 256 << 10
+
+// Rest lets the other coroutines run. The SDK takes a coroutine that runs for a second for one that hangs, and fails the workflow task.
+// A workflow that is cancelled goes on.
+func Rest(ctx workflow.Context) {
+	rested := false
+	_ = workflow.Await(ctx, func() bool {
+		defer func() { rested = true }()
+		return rested
+	})
 }

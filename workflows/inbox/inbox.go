@@ -1,5 +1,5 @@
-// Package inbox is how workflows take messages: strictly decoded, recorded, in the order of their arrival, each name a
-// signal and an update.
+// Package inbox is how workflows take messages: in the order of their arrival, strictly decoded and recorded, each as a signal and as an
+// update of the same name.
 package inbox
 
 import (
@@ -17,14 +17,14 @@ import (
 // Handler is one message of people. On makes it.
 type Handler struct {
 	name string
-	// since is the named change by which workflows know the message; empty where they always did.
+	// since is the change ID from which on workflows know the message; empty where they always did.
 	since string
 	kind  kind
-	// answers is asked, for an update, what follows from the message; nil is not.
+	// answers answers updates; nil answers them with the effect.
 	answers Answerer
 }
 
-// Answerer waits for what follows from an update that had an effect, and returns what it came to. It has to end.
+// Answerer waits for what follows from an update that had an effect, and returns the answer. It has to end.
 type Answerer interface {
 	Answer(ctx workflow.Context, effect string) (string, error)
 }
@@ -41,11 +41,11 @@ type message interface {
 	Said
 	// check returns why the message cannot take effect now.
 	check() error
-	// apply gives it effect, and says which.
+	// apply carries it out, and describes the effect.
 	apply() string
 }
 
-// Said is a payload that tells who sent it and why.
+// Said is a payload that has its sender and a comment.
 type Said interface{ Said() api.Message }
 
 // payloadOf is the kind of messages whose payload is a T.
@@ -62,7 +62,7 @@ type decoded[T Said] struct {
 func (p payloadOf[T]) decode(raw []byte) (message, error) {
 	payload, err := Decode[T](raw)
 	if err != nil {
-		return decoded[T]{}, err // nobody said what cannot be read
+		return decoded[T]{}, err // the sender of what cannot be read is not known
 	}
 	return decoded[T]{p, payload}, nil
 }
@@ -78,24 +78,24 @@ func On[T Said](name string, check func(T) error, apply func(T) string) Handler 
 	return Handler{name: name, kind: payloadOf[T]{check, apply}}
 }
 
-// Since says by which named change workflows know a message: one that a workflow refused before, it refuses in a replay.
+// Since names the change ID from which on workflows know the message: a workflow that refused it before refuses it in a replay.
 func (h Handler) Since(change string) Handler {
 	h.since = change
 	return h
 }
 
-// Answered makes whoever sends an update wait for what follows from it.
+// Answered makes an update return what follows from the message.
 func (h Handler) Answered(answers Answerer) Handler {
 	h.answers = answers
 	return h
 }
 
-// Recorder records signals that had no effect, and why. One with a method Arrived is told of every signal before it is read.
+// Recorder records signals that had no effect, and why. Where it has a method Arrived, that is called for every signal before it is read.
 type Recorder interface {
 	Refused(name string, who api.Message, outcome api.Outcome, why error)
 }
 
-// Account is a Recorder that records also what took effect.
+// Account is a Recorder that also records messages that took effect.
 type Account interface {
 	Recorder
 	// Known reports whether a message with this ID was received before.
@@ -109,14 +109,14 @@ type Inbox struct {
 	queue  *Queue
 	take   map[string]taker
 	record Recorder
-	// unrested is how much was read in one go, in bytes.
+	// unrested counts the bytes read since the last Rest.
 	unrested int
 }
 
 // taker takes the signals of one name.
 type taker interface{ take(raw []byte) }
 
-// New is an inbox that takes nothing yet.
+// New returns an inbox that takes nothing yet.
 func New(ctx workflow.Context, record Recorder) *Inbox {
 	return &Inbox{ctx: ctx, queue: NewQueue(ctx), take: map[string]taker{}, record: record}
 }
@@ -138,10 +138,11 @@ func (i *Inbox) Take(account Account, handlers ...Handler) error {
 	return nil
 }
 
+// Errors of messages that no workflow takes.
 var (
-	errUnknown = errors.New("there is no such message")
-	// errTwice refuses what was received before: its outcome stands under its ID.
-	errTwice = errors.New("a message with this id was received already")
+	ErrUnknown = errors.New("there is no such message")
+	// ErrTwice refuses what was received before: its outcome stands under its ID.
+	ErrTwice = errors.New("a message with this id was received already")
 )
 
 // handling is a handler with what it records.
@@ -154,26 +155,26 @@ type handling struct {
 func (h handling) knows(who api.Message) bool { return who.ID != "" && h.account.Known(who.ID) }
 
 func (h handling) validate(raw converter.RawValue) error {
+	_, err := h.admit(raw)
+	return err
+}
+
+// admit returns the message of an update, or why it is refused.
+func (h handling) admit(raw converter.RawValue) (message, error) {
 	m, err := h.kind.decode(Payload(raw))
 	switch {
 	case err != nil:
-		return err
+		return nil, err
 	case h.knows(m.Said()):
-		return errTwice
+		return nil, ErrTwice
 	}
-	return m.check()
+	return m, m.check()
 }
 
 func (h handling) update(ctx workflow.Context, raw converter.RawValue) (string, error) {
-	m, err := h.kind.decode(Payload(raw))
-	if err == nil {
-		err = m.check()
-	}
-	switch {
-	case err != nil:
+	m, err := h.admit(raw)
+	if err != nil {
 		return "", err
-	case h.knows(m.Said()):
-		return "", errTwice
 	}
 	effect := m.apply()
 	h.account.Applied(h.name, m.Said(), effect)
@@ -196,7 +197,7 @@ func (h handling) take(raw []byte) {
 	case h.knows(m.Said()):
 		return // it was sent twice, and has had its effect
 	case h.since != "" && workflow.GetVersion(h.inbox.ctx, h.since, workflow.DefaultVersion, 1) == workflow.DefaultVersion:
-		h.account.Refused(h.name, api.Message{}, api.Refused, errUnknown)
+		h.account.Refused(h.name, api.Message{}, api.Refused, ErrUnknown)
 		return
 	}
 	if err := m.check(); err != nil {
@@ -206,15 +207,12 @@ func (h handling) take(raw []byte) {
 	h.account.Applied(h.name, m.Said(), m.apply())
 }
 
-// maxPayload bounds a message, in bytes. A longer one is refused unread: to decode it takes time in which nothing else of
-// the workflow runs, a workflow task that takes a second of it fails, and so does every later one and every query. What a
-// drain tells of its pods is well below.
-const maxPayload = 512 << 10
+// MaxPayload bounds a message, in bytes. A longer one is refused unread: while it is decoded nothing else of the workflow runs, and a
+// workflow task in which that takes a second fails, as do all later ones and all queries. What a drain reports of its pods is well below.
+const MaxPayload = 512 << 10
 
-// decodeStrict reads a payload that must be there.
-func decodeStrict(raw []byte, payload any) error { return decodeUpTo(maxPayload, raw, payload) }
-
-func decodeUpTo(most int, raw []byte, payload any) error {
+// DecodeStrict reads a payload, at most this many bytes, that must be there.
+func DecodeStrict(raw []byte, payload any, most int) error {
 	if len(raw) > most {
 		return fmt.Errorf("the payload has %d bytes: at most %d are taken", len(raw), most)
 	}
@@ -222,25 +220,18 @@ func decodeUpTo(most int, raw []byte, payload any) error {
 }
 
 // Receive takes a signal that workflows and activities send each other, whose payload must be there.
-func Receive[T any](i *Inbox, name string, take func(T)) { ReceiveUpTo(i, name, maxPayload, take) }
-
-// ReceiveUpTo is Receive for a signal of so many bytes, which may be more than those of others: of flat lists, that take
-// little time to decode.
-func ReceiveUpTo[T any](i *Inbox, name string, most int, take func(T)) {
-	i.take[name] = receiver[T]{i, name, most, take}
-}
+func Receive[T any](i *Inbox, name string, take func(T)) { i.take[name] = receiver[T]{i, name, take} }
 
 // receiver takes the signals of one name, whose payload is a T.
 type receiver[T any] struct {
 	inbox *Inbox
 	name  string
-	most  int
 	apply func(T)
 }
 
 func (r receiver[T]) take(raw []byte) {
 	var payload T
-	if err := decodeUpTo(r.most, raw, &payload); err != nil {
+	if err := DecodeStrict(raw, &payload, MaxPayload); err != nil {
 		r.inbox.record.Refused(r.name, api.Message{}, api.Refused, err)
 		return
 	}
@@ -255,7 +246,7 @@ func (i *Inbox) read() {
 	name, payload, err := i.queue.Next()
 	takes, known := i.take[name]
 	if err == nil && !known {
-		err = errUnknown
+		err = ErrUnknown
 	}
 	if err != nil {
 		i.record.Refused(name, api.Message{}, api.Refused, err)
@@ -265,11 +256,11 @@ func (i *Inbox) read() {
 	takes.take(payload)
 }
 
-// Update takes an update whose payload must be there, and whose answer is an R. Check is its validator, and is asked
-// again when handle reads the payload: handle may wait before that.
+// Update takes an update whose payload must be there, and whose answer is an R. Check is its validator, and is called again when handle reads
+// the payload: handle may wait before that.
 func Update[T, R any](i *Inbox, name string, check func(T) error, handle func(ctx workflow.Context, read func() (T, error)) (R, error)) error {
 	decode := func(raw converter.RawValue) (payload T, err error) {
-		if err := decodeStrict(Payload(raw), &payload); err != nil {
+		if err := DecodeStrict(Payload(raw), &payload, MaxPayload); err != nil {
 			return payload, err
 		}
 		return payload, check(payload)
@@ -282,10 +273,10 @@ func Update[T, R any](i *Inbox, name string, check func(T) error, handle func(ct
 	}})
 }
 
-// Unread reports whether there are messages that were not looked at yet.
+// Unread reports whether there are unread signals.
 func (i *Inbox) Unread() bool { return i.queue.Unread() }
 
-// Open reads signals, in a coroutine of its own, each once ready says nothing against it; nil is at once.
+// Open reads signals in a coroutine of its own. It calls ready before each signal and ends where that fails; nil is always ready.
 func (i *Inbox) Open(ready func(workflow.Context) error) {
 	workflow.GoNamed(i.ctx, "signals", func(ctx workflow.Context) {
 		for {
@@ -296,7 +287,7 @@ func (i *Inbox) Open(ready func(workflow.Context) error) {
 				return
 			}
 			i.read()
-			if i.unrested > maxUnrested {
+			if i.unrested > MaxUnrested {
 				i.unrested = 0
 				Rest(ctx)
 			}
@@ -304,23 +295,19 @@ func (i *Inbox) Open(ready func(workflow.Context) error) {
 	})
 }
 
-// maxUnrested is how much is read, in bytes, before everybody else has a turn: the SDK takes a coroutine that runs for a
-// second for one that hangs, and fails the workflow task.
-const maxUnrested = 256 << 10
-
 // Decode reads a payload strictly; one that is absent is the zero value.
 func Decode[T any](raw []byte) (payload T, err error) {
 	if len(raw) > 0 {
-		err = decodeStrict(raw, &payload)
+		err = DecodeStrict(raw, &payload, MaxPayload)
 	}
 	return payload, err
 }
 
-// changeDays is the change since which durations may be written with days. Histories without it refused them.
+// changeDays is the change ID from which on durations may be written with days. Workflows without it refused them.
 const changeDays = "durations-with-days"
 
-// Days refuses what is to become a T and writes a duration with days, where the history is of a worker that did so. An
-// update needs no such question: what a worker refuses is in no history.
+// Days returns an error where the payload of a T writes a duration with days and the history is of a worker that refused that. Updates need
+// no such check: one that a worker refused is in no history.
 func Days[T any](ctx workflow.Context, raw []byte) error {
 	var payload T
 	if !spec.HasDays(raw, &payload) || workflow.GetVersion(ctx, changeDays, workflow.DefaultVersion, 1) != workflow.DefaultVersion {
@@ -329,12 +316,12 @@ func Days[T any](ctx workflow.Context, raw []byte) error {
 	return errors.New("a duration with days is not taken here: write it in hours")
 }
 
-// InvalidSpec is the error of a workflow whose input is wrong.
+// InvalidSpec returns the error of a workflow whose input is wrong.
 func InvalidSpec(err error) error {
 	return temporal.NewNonRetryableApplicationError(err.Error(), api.ErrorInvalidSpec, nil)
 }
 
-// Payload is the JSON of an input, nil where there is none.
+// Payload returns the JSON of an input, nil where there is none.
 func Payload(raw converter.RawValue) []byte {
 	if raw.Payload() == nil {
 		return nil
@@ -342,8 +329,8 @@ func Payload(raw converter.RawValue) []byte {
 	return raw.Payload().GetData()
 }
 
-// IsContinued reports whether a run was given its input by the run before it, which continued as new. The server names an
-// earlier run also where one is repeated by a cron schedule or a retry policy, with the input that somebody gave the first.
+// IsContinued reports whether a run has its input from the run before it, which continued as new. The server also names an earlier run where a
+// cron schedule or a retry policy has started this one, with the input that somebody gave to the first.
 func IsContinued(ctx workflow.Context) bool {
 	info := workflow.GetInfo(ctx)
 	return info.ContinuedExecutionRunID != "" && info.CronSchedule == "" && info.RetryPolicy == nil

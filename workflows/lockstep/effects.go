@@ -254,7 +254,7 @@ func (l *lockstep) endsCame(o controller.Outcome, now time.Time) {
 func (l *lockstep) failed(o controller.Outcome, what string, err error, now time.Time) {
 	if err != nil {
 		l.Warn(now, what, call.Cause(err))
-		l.Rest(o.Key, 0, now)
+		l.ClearBackoff(o.Key)
 	}
 }
 

@@ -79,11 +79,11 @@ func reportedBy(t *testing.T, s *workflowtest.Site, d time.Duration, check func(
 	t.Helper()
 	s.At(d, func() {
 		t.Helper()
-		if len(s.Told) == 0 {
+		if len(s.Progress) == 0 {
 			t.Errorf("after %s the lockstep got no report", d)
 			return
 		}
-		check(s.Told[len(s.Told)-1])
+		check(s.Progress[len(s.Progress)-1])
 	})
 }
 
@@ -142,7 +142,7 @@ func TestASharedMaintenanceGoesAsFarAsItsPlans(t *testing.T) {
 	if in.Drain.Plan.Static != spec.SkipStatic || len(in.Drain.Plan.Include) != 0 || !in.ReportCounts || in.Before == nil || in.Before.Tier != 0 {
 		t.Errorf("the last drain got %+v", in)
 	}
-	end := s.Told[len(s.Told)-1]
+	end := s.Progress[len(s.Progress)-1]
 	if !slices.Equal(end.Plans, []string{"kernel"}) || !end.Ended || end.Phase != api.Completed || end.Failure != "" || end.Drained || end.Revision != 4 {
 		t.Errorf("at the end the lockstep got %+v", end)
 	}
@@ -338,11 +338,11 @@ func TestATargetDuringTheReleaseIsAnsweredAndChangesNothing(t *testing.T) {
 	s.SignalAt(0, api.SignalTarget, lastTarget(1, first))
 	s.DoneAt(10 * time.Minute)
 	before := 0
-	s.At(12*time.Minute, func() { before = len(s.Told) })
+	s.At(12*time.Minute, func() { before = len(s.Progress) })
 	s.SignalAt(12*time.Minute, api.SignalTarget, targetOf(2, second))
 	s.At(13*time.Minute, func() {
-		if len(s.Told) != before+1 {
-			t.Errorf("the lockstep got %d reports", len(s.Told)-before)
+		if len(s.Progress) != before+1 {
+			t.Errorf("the lockstep got %d reports", len(s.Progress)-before)
 		}
 	})
 	expectReported(t, s, 13*time.Minute, api.Releasing, 1, true)
@@ -400,7 +400,7 @@ func TestADrainByPlansIsNotGivenBackByOneNode(t *testing.T) {
 	if asked.Rejected == nil || !strings.Contains(asked.Rejected.Error(), "giveBack") {
 		t.Errorf("escalated: %+v", asked)
 	}
-	if end := s.Told[len(s.Told)-1]; !end.Ended || end.Phase != api.Cancelled || !strings.Contains(end.Failure, "cancelled") {
+	if end := s.Progress[len(s.Progress)-1]; !end.Ended || end.Phase != api.Cancelled || !strings.Contains(end.Failure, "cancelled") {
 		t.Errorf("at the end the lockstep got %+v", end)
 	}
 }
@@ -412,17 +412,17 @@ func TestTheReportIsRepeatedWhereTheLockstepSaysNothing(t *testing.T) {
 			s.LockstepAway = away
 			s.SignalAt(0, api.SignalTarget, targetOf(1, first))
 			var before int
-			s.At(10*time.Minute, func() { before = len(s.Told) })
+			s.At(10*time.Minute, func() { before = len(s.Progress) })
 			s.At(24*time.Hour, func() {
-				if n := len(s.Told) - before; n < 20 || n > 30 {
+				if n := len(s.Progress) - before; n < 20 || n > 30 {
 					t.Errorf("%d repeated reports in a day", n)
 				}
 			})
 			s.ExpectAt(24*time.Hour, api.Ready, "word 1")
 			s.SignalAt(25*time.Hour, api.SignalTarget, api.NodeTarget{Tell: true})
-			s.At(25*time.Hour-time.Second, func() { before = len(s.Told) })
+			s.At(25*time.Hour-time.Second, func() { before = len(s.Progress) })
 			s.At(25*time.Hour+time.Second, func() {
-				if n := len(s.Told) - before; n != 1 {
+				if n := len(s.Progress) - before; n != 1 {
 					t.Errorf("asked once, it reported %d times", n)
 				}
 			})
@@ -437,12 +437,12 @@ func TestTheLockstepGetsAReportWhenItAsksAndOnceASecondAtMost(t *testing.T) {
 	s := sharedSite(t)
 	s.SignalAt(0, api.SignalTarget, targetOf(1, first))
 	var before int
-	s.At(10*time.Minute, func() { before = len(s.Told) })
+	s.At(10*time.Minute, func() { before = len(s.Progress) })
 	for i := range 100 {
 		s.SignalAt(10*time.Minute+time.Duration(i)*10*time.Millisecond, api.SignalTarget, api.NodeTarget{Revision: 1, Tell: true})
 	}
 	s.At(10*time.Minute+5*time.Second, func() {
-		if n := len(s.Told) - before; n < 1 || n > 2 {
+		if n := len(s.Progress) - before; n < 1 || n > 2 {
 			t.Errorf("%d reports in a second", n)
 		}
 	})
@@ -510,7 +510,7 @@ func TestASharedMaintenanceEndsWithItsNode(t *testing.T) {
 			s.SignalAt(5*time.Minute, api.SignalNodeChanged, gone)
 			s.Answer("HoldNode", workflowtest.Reply{}, deleted)
 			status := s.Run(sharedInput(nil))
-			if end := s.Told[len(s.Told)-1]; status.Phase != api.NodeGone || !end.Ended || end.Phase != api.NodeGone || !strings.Contains(end.Failure, "deleted") {
+			if end := s.Progress[len(s.Progress)-1]; status.Phase != api.NodeGone || !end.Ended || end.Phase != api.NodeGone || !strings.Contains(end.Failure, "deleted") {
 				t.Errorf("it ended %s, and the lockstep got %+v", status.Phase, end)
 			}
 		})
@@ -674,7 +674,7 @@ func TestANodeThatStandsIsUndone(t *testing.T) {
 	if status := s.Run(sharedInput(nil)); status.Phase != api.Cancelled {
 		t.Errorf("it ended %s", status.Phase)
 	}
-	if end := s.Told[len(s.Told)-1]; !end.Ended || end.Phase != api.Cancelled {
+	if end := s.Progress[len(s.Progress)-1]; !end.Ended || end.Phase != api.Cancelled {
 		t.Errorf("at the end the lockstep got %+v", end)
 	}
 }
@@ -685,11 +685,11 @@ func TestTheLockstepHearsOnceOfEachTier(t *testing.T) {
 	s.Usual["Drain"] = workflowtest.Reply{After: 8 * time.Second}
 	s.SignalAt(0, api.SignalTarget, goesOn(1, first))
 	var before int
-	s.At(10*time.Minute, func() { before = len(s.Told) })
+	s.At(10*time.Minute, func() { before = len(s.Progress) })
 	s.SignalAt(10*time.Minute, api.SignalTarget, goesOn(2, first, second))
 	s.SignalAt(10*time.Minute+10*time.Second, api.SignalTarget, lastTarget(3, first, second, third))
 	s.At(10*time.Minute+20*time.Second, func() {
-		if reports := s.Told[before:]; len(reports) != 2 || !reports[0].Drained || reports[0].Revision != 2 || !reports[1].Drained || reports[1].Revision != 3 {
+		if reports := s.Progress[before:]; len(reports) != 2 || !reports[0].Drained || reports[0].Revision != 2 || !reports[1].Drained || reports[1].Revision != 3 {
 			t.Errorf("it got %+v", reports)
 		}
 	})
@@ -706,9 +706,9 @@ func TestAWordInTheMiddleOfADrainIsNotTheLast(t *testing.T) {
 	s.SignalAt(0, api.SignalTarget, goesOn(1, first))
 	s.SignalAt(30*time.Second, api.SignalTarget, api.NodeTarget{Tell: true})
 	s.At(5*time.Minute, func() {
-		n := len(s.Told)
-		if n < 3 || s.Told[n-3].Drained || !s.Told[n-2].Drained || !s.Told[n-1].Drained {
-			t.Errorf("the lockstep got %+v", s.Told)
+		n := len(s.Progress)
+		if n < 3 || s.Progress[n-3].Drained || !s.Progress[n-2].Drained || !s.Progress[n-1].Drained {
+			t.Errorf("the lockstep got %+v", s.Progress)
 		}
 	})
 	s.SignalAt(10*time.Minute, api.MsgCancel, nil)

@@ -1,5 +1,5 @@
-// Package meter is what workflows count and measure. They do so through the SDK's handler alone, which is silent while a
-// history is replayed; the worker decides how it is shown.
+// Package meter has the metrics of workflows. They are recorded by the SDK's handler, which is silent while a history is replayed; the worker
+// registers them.
 package meter
 
 import (
@@ -12,16 +12,16 @@ import (
 	"drydock/rules/spec"
 )
 
-// Metric is one of them, with its only label and the values that this may have; one without a Label has one series.
+// Metric is a metric with at most one label, and the values of that. Without a Label it has one series.
 type Metric struct {
 	Name, Help string
 	Label      string
 	Values     []string
-	// Durations are measured, anything else is counted.
+	// Durations: it is a histogram of durations, and otherwise a counter.
 	Durations bool
 }
 
-// What there is.
+// The metrics.
 var (
 	Started = Metric{
 		Name: "drydock_maintenances_started_total", Help: "Maintenances that were begun.",
@@ -52,7 +52,7 @@ var (
 		Values: []string{string(api.PlanCompleted), string(api.PlanIncomplete), string(api.PlanCancelled), string(api.PlanAborted)},
 	}
 	HealthEvents = Metric{
-		Name: "drydock_health_events_total", Help: "What health checks have told, each once, by its reason.", Label: "reason", Values: health.EventReasons,
+		Name: "drydock_health_events_total", Help: "Events of health checks, by their reason.", Label: "reason", Values: health.EventReasons,
 	}
 	Remediations = Metric{
 		Name: "drydock_health_remediation_duration_seconds", Help: "Time from the beginning of a node's remediation to its end, observed then.",
@@ -63,11 +63,11 @@ var (
 		Name: "drydock_deliveries_given_up_total", Help: "Messages that were not delivered to a channel and are not tried any more.", Label: "channel",
 	}
 	Refused = Metric{
-		Name: "drydock_event_signals_refused_total", Help: "Signals to workflows of a channel that said nothing true.", Label: "channel",
+		Name: "drydock_event_signals_refused_total", Help: "Signals to workflows of a channel that were refused.", Label: "channel",
 	}
 )
 
-// All are all of them.
+// All are all metrics of workflows.
 var All = []Metric{Started, Ended, Duration, Phases, SLAExpired, Escalations, Reclaimed, PlansEnded, HealthEvents, Remediations, GivenUp, Refused}
 
 // What becomes of the node of a slot that is reclaimed.
@@ -77,7 +77,7 @@ const (
 	NodeUnknown  = "unknown"
 )
 
-// ends are the phases that are ends, or those that are none.
+// ends returns the phases that are ends, or those that are not.
 func ends(wanted bool) (names []string) {
 	for _, phase := range api.Phases {
 		if phase.Ended() == wanted {
@@ -87,7 +87,7 @@ func ends(wanted bool) (names []string) {
 	return names
 }
 
-// Count adds one; value is that of the label, empty where there is none.
+// Count adds one; value is the label's value, empty without a label.
 func (m Metric) Count(ctx workflow.Context, value string) {
 	workflow.GetMetricsHandler(ctx).WithTags(m.tags(value)).Counter(m.Name).Inc(1)
 }

@@ -20,15 +20,15 @@ import (
 const (
 	// digestAtOnce bounds the events of one message.
 	digestAtOnce = 100
-	// idleFor is how long a workflow that collects waits for more before it ends.
+	// idleFor is how long a workflow that collects waits for another event before it ends.
 	idleFor = time.Minute
-	// maxSeen bounds the IDs that are remembered, maxQueue the events that wait.
+	// maxSeen bounds the IDs that are kept, maxQueue the events that wait.
 	maxSeen  = 200
 	maxQueue = 1000
 )
 
-// collect sends the events of many maintenances: what comes within the time of a digest goes into one message, and the messages of
-// a period into one thread.
+// collect sends the events of many maintenances: those that come within the time of a digest in one message, and the messages of a period in
+// one thread.
 func (n *notification) collect() error {
 	if n.state.Plan == nil {
 		if _, err := n.gather(nil); err != nil {
@@ -53,7 +53,7 @@ func (n *notification) collect() error {
 	}
 }
 
-// sendQueued sends the first events that wait, when the time of a digest is over.
+// sendQueued sends the first events that wait, once the time of a digest is over.
 func (n *notification) sendQueued() error {
 	plan, now := n.state.Plan, workflow.Now(n.ctx)
 	if plan.Thread == notices.ThreadPeriod && now.Sub(n.state.ThreadSince) >= plan.ThreadPeriod.Std() {
@@ -106,8 +106,8 @@ func (n *notification) gather(events []api.EventReference) (delivery.Gathered, e
 	return found, err
 }
 
-// queue takes an event that was not there yet. Of too many that wait behind a dead receiver the oldest are given up: they
-// have to fit into what a run hands to the next.
+// queue adds an event that is new. Where too many wait behind a receiver that does not answer, the oldest are given up: the queue has to fit
+// into the state that a run hands to the next.
 func (n *notification) queue(e api.EventReference) {
 	cluster, err := e.Check()
 	if own := api.ClusterOf(workflow.GetInfo(n.ctx).TaskQueueName); err == nil && cluster != own {
@@ -132,7 +132,7 @@ func (n *notification) queue(e api.EventReference) {
 	n.state.Queue = append(n.state.Queue, api.QueuedEvent{EventReference: e, QueuedAt: workflow.Now(n.ctx)})
 }
 
-// idle is how long a workflow that collects has to remember its thread, or waits for more.
+// idle returns how long a workflow that collects waits for another event: as long as its thread lasts, and idleFor at least.
 func (n *notification) idle() time.Duration {
 	if n.state.Plan.Thread == notices.ThreadPeriod {
 		return max(n.state.ThreadSince.Add(n.state.Plan.ThreadPeriod.Std()).Sub(workflow.Now(n.ctx)), idleFor)

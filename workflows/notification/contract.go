@@ -9,6 +9,5 @@ import (
 //go:embed v0.1.0.txt
 var fieldsOf010 string
 
-// contract is what 0.1.0 takes as a notification's state. It refuses what tells of plans and of health checks, neither of
-// which it knows.
+// contract is what 0.1.0 accepts as the state of a notification. It refuses events of plans and of health checks, neither of which it knows.
 var contract = handover.Contract{Fields: handover.ParseFields(fieldsOf010)}

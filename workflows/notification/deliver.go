@@ -18,15 +18,15 @@ import (
 	"drydock/workflows/call"
 )
 
-// message is sent to the channel at once. All tries are counted from the time it was due.
+// message is what is sent to the channel in one piece. retryFor counts from the time it was due.
 type message struct {
 	events []notices.Event
 	key    string
 	due    time.Time
 }
 
-// send delivers one message, or hands its events to the workflow that collects. A message that could not be delivered is
-// counted, and the next one has its turn.
+// send delivers one message, or hands its events to the workflow that collects. A message that could not be delivered is counted, and the next
+// one follows.
 func (n *notification) send(m message) error {
 	now := workflow.Now(n.ctx)
 	n.state.Sending = &now
@@ -45,10 +45,10 @@ func (n *notification) send(m message) error {
 	return nil
 }
 
-// maxOutcomes bounds those that are kept.
+// maxOutcomes bounds the outcomes that are kept.
 const maxOutcomes = 100
 
-// note keeps what became of a message's events. Of an event that was sent again and again the last outcome is kept.
+// note keeps the outcome of each of a message's events; for an event that was sent several times, the last one.
 func (n *notification) note(m message, err error) {
 	outcome := "delivered"
 	switch {
@@ -64,7 +64,7 @@ func (n *notification) note(m message, err error) {
 	n.state.Outcomes = slices.Clone(n.state.Outcomes[max(len(n.state.Outcomes)-maxOutcomes, 0):])
 }
 
-// lateTries is how often a message is tried whose time is over before its turn comes, within lateWithin.
+// lateTries is how often a message is tried, within lateWithin, whose retryFor is over before it is sent first.
 const (
 	lateTries  = 3
 	lateWithin = 5 * time.Minute
@@ -75,7 +75,7 @@ func (n *notification) deliver(m message) error {
 	now, retryFor := workflow.Now(n.ctx), n.state.Plan.RetryFor.Std()
 	until := m.due.Add(retryFor)
 	if late := min(lateWithin, retryFor); until.Sub(now) < late/2 {
-		// Behind a dead receiver each has its chance all the same, and no time of its own.
+		// Messages behind a receiver that does not answer are each tried a few times.
 		ctx, until = call.Times(ctx, lateTries), now.Add(late)
 	}
 	ctx = call.Within(ctx, until.Sub(now))
@@ -86,14 +86,14 @@ func (n *notification) deliver(m message) error {
 	err := workflow.ExecuteActivity(call.In(ctx, api.LaneMessages), call.Deliveries.Deliver, delivery.DeliverInput{
 		Channel: n.Channel, Events: m.events, Key: n.Channel + "/" + m.key, Thread: n.state.Thread, Until: until,
 	}).Get(ctx, &receipt)
-	// A thread whose first message was deleted is followed by another.
+	// The receipt has another thread where the first message of the present one was deleted.
 	if err == nil && receipt.Thread != "" && n.state.Plan.Thread != notices.ThreadNone {
 		n.state.Thread = receipt.Thread
 	}
 	return err
 }
 
-// forward hands an event to the workflow that collects. A reminder is another event there.
+// forward hands an event to the workflow that collects. There a repetition counts as another event.
 func (n *notification) forward(ctx workflow.Context, e notices.Event) error {
 	start, err := json.Marshal(api.NotificationInput{Channel: n.Channel, Collects: true})
 	if err != nil {

@@ -9,10 +9,10 @@ import (
 	"drydock/rules/notices"
 )
 
-// askAfter is how long a maintenance may send no signal before it is read: one that was terminated does not say that it has ended.
+// askAfter is the time without a signal after which a maintenance is read: one that was terminated sends none at its end.
 const askAfter = 24 * time.Hour
 
-// follow sends the states of one maintenance until its end: each as often as the channel's schedule says, while it lasts.
+// follow sends the states of one maintenance until its end. Each is sent as often as the channel's schedule says, while the state lasts.
 func (n *notification) follow() error {
 	if n.state.Plan == nil {
 		if err := n.read(); err != nil {
@@ -29,8 +29,8 @@ func (n *notification) follow() error {
 	}
 }
 
-// turn does what is to be done next: it reads what is new, sends the present state, waits for its time, or comes to
-// the next event. Of a maintenance that has closed it sends what is left, and waits for nothing but the time of its end.
+// turn does one step: it reads new events, sends the present state, waits until that is due, or goes on to the next event. Once the maintenance
+// has closed it sends what is left, and waits only until its end is due.
 func (n *notification) turn() (over bool, err error) {
 	if len(n.state.Upcoming) == 0 && n.hasNews() {
 		return false, n.read()
@@ -59,7 +59,7 @@ func (n *notification) turn() (over bool, err error) {
 	return false, n.read()
 }
 
-// due is when the present state is to be sent; ok is false where the state is over before that.
+// due returns when the present state is to be sent; ok is false where the state ends before that.
 func (n *notification) due(e notices.Event) (at time.Time, ok bool) {
 	at, ok = n.state.Plan.Next(e, n.state.LastTold, time.Time{})
 	next := n.state.Upcoming
@@ -67,7 +67,7 @@ func (n *notification) due(e notices.Event) (at time.Time, ok bool) {
 	return at, ok && !overSooner
 }
 
-// wasDue reports whether a state was to be sent before it was over, whatever the clock of the server says.
+// wasDue reports whether a state was due before it ended, whatever the present time is.
 func (n *notification) wasDue(at time.Time) bool {
 	if len(n.state.Upcoming) == 0 {
 		return false
@@ -76,8 +76,8 @@ func (n *notification) wasDue(at time.Time) bool {
 	return (notices.Lasts(next.State) || notices.Ends(next.State)) && !at.After(next.At)
 }
 
-// sendCurrent sends the present state. Before it does so again, it asks the maintenance whether the state lasts: what was due
-// before the state was over is sent late.
+// sendCurrent sends the present state. Before it repeats a state, it reads whether the state lasts: one that was due before it ended is sent
+// late.
 func (n *notification) sendCurrent(e notices.Event) (over bool, err error) {
 	if n.state.Times > 0 && len(n.state.Upcoming) == 0 {
 		if !n.state.Closed {
@@ -101,7 +101,7 @@ func (n *notification) sendCurrent(e notices.Event) (over bool, err error) {
 	return false, nil
 }
 
-// next comes to the next event. A notice is sent at once, and the state goes on.
+// next goes on to the next event. A notice is sent at once, and the present state stays.
 func (n *notification) next() error {
 	e := n.state.Upcoming[0]
 	n.state.Upcoming = n.state.Upcoming[1:]
@@ -116,7 +116,7 @@ func (n *notification) next() error {
 	switch {
 	case wanted:
 	case notices.Ends(e.State):
-		// It is not sent, and nothing follows.
+		// It counts as sent, and nothing follows.
 		n.state.LastTold = e.At
 	default:
 		n.state.Current = nil

@@ -1,10 +1,8 @@
-// Package notification is the workflow that sends one channel what happens, in order, and outlives the maintenance. It
-// believes nobody: signals say that there is something to send, and it reads from the maintenances what that is.
+// Package notification is the workflow that sends events to one channel, in order, and outlives the maintenance. Anybody may send signals: they
+// only say that there are events, which it reads from the maintenances themselves.
 package notification
 
 import (
-	"drydock/rules/bounds"
-	"drydock/rules/number"
 	"errors"
 	"fmt"
 
@@ -13,6 +11,8 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"drydock/api"
+	"drydock/rules/bounds"
+	"drydock/rules/number"
 	"drydock/rules/spec"
 	"drydock/workflows/call"
 	"drydock/workflows/handover"
@@ -30,8 +30,8 @@ type notification struct {
 	unknown handover.Unknown
 }
 
-// Notification sends one channel what happens, in order, each event once; a failed delivery is tried again for as long as
-// the channel says, and the ones behind it wait. Its input is an api.NotificationInput.
+// Notification sends events to one channel, in order, each once. A failed delivery is tried again for the channel's retryFor, and those behind
+// it wait. Its input is an api.NotificationInput.
 func Notification(ctx workflow.Context, input converter.RawValue) (api.NotificationStatus, error) {
 	n := &notification{ctx: ctx}
 	if err := n.setUp(input); err != nil {
@@ -53,7 +53,7 @@ func Notification(ctx workflow.Context, input converter.RawValue) (api.Notificat
 	return n.status(), nil
 }
 
-// receive reads the input. What an earlier run handed over is never refused: it is read, or the workflow stands still.
+// receive reads the input. A state of an earlier run is never refused: where it cannot be read, the workflow stands still.
 func (n *notification) receive(input converter.RawValue) (err error) {
 	if inbox.IsContinued(n.ctx) {
 		n.unknown, err = handover.Read(input, &n.NotificationInput)
@@ -64,7 +64,7 @@ func (n *notification) receive(input converter.RawValue) (err error) {
 	return n.check()
 }
 
-// setUp reads the input, and begins to listen.
+// setUp reads the input, and serves the query and the signals.
 func (n *notification) setUp(input converter.RawValue) error {
 	if err := n.receive(input); err != nil {
 		return inbox.InvalidSpec(err)
@@ -112,7 +112,7 @@ func (n *notification) Refused(name string, _ api.Message, _ api.Outcome, why er
 	n.refused(name, why)
 }
 
-// refused counts a signal that says nothing true. It changes nothing.
+// refused counts a signal that was refused.
 func (n *notification) refused(name string, why error) {
 	n.state.Refused++
 	n.state.LastRefused = bounds.Cut(name+": "+why.Error(), bounds.Text)
@@ -120,7 +120,7 @@ func (n *notification) refused(name string, why error) {
 	workflow.GetLogger(n.ctx).Warn("a signal was refused", "signal", name, "why", n.state.LastRefused)
 }
 
-// giveUp counts messages that are not delivered.
+// giveUp counts messages that are not tried any more.
 func (n *notification) giveUp(messages int, what string, err error) {
 	n.state.GivenUp += messages
 	n.state.LastError = bounds.Cut(call.Cause(err), bounds.Text)
@@ -130,14 +130,15 @@ func (n *notification) giveUp(messages int, what string, err error) {
 	workflow.GetLogger(n.ctx).Error("messages were not delivered", "messages", messages, "channel", n.Channel, "event", what, "error", err)
 }
 
-// count counts by channel. Only the worker's channels have a counter: a name that somebody has made up has none.
+// count adds one to a metric of the channel. It does so once Plan shows that the worker has the channel: anybody may start a workflow for a
+// name.
 func (n *notification) count(m meter.Metric) {
 	if n.state.Plan != nil {
 		m.Count(n.ctx, n.Channel)
 	}
 }
 
-// shouldContinue reports whether the history is long enough, and no signal would be lost.
+// shouldContinue reports whether the server suggests a new run, and no signal would be lost.
 func (n *notification) shouldContinue() bool {
 	return workflow.GetInfo(n.ctx).GetContinueAsNewSuggested() && !n.inbox.Unread()
 }
@@ -150,8 +151,8 @@ func (n *notification) continueAsNew() error {
 	return workflow.NewContinueAsNewError(n.ctx, api.NotificationType, next)
 }
 
-// settled lets the signals that have arrived be taken. One that was handed to the reader is not pending any more: the
-// reader has its turn first.
+// settled waits until the signals that have arrived were read. The coroutine that reads them has to run once: a signal that it has received
+// is not pending any more.
 func (n *notification) settled() error {
 	turns := 0
 	return workflow.Await(n.ctx, func() bool { turns++; return turns > 1 && !n.inbox.Unread() })

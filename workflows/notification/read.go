@@ -15,13 +15,13 @@ import (
 )
 
 const (
-	// readWithin bounds one attempt to read, for which a worker may have to replay many histories, and readRetry the
-	// pause between two: a maintenance that cannot answer is in trouble for longer.
+	// readWithin bounds one attempt to read, for which a worker may have to replay many histories. readRetry bounds the pause between two
+	// attempts: a maintenance that cannot answer does not recover within seconds.
 	readWithin = 2 * time.Minute
 	readRetry  = 5 * time.Minute
 )
 
-// reading is for activities that ask maintenances.
+// reading is for activities that query maintenances.
 func reading(ctx workflow.Context, summary string) workflow.Context {
 	ctx = call.Quick(ctx, summary)
 	options := workflow.GetActivityOptions(ctx)
@@ -30,7 +30,7 @@ func reading(ctx workflow.Context, summary string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, options)
 }
 
-// noteNews takes a signal that the maintenance has something new. However many come, it is read once.
+// noteNews takes a signal that the maintenance has new events. However many signals come, the events are read once.
 func (n *notification) noteNews(m api.Moment) {
 	switch {
 	case m.Sequence < 1:
@@ -42,12 +42,12 @@ func (n *notification) noteNews(m api.Moment) {
 	}
 }
 
-// hasNews reports whether there is something to read.
+// hasNews reports whether there are events to read.
 func (n *notification) hasNews() bool {
 	return !n.state.Closed && (n.state.More || n.state.News.Compare(n.state.Read) > 0)
 }
 
-// read reads the events behind the latest that is known.
+// read reads the events after the latest known one.
 func (n *notification) read() error {
 	said := n.state.News
 	n.state.News = api.Moment{}
@@ -61,7 +61,7 @@ func (n *notification) read() error {
 		if n.state.Plan == nil || !errors.As(err, &refused) {
 			return err
 		}
-		// It is not there any more, or not the channel's: only what was read is sent.
+		// Temporal has it no more, or it does not name the channel: only the events that were read are sent.
 		n.giveUp(1, "what was not read", err)
 		n.state.Closed, n.state.More = true, false
 		return nil
@@ -86,7 +86,7 @@ func (n *notification) read() error {
 	return nil
 }
 
-// awaitNews waits for something to read, at most for a time.
+// awaitNews waits for events to read, at most for a time.
 func (n *notification) awaitNews(limit time.Duration) error {
 	return n.await(limit, n.hasNews)
 }

@@ -1,4 +1,4 @@
-// Package permissions is the workflow that tells what the worker may not do of what is about to be started.
+// Package permissions is the workflow that reports which permissions the worker lacks for what is about to be started.
 package permissions
 
 import (
@@ -19,27 +19,27 @@ import (
 	"drydock/workflows/inbox"
 )
 
-// within bounds the question for permissions: somebody waits for the answer.
+// within is short: somebody waits for the answer.
 const within = 30 * time.Second
 
-// Permissions tells which permissions the worker's account lacks for something that is about to be started, and changes nothing.
-// Its input is api.PermissionsInput, in JSON.
+// Permissions reports which permissions the worker's account lacks for a maintenance or a health check that is about to be started. It
+// changes nothing. Its input is api.PermissionsInput, in JSON.
 func Permissions(ctx workflow.Context, input converter.RawValue) (api.PermissionsReport, error) {
 	var report api.PermissionsReport
-	asked, err := inbox.Decode[api.PermissionsInput](inbox.Payload(input))
-	if err == nil && (len(asked.Maintenance) == 0) == (len(asked.HealthCheck) == 0) {
+	request, err := inbox.Decode[api.PermissionsInput](inbox.Payload(input))
+	if err == nil && (len(request.Maintenance) == 0) == (len(request.HealthCheck) == 0) {
 		err = errors.New("give either maintenance or healthCheck")
 	}
 	if err != nil {
 		return report, inbox.InvalidSpec(err)
 	}
-	inputs := []json.RawMessage{asked.Maintenance}
-	if len(asked.HealthCheck) > 0 {
-		if inputs, err = maintenancesOf(asked.HealthCheck); err != nil {
+	inputs := []json.RawMessage{request.Maintenance}
+	if len(request.HealthCheck) > 0 {
+		if inputs, err = maintenancesOf(request.HealthCheck); err != nil {
 			return report, inbox.InvalidSpec(err)
 		}
 	}
-	in := preflightactivity.PermissionsInput{HealthCheck: len(asked.HealthCheck) > 0}
+	in := preflightactivity.PermissionsInput{HealthCheck: len(request.HealthCheck) > 0}
 	for _, one := range inputs {
 		m, err := decode(ctx, one)
 		if err != nil {

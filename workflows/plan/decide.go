@@ -158,14 +158,14 @@ func (p *maintenancePlan) listed(o controller.Outcome, now time.Time) {
 	var listed planactivity.Listed
 	switch err := o.Get(&listed); {
 	case call.IsError(err, api.ErrorInvalidSpec):
-		p.Rest(o.Key, 0, now)
+		p.ClearBackoff(o.Key)
 		p.stop(api.PlanAborted, "its nodes cannot be listed: "+call.Cause(err), now)
 		return
 	case err != nil:
 		p.Fails(o.Key, cannotList, call.Cause(err), now)
 		return
 	}
-	p.Rest(o.Key, 0, now)
+	p.ClearBackoff(o.Key)
 	if !equalAsJSON(askedFor(o.Begun), p.wanted()) {
 		return // they are chosen otherwise by now
 	}

@@ -53,7 +53,7 @@ func (p *maintenancePlan) nodeBegan(o controller.Outcome, now time.Time) {
 	case temporal.IsWorkflowExecutionAlreadyStartedError(o.Err):
 		set(&p.Sought, name, true)
 	default:
-		p.Rest(o.Key, 0, now)
+		p.ClearBackoff(o.Key)
 		p.nodeEnded(name, planactivity.Ended{Phase: api.Failed, Message: "it could not be started: " + call.Cause(o.Err)}, now)
 	}
 }
@@ -153,7 +153,7 @@ func (p *maintenancePlan) awaitEnds(t controller.Turn) *controller.Watch {
 		for i := range p.Nodes {
 			n := &p.Nodes[i]
 			runs := n.State == plan.Running
-			if (runs || n.State == plan.Held || n.Ending()) && runs == first && n.RunID != "" && !t.Hears(n.RunID) {
+			if (runs || n.State == plan.Held || n.Ending()) && runs == first && n.RunID != "" && !t.Follows(n.RunID) {
 				awaited = append(awaited, planactivity.Flight{WorkflowID: p.maintenanceID(n.Name), RunID: n.RunID})
 			}
 		}

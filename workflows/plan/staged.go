@@ -202,7 +202,7 @@ func (p *maintenancePlan) intentSent(o controller.Outcome, now time.Time) {
 		return
 	}
 	if o.Stale || o.Key != s.intentKey() {
-		p.Rest(o.Key, 0, now)
+		p.ClearBackoff(o.Key)
 		return
 	}
 	s.Replied = s.Asked

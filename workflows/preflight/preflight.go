@@ -1,4 +1,4 @@
-// Package preflight is the workflow that tells what a drain of a node would meet, and changes nothing.
+// Package preflight is the workflow that reports what would stop a drain of a node. It changes nothing.
 package preflight
 
 import (
@@ -20,19 +20,23 @@ import (
 )
 
 const (
-	// checkWithin bounds one check of a node, and aloneWithin those that a Preflight by itself has.
+	// checkWithin bounds one attempt at a check of a node, aloneWithin all attempts of a Preflight that no maintenance asks for.
 	checkWithin = 2 * time.Minute
 	aloneWithin = 10 * time.Minute
 )
 
-// Preflight tells what a drain of a node would meet, and changes nothing. Its input is a maintenance's, in JSON, and in
-// it the field together may name other nodes that are to go at the same time, so that no pod is placed there.
+// Preflight reports what would stop a drain of a node, and what becomes of each pod. Its input is that of a maintenance, in JSON. The
+// field together may name nodes that are drained at the same time, so that no pod is placed there.
 func Preflight(ctx workflow.Context, input converter.RawValue) (preflight.Report, error) {
-	asked, together, err := decode(ctx, inbox.Payload(input))
+	rest, together, err := takeTogether(inbox.Payload(input))
+	if err != nil {
+		return preflight.Report{}, inbox.InvalidSpec(err)
+	}
+	m, err := decode(ctx, rest)
 	if err != nil {
 		return preflight.Report{}, err
 	}
-	report, err := Check(call.Within(ctx, aloneWithin), asked, together)
+	report, err := Check(call.Within(ctx, aloneWithin), m, together)
 	if err != nil {
 		return preflight.Report{}, err
 	}
@@ -40,31 +44,27 @@ func Preflight(ctx workflow.Context, input converter.RawValue) (preflight.Report
 	return report, nil
 }
 
-// decode reads the input as a maintenance reads it.
-func decode(ctx workflow.Context, input []byte) (asked spec.Maintenance, together []string, err error) {
-	input, together, err = takeTogether(input)
+// decode reads the input of a maintenance as a maintenance reads it, with the worker's defaults.
+func decode(ctx workflow.Context, input json.RawMessage) (spec.Maintenance, error) {
+	m, err := spec.Decode(input, nil)
 	if err != nil {
-		return asked, nil, inbox.InvalidSpec(err)
-	}
-	if _, err := spec.Decode(input, nil); err != nil {
-		return asked, nil, inbox.InvalidSpec(err)
+		return m, inbox.InvalidSpec(err)
 	}
 	var prepared settings.Prepared
-	if err := workflow.ExecuteLocalActivity(call.Local(ctx), call.Settings.Prepare, json.RawMessage(input)).Get(ctx, &prepared); err != nil {
-		return asked, nil, fmt.Errorf("preparing: %w", err)
+	if err := workflow.ExecuteLocalActivity(call.Local(ctx), call.Settings.Prepare, input).Get(ctx, &prepared); err != nil {
+		return m, fmt.Errorf("preparing: %w", err)
 	}
-	if asked, err = spec.Decode(input, prepared.Defaults); err != nil {
-		return asked, nil, inbox.InvalidSpec(err)
+	if m, err = spec.Decode(input, prepared.Defaults); err != nil {
+		return m, inbox.InvalidSpec(err)
 	}
-	return asked, together, nil
+	return m, nil
 }
 
-// takeTogether parts the field that only a preflight has from those of a maintenance. What it does not understand it
-// leaves for the strict decoder to refuse.
+// takeTogether separates the field that only a preflight has from those of a maintenance. An input that it cannot read is left for the
+// strict decoder to refuse.
 func takeTogether(input []byte) (rest []byte, together []string, err error) {
 	var object map[string]json.RawMessage
-	understood := json.Unmarshal(input, &object) == nil
-	if !understood || object["together"] == nil {
+	if err := json.Unmarshal(input, &object); err != nil || object["together"] == nil {
 		return input, nil, nil
 	}
 	// The object below has each field once: a doubled one must be refused before.
@@ -91,12 +91,12 @@ func takeTogether(input []byte) (rest []byte, together []string, err error) {
 	return rest, field.Together, err
 }
 
-// Check tells what a drain of the node of a maintenance would meet, as long as the context gives it time.
+// Check reports what would stop the drain of a maintenance's node, within the time that the context has.
 func Check(ctx workflow.Context, m spec.Maintenance, together []string) (preflight.Report, error) {
 	options := workflow.GetActivityOptions(call.Quick(ctx, "preflight of "+m.Node))
 	options.ScheduleToCloseTimeout = workflow.GetActivityOptions(ctx).ScheduleToCloseTimeout
 	options.StartToCloseTimeout = checkWithin
-	// It changes nothing, so nobody has to know how it ended.
+	// It changes nothing, so nobody waits for the end of one that is cancelled.
 	options.WaitForCancellation = false
 	ctx = workflow.WithActivityOptions(ctx, options)
 	var report preflight.Report

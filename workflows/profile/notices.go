@@ -84,7 +84,7 @@ func (p *profiles) sent(o controller.Outcome, now time.Time) {
 	var sent activity.Sent
 	if err := o.Get(&sent); err != nil {
 		sent.Failed = call.Cause(err)
-		p.Rest(o.Key, 0, now) // it is given up
+		p.ClearBackoff(o.Key) // it is given up
 	}
 	if sent.Failed != "" {
 		p.Warn(now, "notification "+n.Instance+" about "+n.Node+" was not sent", sent.Failed)

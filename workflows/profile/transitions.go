@@ -155,7 +155,7 @@ func (p *profiles) dropUnstarted(t controller.Turn) {
 func (p *profiles) started(o controller.Outcome, now time.Time) {
 	in := o.Begun.(controller.Start).Input.(api.ProfileTransitionInput)
 	u := p.find(activity.Ref{Profile: in.Profile, Node: in.Node})
-	p.Rest(o.Key, 0, now) // whether and when it is tried again the evaluation decides
+	p.ClearBackoff(o.Key) // whether and when it is tried again the evaluation decides
 	if u == nil || u.RunID != "" {
 		return
 	}

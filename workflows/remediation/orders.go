@@ -55,7 +55,7 @@ func (o order) Check(r *remediation, _ time.Time) error {
 func (o order) Apply(r *remediation, now time.Time) string {
 	r.Reports.Urgent = r.Reports.Urgent || o.Report
 	r.Reports.Orphaned, r.Reports.Failed = time.Time{}, 0
-	r.Rest(controller.Key{Kind: sendReport}, 0, now)
+	r.ClearBackoff(controller.Key{Kind: sendReport})
 	r.CheckRunID = o.CheckRunID
 	switch {
 	case r.in.Resume && r.Order.Revision == 0 && o.Revision == 0:

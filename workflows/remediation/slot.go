@@ -66,7 +66,7 @@ func (r *remediation) sawLeft(o controller.Outcome, now time.Time) {
 		return
 	}
 	r.Slot.Unknown, r.Slot.Left = false, left || r.began()
-	r.Rest(controller.Key{Kind: sendRequest}, 0, now)
+	r.ClearBackoff(controller.Key{Kind: sendRequest})
 }
 
 // slotID is the slot by which activities act, empty where there is none.
@@ -134,7 +134,7 @@ func (r *remediation) askForSlot(now time.Time) {
 	r.Progress.ControlPlane, r.Slot.GrantedAt = true, nil
 	r.wait("its slot: the node is one of the control plane")
 	r.noteSlot()
-	r.Rest(controller.Key{Kind: sendRequest}, 0, now)
+	r.ClearBackoff(controller.Key{Kind: sendRequest})
 }
 
 // granted and pending are the answers of the scheduler.

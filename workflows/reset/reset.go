@@ -1,5 +1,5 @@
-// Package reset lets a workflow notice that its run came by reset: that it goes on from a point in the past, while the
-// world does not.
+// Package reset lets a workflow notice that its run came by reset: the run goes on from a point in its past, while the cluster has changed
+// since.
 package reset
 
 import (
@@ -8,16 +8,14 @@ import (
 	"go.temporal.io/sdk/workflow"
 )
 
-// Run runs a workflow's procedure, and calls noticed in a run that came by reset: in the first workflow task after the
-// part of the history that was copied, before the procedure or anything else goes on in it. What noticed sets before it
-// first waits, everybody else finds set.
+// Run runs a workflow's procedure, and calls noticed in a run that came by reset. It does so in the first workflow task after the copied part
+// of the history, before any other coroutine runs in that task: they see what noticed sets before it first waits.
 //
-// Noticed returns the run that the server names to an activity of its (activity.GetInfo), which tells a reset of this
-// run from one that was copied with the history of an earlier run: until it names this run, Run goes on looking. The
-// procedure has a coroutine of its own, with the context it is given, and must not return while noticed waits for
-// something that it needs.
+// Noticed returns the run ID that the server gives to an activity (activity.GetInfo). It differs from this run's where the reset was one of an
+// earlier run, whose history was copied too; Run then goes on looking. The procedure runs in a coroutine of its own with the context that it
+// is given, and must not return while noticed waits for something.
 //
-// To replay a recorded history of such a run, its own run ID has to be given (worker.ReplayWorkflowHistoryOptions).
+// To replay a recorded history of such a run, give its run ID (worker.ReplayWorkflowHistoryOptions).
 func Run(ctx workflow.Context, noticed func(workflow.Context) (runID string, err error), procedure func(workflow.Context) error) error {
 	info := workflow.GetInfo(ctx)
 	w := &watch{length: info.GetCurrentHistoryLength, noticed: noticed, runID: info.WorkflowExecution.RunID}
@@ -25,17 +23,17 @@ func Run(ctx workflow.Context, noticed func(workflow.Context) (runID string, err
 	return w.run(ctx, procedure)
 }
 
-// watch looks for the place in the history where a run came by reset.
+// watch looks for the end of the copied history in a run that came by reset.
 type watch struct {
-	// came: the run came by reset, and it is not known yet where.
+	// came: the run came by reset, and the end of the copied history was not found yet.
 	came    bool
 	runID   string
 	length  func() int
 	noticed func(workflow.Context) (string, error)
 }
 
-// run looks in the coroutine it is called in. That must be the workflow's first: it is the first in every workflow task,
-// so that nobody acts before it looked, and the order of all others is that of a run that was not reset.
+// run looks in the coroutine that calls it, which must be the workflow's first. That one runs first in every workflow task, so that no other
+// coroutine acts before it, and the order of the others is that of a run that was not reset.
 func (w *watch) run(ctx workflow.Context, procedure func(workflow.Context) error) error {
 	var outcome error
 	done := false
@@ -59,8 +57,8 @@ func (w *watch) run(ctx workflow.Context, procedure func(workflow.Context) error
 	return outcome
 }
 
-// look asks whether the workflow task at this place in the history is the first that was not copied: a version that the
-// copied history knows nothing of is the default in its replay, and is recorded from the first task on that is none.
+// look handles the reset where the workflow task at this length of the history is the first that was not copied. A change ID that the copied
+// history does not have gets the default version in its replay; from the first new task on its version is recorded.
 func (w *watch) look(ctx workflow.Context, place int) {
 	if workflow.GetVersion(ctx, fmt.Sprintf("reset-at-%d", place), workflow.DefaultVersion, 1) == workflow.DefaultVersion {
 		return

@@ -1,4 +1,4 @@
-// Package windows is the workflow that tells when the windows of the worker's configuration are open, and changes nothing.
+// Package windows is the workflow that reports when the windows of the worker's configuration are open. It changes nothing.
 package windows
 
 import (
@@ -15,36 +15,36 @@ import (
 	"drydock/workflows/inbox"
 )
 
-// within bounds the question: somebody waits for the answer.
+// within is short: somebody waits for the answer.
 const within = time.Minute
 
-// Windows tells the next openings of the windows of the worker's configuration. Its input is api.WindowsInput, in JSON.
+// Windows reports the next openings of the windows of the worker's configuration. Its input is api.WindowsInput, in JSON.
 func Windows(ctx workflow.Context, input converter.RawValue) (window.Horizon, error) {
-	asked, err := inbox.Decode[api.WindowsInput](inbox.Payload(input))
+	request, err := inbox.Decode[api.WindowsInput](inbox.Payload(input))
 	if err == nil {
-		err = check(asked)
+		err = check(request)
 	}
 	if err != nil {
 		return window.Horizon{}, inbox.InvalidSpec(err)
 	}
-	if asked.Next == 0 {
-		asked.Next = api.DefaultNextOpenings
+	if request.Next == 0 {
+		request.Next = api.DefaultNextOpenings
 	}
-	asked.At = workflow.Now(ctx)
-	var told window.Horizon
+	request.At = workflow.Now(ctx)
+	var horizon window.Horizon
 	ctx = call.Within(call.Quick(ctx, "see when windows are open"), within)
-	err = workflow.ExecuteActivity(ctx, call.Windows.ListWindows, asked).Get(ctx, &told)
-	return told, err
+	err = workflow.ExecuteActivity(ctx, call.Windows.ListWindows, request).Get(ctx, &horizon)
+	return horizon, err
 }
 
-func check(asked api.WindowsInput) error {
-	if asked.Next < 0 || asked.Next > api.MaxNextOpenings {
-		return fmt.Errorf("next: %d: want 0 to %d", asked.Next, api.MaxNextOpenings)
+func check(request api.WindowsInput) error {
+	if request.Next < 0 || request.Next > api.MaxNextOpenings {
+		return fmt.Errorf("next: %d: want 0 to %d", request.Next, api.MaxNextOpenings)
 	}
-	if asked.Name == "" {
+	if request.Name == "" {
 		return nil
 	}
-	if err := spec.WindowName(asked.Name); err != nil {
+	if err := spec.WindowName(request.Name); err != nil {
 		return fmt.Errorf("name: %w", err)
 	}
 	return nil

@@ -18,7 +18,7 @@ import (
 	"drydock/workflows/workflowtest"
 )
 
-func ask(t *testing.T, input any) (told window.Horizon, asked []api.WindowsInput, err error) {
+func ask(t *testing.T, input any) (horizon window.Horizon, asked []api.WindowsInput, err error) {
 	t.Helper()
 	var suite testsuite.WorkflowTestSuite
 	suite.SetLogger(sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler)))
@@ -35,18 +35,18 @@ func ask(t *testing.T, input any) (told window.Horizon, asked []api.WindowsInput
 	})
 	env.ExecuteWorkflow(windows.Windows, input)
 	if err = env.GetWorkflowError(); err == nil {
-		err = env.GetWorkflowResult(&told)
+		err = env.GetWorkflowResult(&horizon)
 	}
-	return told, asked, err
+	return horizon, asked, err
 }
 
 func TestWindowsAreTold(t *testing.T) {
-	told, asked, err := ask(t, workflowtest.Raw(`{}`))
-	if err != nil || len(told.Windows["nights"].Openings) != api.DefaultNextOpenings || len(asked) != 1 || asked[0].At.Hour() != 12 {
-		t.Errorf("%+v, asked %+v: %v", told, asked, err)
+	horizon, asked, err := ask(t, workflowtest.Raw(`{}`))
+	if err != nil || len(horizon.Windows["nights"].Openings) != api.DefaultNextOpenings || len(asked) != 1 || asked[0].At.Hour() != 12 {
+		t.Errorf("%+v, asked %+v: %v", horizon, asked, err)
 	}
-	if told, _, err = ask(t, workflowtest.Raw(`{"name":"nights","next":5}`)); err != nil || len(told.Windows["nights"].Openings) != 5 {
-		t.Errorf("%+v: %v", told, err)
+	if horizon, _, err = ask(t, workflowtest.Raw(`{"name":"nights","next":5}`)); err != nil || len(horizon.Windows["nights"].Openings) != 5 {
+		t.Errorf("%+v: %v", horizon, err)
 	}
 	for input, want := range map[string]string{
 		`{"nam":"nights"}`: "nam: unknown field", `{"next":101}`: "next: 101: want 0 to 100", `{"next":-1}`: "next: -1",

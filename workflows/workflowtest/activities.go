@@ -129,11 +129,11 @@ func (s *Site) serveDrain() {
 				emptied.DrainProgress = now.Value.(api.DrainProgress)
 			}
 			if in.Then != nil {
-				var told api.NodeProgress
-				if err := json.Unmarshal(in.Then.Payload, &told); err != nil {
+				var progress api.NodeProgress
+				if err := json.Unmarshal(in.Then.Payload, &progress); err != nil {
 					s.t.Errorf("payload of %s: %v", in.Then.Signal, err)
 				}
-				emptied.Reported = s.toScheduler(in.Then.WorkflowID, "", in.Then.Signal, told) == nil
+				emptied.Reported = s.toScheduler(in.Then.WorkflowID, "", in.Then.Signal, progress) == nil
 			}
 			return emptied, nil
 		})

@@ -41,19 +41,19 @@ func (m *Measures) add(name string, n int64, d time.Duration) {
 	m.took[name] += d
 }
 
-// Handler hears of Drydock's own measures, which have one tag at most beside the SDK's.
+// Handler records Drydock's own measures, which have one tag at most beside the SDK's.
 func (m *Measures) Handler() client.MetricsHandler {
-	return listening{MetricsHandler: client.MetricsNopHandler, to: m}
+	return recordingHandler{MetricsHandler: client.MetricsNopHandler, to: m}
 }
 
-type listening struct {
+type recordingHandler struct {
 	client.MetricsHandler
 	to *Measures
 	// value is that of the latest single tag.
 	value string
 }
 
-func (l listening) WithTags(tags map[string]string) client.MetricsHandler {
+func (l recordingHandler) WithTags(tags map[string]string) client.MetricsHandler {
 	l.value = ""
 	if len(tags) == 1 {
 		for _, value := range tags {
@@ -63,36 +63,38 @@ func (l listening) WithTags(tags map[string]string) client.MetricsHandler {
 	return l
 }
 
-func (l listening) name(name string) string {
+func (l recordingHandler) name(name string) string {
 	if l.value == "" {
 		return name
 	}
 	return fmt.Sprintf("%s{%s}", name, l.value)
 }
 
-func (l listening) Counter(name string) client.MetricsCounter {
-	return heardCounter{l.to, l.name(name)}
+func (l recordingHandler) Counter(name string) client.MetricsCounter {
+	return recordingCounter{l.to, l.name(name)}
 }
 
-func (l listening) Timer(name string) client.MetricsTimer { return heardTimer{l.to, l.name(name)} }
+func (l recordingHandler) Timer(name string) client.MetricsTimer {
+	return recordingTimer{l.to, l.name(name)}
+}
 
-type heardCounter struct {
+type recordingCounter struct {
 	to   *Measures
 	name string
 }
 
-func (c heardCounter) Inc(n int64) {
+func (c recordingCounter) Inc(n int64) {
 	if strings.HasPrefix(c.name, "drydock_") {
 		c.to.add(c.name, n, 0)
 	}
 }
 
-type heardTimer struct {
+type recordingTimer struct {
 	to   *Measures
 	name string
 }
 
-func (t heardTimer) Record(d time.Duration) {
+func (t recordingTimer) Record(d time.Duration) {
 	if strings.HasPrefix(t.name, "drydock_") {
 		t.to.add(t.name, 1, d)
 	}

@@ -21,18 +21,18 @@ type slots struct {
 	granted                 string
 	frozen                  api.SlotHeld
 	schedulerID, lockstepID string
-	// Told is what the lockstep of plans was told, and LockstepAway the error where it does not run.
-	Told         []api.NodeProgress
+	// Progress is what the maintenance has reported to the lockstep, LockstepAway the error where that does not run.
+	Progress     []api.NodeProgress
 	LockstepAway error
 }
 
 // toScheduler is the scheduler as a maintenance sees it.
 func (s *Site) toScheduler(id, run, name string, arg any) error {
 	s.note(name)
-	if told, ok := arg.(api.NodeProgress); ok && id == s.lockstepID && name == api.SignalNodeProgress {
+	if progress, ok := arg.(api.NodeProgress); ok && id == s.lockstepID && name == api.SignalNodeProgress {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.Told = append(s.Told, told)
+		s.Progress = append(s.Progress, progress)
 		return s.LockstepAway
 	}
 	if id != s.schedulerID || run != "" {

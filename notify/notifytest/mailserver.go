@@ -16,14 +16,14 @@ import (
 	"github.com/emersion/go-smtp"
 )
 
-// What a Post may be told of encryption, besides nothing: the names of notify/email, which the tests of that import.
+// Values for the encryption of a MailServer: those of notify/email, whose tests import this package.
 const (
 	noTLS       = "none"
 	implicitTLS = "implicit"
 )
 
-// Post is an SMTP server that keeps what it gets.
-type Post struct {
+// MailServer is an SMTP server that keeps what it gets.
+type MailServer struct {
 	Host, Port string
 	// CA is the file of its authority, empty where it knows no TLS.
 	CA string
@@ -47,11 +47,11 @@ type Delivered struct {
 	Raw  []byte
 }
 
-// StartPost starts a server; encryption is what notify/email asks of a connection, where empty is StartTLS.
-func StartPost(t *testing.T, encryption, password string) *Post {
+// StartMailServer starts a server; encryption is what notify/email asks of a connection, where empty is StartTLS.
+func StartMailServer(t *testing.T, encryption, password string) *MailServer {
 	t.Helper()
-	p := &Post{Password: password}
-	server := smtp.NewServer(smtp.BackendFunc(func(c *smtp.Conn) (smtp.Session, error) { return &session{post: p, conn: c}, nil }))
+	p := &MailServer{Password: password}
+	server := smtp.NewServer(smtp.BackendFunc(func(c *smtp.Conn) (smtp.Session, error) { return &session{server: p, conn: c}, nil }))
 	server.Domain = "localhost"
 	server.ErrorLog = silent{}
 	if encryption != noTLS {
@@ -90,7 +90,7 @@ func (silent) Printf(string, ...any) {}
 func (silent) Println(...any)        {}
 
 type session struct {
-	post   *Post
+	server *MailServer
 	conn   *smtp.Conn
 	authed bool
 	mail   Delivered
@@ -100,9 +100,9 @@ func (s *session) AuthMechanisms() []string { return []string{sasl.Plain} }
 
 func (s *session) Auth(string) (sasl.Server, error) {
 	return sasl.NewPlainServer(func(_, username, password string) error {
-		s.post.Mu.Lock()
-		defer s.post.Mu.Unlock()
-		if username != "drydock" || password != s.post.Password {
+		s.server.Mu.Lock()
+		defer s.server.Mu.Unlock()
+		if username != "drydock" || password != s.server.Password {
 			// A server that quotes what it should not.
 			return &smtp.SMTPError{Code: 535, EnhancedCode: smtp.EnhancedCode{5, 7, 8}, Message: "not the password: " + password}
 		}
@@ -112,7 +112,7 @@ func (s *session) Auth(string) (sasl.Server, error) {
 }
 
 func (s *session) Mail(from string, _ *smtp.MailOptions) error {
-	if s.post.Password != "" && !s.authed {
+	if s.server.Password != "" && !s.authed {
 		return smtp.ErrAuthRequired
 	}
 	s.mail = Delivered{From: from}
@@ -120,13 +120,13 @@ func (s *session) Mail(from string, _ *smtp.MailOptions) error {
 }
 
 func (s *session) Rcpt(to string, _ *smtp.RcptOptions) error {
-	s.post.Mu.Lock()
-	defer s.post.Mu.Unlock()
-	if refused := s.post.RefuseTo[to]; refused != nil {
+	s.server.Mu.Lock()
+	defer s.server.Mu.Unlock()
+	if refused := s.server.RefuseTo[to]; refused != nil {
 		return refused
 	}
 	s.mail.To = append(s.mail.To, to)
-	return s.post.Refuse
+	return s.server.Refuse
 }
 
 func (s *session) Data(r io.Reader) error {
@@ -136,10 +136,10 @@ func (s *session) Data(r io.Reader) error {
 	}
 	s.mail.Raw = raw
 	_, encrypted := s.conn.TLSConnectionState()
-	s.post.Mu.Lock()
-	defer s.post.Mu.Unlock()
-	s.post.Plaintext = s.post.Plaintext || !encrypted
-	s.post.Mails = append(s.post.Mails, s.mail)
+	s.server.Mu.Lock()
+	defer s.server.Mu.Unlock()
+	s.server.Plaintext = s.server.Plaintext || !encrypted
+	s.server.Mails = append(s.server.Mails, s.mail)
 	return nil
 }
 
@@ -147,7 +147,7 @@ func (s *session) Reset()        {}
 func (s *session) Logout() error { return nil }
 
 // Mail parses the one that was not looked at yet, by count.
-func (p *Post) Mail(t *testing.T, count int) (Delivered, *mail.Message, string) {
+func (p *MailServer) Mail(t *testing.T, count int) (Delivered, *mail.Message, string) {
 	t.Helper()
 	p.Mu.Lock()
 	defer p.Mu.Unlock()

@@ -34,9 +34,9 @@ var rankOf = func() map[byte]int {
 	return ranks
 }()
 
-// PlanFleet draws a plan as a picture of so many lines: its stage where it has stages, a cell a node, the counts, and the slowest nodes
+// PlanPicture draws a plan as a picture of so many lines: its stage where it has stages, a cell a node, the counts, and the slowest nodes
 // with what is in their way. Letters are those of PlanStatus.Cells.
-func PlanFleet(w io.Writer, p Plan, letters string, height int, now time.Time) {
+func PlanPicture(w io.Writer, p Plan, letters string, height int, now time.Time) {
 	page := terminal.PageOf(w)
 	title := p.Name + "  " + string(p.Phase)
 	if p.Since != nil {
