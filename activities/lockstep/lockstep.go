@@ -272,7 +272,7 @@ func (a *Activities) endOf(ctx context.Context, n api.HeldNode) (Gone, error) {
 	case err != nil && !errors.As(err, &failed):
 		return gone, fmt.Errorf("reading the end of workflow %s: %w", id, err)
 	}
-	end := planactivity.EndOf(planactivity.Flight{WorkflowID: id, RunID: n.RunID}, result, err)
+	end := planactivity.EndOf(planactivity.Execution{WorkflowID: id, RunID: n.RunID}, result, err)
 	gone.Phase = end.Phase
 	if end.Phase != api.Completed {
 		gone.Failure = bounds.Cut(end.Message, bounds.Text)

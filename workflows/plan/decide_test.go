@@ -240,7 +240,7 @@ func TestWhatAnEarlierPlanHasBegunIsSaid(t *testing.T) {
 	}
 	// The end of what it has adopted counts, that of what it refuses has the node begun anew.
 	for name, run := range map[string]string{"n0": "r0", "n1": "r1"} {
-		p.nodeEnded(name, planactivity.Ended{Flight: planactivity.Flight{RunID: run}, Phase: api.Completed}, now)
+		p.nodeEnded(name, planactivity.Ended{Execution: planactivity.Execution{RunID: run}, Phase: api.Completed}, now)
 	}
 	if p.node("n0").State != plan.Done || p.node("n1").State != plan.Waiting || p.node("n1").Tries != 0 || len(p.Refused) > 0 {
 		t.Errorf("%+v, %v", p.Nodes, p.Refused)
@@ -284,7 +284,7 @@ func TestAStartThatComesToSomethingElse(t *testing.T) {
 func TestANodeThatIsSkippedIsNotDrainedAgain(t *testing.T) {
 	for _, strategy := range []string{`{"onBlocked":"skip"}`, `{"onBlocked":"abort"}`} {
 		p := given(t, `{"all":true,"strategy":`+strategy+`}`, nodes(plan.Running), skips("n0"))
-		p.nodeEnded("n0", planactivity.Ended{Flight: planactivity.Flight{RunID: "rn0"}, Phase: api.Failed, Kind: api.ErrorNotDrained, Message: "blocked"}, now)
+		p.nodeEnded("n0", planactivity.Ended{Execution: planactivity.Execution{RunID: "rn0"}, Phase: api.Failed, Kind: api.ErrorNotDrained, Message: "blocked"}, now)
 		if n := p.node("n0"); n.State != plan.Skipped || len(p.Skipping) > 0 || p.Stop != "" {
 			t.Errorf("%s: %+v, %v, %s", strategy, n, p.Skipping, p.Stop)
 		}

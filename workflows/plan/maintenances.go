@@ -33,7 +33,7 @@ func (p *maintenancePlan) nodeBegan(o controller.Outcome, now time.Time) {
 	case controller.Ended:
 		var result api.Result
 		err := o.Get(&result)
-		p.nodeEnded(name, planactivity.EndOf(planactivity.Flight{RunID: o.Run}, result, err), now)
+		p.nodeEnded(name, planactivity.EndOf(planactivity.Execution{RunID: o.Run}, result, err), now)
 		return
 	case controller.Terminated: // a reset terminates too, and what goes on may know nothing of its cancellation
 		if n.RunID == o.Run {
@@ -148,13 +148,13 @@ func (p *maintenancePlan) release(n *plan.Node, now time.Time) {
 // awaitEnds waits for the ends of the maintenances that the frame does not hear of; nil is that there are none. Those that run come first:
 // of very many, the activity reports the ends of the first at once.
 func (p *maintenancePlan) awaitEnds(t controller.Turn) *controller.Watch {
-	var awaited api.List[planactivity.Flight]
+	var awaited api.List[planactivity.Execution]
 	for _, first := range []bool{true, false} {
 		for i := range p.Nodes {
 			n := &p.Nodes[i]
 			runs := n.State == plan.Running
 			if (runs || n.State == plan.Held || n.Ending()) && runs == first && n.RunID != "" && !t.Hears(n.RunID) {
-				awaited = append(awaited, planactivity.Flight{WorkflowID: p.maintenanceID(n.Name), RunID: n.RunID})
+				awaited = append(awaited, planactivity.Execution{WorkflowID: p.maintenanceID(n.Name), RunID: n.RunID})
 			}
 		}
 	}
