@@ -111,7 +111,7 @@ func TestRecordedHistoriesReplay(t *testing.T) {
 
 // unreleased are the messages and activities that came after the last release: the next one records them.
 var unreleased = []string{api.MsgConsent, api.MsgReschedule, "FindPod", "JudgeAmendment", "ListPlanNodes", "AwaitEnds", "FindBegun", "AwaitPlanNodes", "SendIntent", "BeginWork", "AwaitWork", "EndWork", "ComputeOpenings", "ListWindows",
-	"CheckPlans", "TakeStock", "BeginShared", "SteerShared", "EndShared", "WatchShared", "TellGranted", "TakeOutOfService", "AwaitOutOfService", "WatchHealth", "StockRemediations", "EnsureObject", "TakeLease", "WatchRemediation", "MarkObjects", "RemoveObjects", "BeginRepair", "FindRepair", "FindObjects", "EndRepair", "RecordNodeEvents", "FindOwner", "GiveBackLease",
+	"CheckPlans", "FindShared", "BeginShared", "SteerShared", "EndShared", "WatchShared", "TellGranted", "TakeOutOfService", "AwaitOutOfService", "WatchHealth", "StockRemediations", "EnsureObject", "TakeLease", "WatchRemediation", "MarkObjects", "RemoveObjects", "BeginRepair", "FindRepair", "FindObjects", "EndRepair", "RecordNodeEvents", "FindOwner", "GiveBackLease",
 	"EvaluateProfiles", "CarryTransition", "GiveUpTransition", "RunTriggerJob", "MaintainForProfile", "EndProfileMaintenance", "SendProfileNotice", "FindTransitions", "ReportProfiles", "CheckPermissions", "SeeLeftWork"}
 
 // TestRecordedHistoriesTakeEveryPath keeps the recordings from falling behind what workflows can do.

@@ -1,6 +1,7 @@
 package drainplan
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,8 +12,8 @@ type Messages struct {
 	l *lockstep
 	// undrained are the nodes of each party that are not drained to their present targets.
 	undrained [][]int
-	// waits are what the drained nodes of each party wait for: the same for all of them. Empty is not made yet.
-	waits []string
+	// waits are what WaitsFor returns for each party, nil before the first call.
+	waits []*string
 }
 
 // NewMessages takes parties and nodes as Resolve left them.
@@ -21,7 +22,7 @@ func NewMessages(parties []Party, nodes []Shared) Messages {
 }
 
 func (l *lockstep) messages() Messages {
-	m := Messages{l: l, undrained: make([][]int, len(l.parties)), waits: make([]string, len(l.parties))}
+	m := Messages{l: l, undrained: make([][]int, len(l.parties)), waits: make([]*string, len(l.parties))}
 	for p, of := range l.of {
 		for _, n := range of {
 			if !l.nodes[n].Drained {
@@ -32,8 +33,20 @@ func (l *lockstep) messages() Messages {
 	return m
 }
 
+// Waiting is the brief message about a node that is drained and waits for others.
+const Waiting = "Waiting"
+
 // Of is the message of a party about one of its nodes, both by their indexes.
 func (m Messages) Of(party, node int) string {
+	brief := m.Brief(party, node)
+	if brief == Waiting {
+		return cmp.Or(m.WaitsFor(party), brief)
+	}
+	return brief
+}
+
+// Brief is Of, with Waiting in place of WaitsFor.
+func (m Messages) Brief(party, node int) string {
 	n := m.l.nodes[node]
 	present, going := m.l.present(party)
 	switch {
@@ -45,20 +58,22 @@ func (m Messages) Of(party, node int) string {
 		return "Evacuating"
 	case !going:
 		return "Drained"
+	case m.WaitsFor(party) == "":
+		return Waiting + m.limited(party, node)
+	default:
+		return Waiting
 	}
-	if m.waits[party] == "" {
-		m.waits[party] = m.waiting(party)
-	}
-	if m.waits[party] == nobody {
-		return "Waiting" + m.limited(party, node)
-	}
-	return m.waits[party]
 }
 
-// nobody is what a party waits for whose nodes, and those of all that it meets, are drained.
-const nobody = "nobody"
+// WaitsFor names the nodes that the drained nodes of a party wait for; empty where those of all that it meets are drained.
+func (m Messages) WaitsFor(party int) string {
+	if m.waits[party] == nil {
+		waits := m.waiting(party)
+		m.waits[party] = &waits
+	}
+	return *m.waits[party]
+}
 
-// waiting is what the drained nodes of a party wait for.
 func (m Messages) waiting(party int) string {
 	if own := m.undrained[party]; len(own) > 0 {
 		return fmt.Sprintf("Waiting for %s.", nodesOf(m.names(own)))
@@ -66,7 +81,7 @@ func (m Messages) waiting(party int) string {
 	if others := m.others(party); len(others) > 0 {
 		return fmt.Sprintf("Waiting for %s.", nodesOf(others))
 	}
-	return nobody
+	return ""
 }
 
 // Forwarders are those who brought a node further than the entry that a party is at, empty where nobody is known to have.
@@ -98,11 +113,11 @@ func (m Messages) limited(party, node int) string {
 // others are the undrained nodes of the parties that a party meets, each with the first of them.
 func (m Messages) others(party int) []string {
 	var all []string
-	told := map[int]bool{}
+	listed := map[int]bool{}
 	for _, q := range m.l.meets[party] {
 		for _, n := range m.undrained[q] {
-			if !told[n] {
-				told[n] = true
+			if !listed[n] {
+				listed[n] = true
 				all = append(all, fmt.Sprintf("%s (%s)", m.l.nodes[n].Name, m.l.parties[q].Name))
 			}
 		}
@@ -125,12 +140,12 @@ func nodesOf(names []string) string {
 	return "nodes " + few(names)
 }
 
-// told is how many names a message has.
-const told = 3
+// maxNames bounds the names in a message.
+const maxNames = 3
 
 func few(names []string) string {
-	if len(names) <= told {
+	if len(names) <= maxNames {
 		return strings.Join(names, ", ")
 	}
-	return fmt.Sprintf("%s and %d more", strings.Join(slices.Clone(names[:told]), ", "), len(names)-told)
+	return fmt.Sprintf("%s and %d more", strings.Join(slices.Clone(names[:maxNames]), ", "), len(names)-maxNames)
 }
