@@ -256,7 +256,7 @@ func (w *world) find(context.Context, planactivity.FindInput) (all api.List[plan
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, m := range w.maintenances {
-		all = append(all, planactivity.Begun{Node: m.node, RunID: m.run})
+		all = append(all, planactivity.Begun{Node: m.node, RunID: m.run, Ended: !m.ends.After(w.env.Now())})
 	}
 	return all, nil
 }

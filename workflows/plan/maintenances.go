@@ -2,6 +2,8 @@ package plan
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"go.temporal.io/sdk/temporal"
@@ -69,18 +71,31 @@ func (p *maintenancePlan) found(o controller.Outcome, now time.Time) {
 	if o.Stale {
 		return
 	}
-	p.Known = p.Known || len(asked) == 0
-	p.Inventory = append(p.Inventory, found...)
 	for _, node := range asked {
 		delete(p.Sought, node)
 	}
+	p.takeFound(found, now)
+	if !p.Known && len(asked) == 0 {
+		p.Known = true
+		maps.DeleteFunc(p.LateRetries, func(node, _ string) bool {
+			return !slices.ContainsFunc(found, func(one planactivity.Begun) bool { return one.Node == node && one.Ended })
+		})
+	}
 }
 
-// takeInventory takes the maintenances that were found: the plan's own, and those of an earlier plan of its name that it adopts, or whose
-// end it waits for because it refuses them. The others it leaves alone.
-func (p *maintenancePlan) takeInventory(now time.Time) {
+// takeFound takes the maintenances that were found: the plan's own, and those of an earlier plan of its name that it adopts, or whose end it
+// waits for because it refuses them. The others it leaves alone, as a staged plan does all: the lockstep maintains its nodes.
+func (p *maintenancePlan) takeFound(all []planactivity.Begun, now time.Time) {
+	leftAlone := "left alone, because an earlier plan of this name has begun them"
+	if p.Staged == nil {
+		leftAlone += " for other nodes, or another requestor"
+	}
 	var adopted, refused, left []string
-	for _, found := range p.Inventory {
+	for _, found := range all {
+		if p.Staged != nil {
+			left = append(left, found.Node)
+			continue
+		}
 		n := p.node(found.Node)
 		if n == nil && !found.Earlier && !found.Foreign {
 			p.setNodes(append(p.Nodes, plan.Node{Facts: plan.Facts{Name: found.Node}}))
@@ -121,15 +136,17 @@ func (p *maintenancePlan) takeInventory(now time.Time) {
 			p.takeNews(early, now)
 		}
 		delete(p.Early, n.Name)
+		if n.State == plan.Held {
+			p.retryLate(n, now)
+		}
 	}
-	p.Inventory = nil
 	for _, of := range []struct {
 		nodes []string
 		what  string
 	}{
 		{adopted, "adopted from an earlier plan of this name, because the settings are the same"},
 		{refused, "not adopted from an earlier plan of this name, because the settings differ: their end is waited for"},
-		{left, "left alone, because an earlier plan of this name has begun them for other nodes, or another requestor"},
+		{left, leftAlone},
 	} {
 		if len(of.nodes) > 0 {
 			p.note(of.what+": the maintenances of "+named(of.nodes), now)
@@ -208,6 +225,32 @@ func (p *maintenancePlan) nodeEnded(name string, how planactivity.Ended, now tim
 	}
 	delete(p.Skipping, name)
 	p.Progress.LastEnd = now
+	p.retryLate(n, now)
+}
+
+// retryLate gives effect to a retry that came before the plan knew that the node had failed.
+func (p *maintenancePlan) retryLate(n *plan.Node, now time.Time) {
+	why, there := p.LateRetries[n.Name]
+	if delete(p.LateRetries, n.Name); there && canRetry(n) {
+		p.note(p.retry(n, why, now), now)
+	}
+}
+
+// canRetry reports whether a node has failed, or was skipped.
+func canRetry(n *plan.Node) bool {
+	return n.State == plan.Failed || n.State == plan.Skipped || n.State == plan.Held
+}
+
+// retry has a node begun anew, or its maintenance try again where that waits for a decision.
+func (p *maintenancePlan) retry(n *plan.Node, why string, now time.Time) (effect string) {
+	if n.State == plan.Held {
+		set(&p.Orders, n.Name, order{api.MsgRetry, why})
+		return "the maintenance of " + n.Name + " is to try again"
+	}
+	setState(n, plan.Waiting, "", now)
+	n.Tries, n.NotBefore, n.Forgiven = 0, 0, false
+	p.Digest = matchAgain
+	return n.Name + " is begun anew in its turn"
 }
 
 // after is the state of a node that follows from the end of its maintenance, and why.
