@@ -30,6 +30,7 @@ const (
 	MsgValidationFailed = "validation-failed"
 	MsgHookDone         = "hook-done"
 	MsgSkipHook         = "skip-hook"
+	MsgNote             = "note"
 
 	MsgPause       = "pause"
 	MsgResume      = "resume"
@@ -107,6 +108,8 @@ var MessageTypes = []MessageType{
 	{MsgHookDone, NodeMaintenanceType, requestors, HookMessage{}, "a hook of kind `signal` that is waited for is done; with `failed: true` it has failed. So is " +
 		"[work](#work-on-a-node) of kind `signal`"},
 	{MsgSkipHook, NodeMaintenanceType, operators, HookMessage{}, "go on without a hook that is under way: see [hooks and closings](#hooks-and-closings)"},
+	{MsgNote, NodeMaintenanceType, requestors, Simple{}, "`comment`, which is required, goes on record: the status, the history and the audit record have it. " +
+		"Nothing else changes"},
 
 	{MsgPause, MaintenancePlanType, operators, Simple{}, "nothing more is begun; what runs goes on"},
 	{MsgResume, MaintenancePlanType, operators, Simple{}, "it goes on; failures that are known by then do not pause it again"},

@@ -137,3 +137,13 @@ func ofHook(name, hook string, failed bool, awaited func(*api.Status) []string) 
 		slow:   true,
 	}
 }
+
+// Note puts the comment that it is sent with on record, in any phase.
+func Note() Message {
+	return Message{
+		name:    api.MsgNote,
+		payload: simple,
+		check:   func(*api.Status) (string, error) { return "", nil },
+		effect:  func(before, now *api.Status) bool { return heeded(before, now, api.MsgNote) },
+	}
+}

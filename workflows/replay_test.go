@@ -101,7 +101,14 @@ func TestRecordedHistoriesReplay(t *testing.T) {
 				t.Fatal(err)
 			}
 			workflows.RegisterWorkflows(replayer)
-			err = replayer.ReplayWorkflowHistoryWithOptions(sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler)), history, original(history))
+			logger := sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler))
+			// The SDK gives a task a second. That it takes longer on a busy machine says nothing of its commands.
+			for range 10 {
+				err = replayer.ReplayWorkflowHistoryWithOptions(logger, history, original(history))
+				if err == nil || !strings.Contains(err.Error(), "TMPRL1101") {
+					break
+				}
+			}
 			if err != nil {
 				t.Error(err)
 			}
@@ -110,7 +117,7 @@ func TestRecordedHistoriesReplay(t *testing.T) {
 }
 
 // unreleased are the messages and activities that came after the last release: the next one records them.
-var unreleased = []string{api.MsgConsent, api.MsgReschedule, "FindPod", "JudgeAmendment", "ListPlanNodes", "AwaitEnds", "FindBegun", "AwaitPlanNodes", "SendIntent", "BeginWork", "AwaitWork", "EndWork", "ComputeOpenings", "ListWindows",
+var unreleased = []string{api.MsgConsent, api.MsgReschedule, api.MsgNote, "FindPod", "JudgeAmendment", "ListPlanNodes", "AwaitEnds", "FindBegun", "AwaitPlanNodes", "SendIntent", "BeginWork", "AwaitWork", "EndWork", "ComputeOpenings", "ListWindows",
 	"CheckPlans", "FindShared", "BeginShared", "SteerShared", "EndShared", "WatchShared", "TellGranted", "TakeOutOfService", "AwaitOutOfService", "WatchHealth", "StockRemediations", "EnsureObject", "TakeLease", "WatchRemediation", "MarkObjects", "RemoveObjects", "BeginRepair", "FindRepair", "FindObjects", "EndRepair", "RecordNodeEvents", "FindOwner", "GiveBackLease",
 	"EvaluateProfiles", "CarryTransition", "GiveUpTransition", "RunTriggerJob", "MaintainForProfile", "EndProfileMaintenance", "SendProfileNotice", "FindTransitions", "ReportProfiles", "CheckPermissions", "SeeLeftWork"}
 

@@ -17,6 +17,8 @@ type Progress struct {
 	LastEnd time.Time `json:"lastEnd,omitzero"`
 	// Paused: nothing is begun until somebody resumes the plan.
 	Paused bool `json:"paused,omitempty"`
+	// CreatedAt is when the plan began. It is not part of the state: whoever asks fills it in.
+	CreatedAt time.Time `json:"-"`
 }
 
 // Decision is what a plan does next.
@@ -35,6 +37,8 @@ type Decision struct {
 	WaitsForApproval bool
 	// Until is when to decide again, if nothing happens before; zero is never.
 	Until time.Time
+	// Over is when the time of BeginWithin is over, and it is to be decided again; zero where there is none.
+	Over time.Time
 }
 
 // MaxAtOnce bounds the nodes that a plan works on at a time, whatever its strategy says: a server takes 2,000 children of a
@@ -47,6 +51,23 @@ func Decide(s Strategy, nodes []Node, p Progress, now time.Time) Decision {
 	if counts.Waiting == 0 && counts.Running == 0 {
 		return Decision{End: true}
 	}
+	over := p.CreatedAt.Add(s.BeginWithin.Std())
+	switch {
+	case s.BeginWithin == 0 || counts.Waiting == 0:
+		return next(s, nodes, counts, p, now)
+	case over.After(now):
+		d := next(s, nodes, counts, p, now)
+		d.Over = over
+		return d
+	case counts.Running == 0:
+		return Decision{End: true}
+	default:
+		return Decision{Waits: "the last nodes: the time of beginWithin is over"}
+	}
+}
+
+// next tells which nodes go next, of a plan that is not at its end.
+func next(s Strategy, nodes []Node, counts Counts, p Progress, now time.Time) Decision {
 	if p.Paused {
 		return Decision{Waits: "paused"}
 	}
@@ -154,7 +175,7 @@ func Waves(s Strategy, nodes []Node) [][]string {
 	var waves [][]string
 	p := Progress{}
 	now := time.Unix(0, 0)
-	s.PauseBetween = 0
+	s.PauseBetween, s.BeginWithin = 0, 0
 	if s.Canary != nil {
 		c := *s.Canary
 		c.Soak, c.Approval = 0, false

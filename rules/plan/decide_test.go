@@ -74,6 +74,9 @@ func told(d plan.Decision, nodes []plan.Node) string {
 	if !d.Until.IsZero() {
 		parts = append(parts, "until "+d.Until.Sub(noon).String())
 	}
+	if !d.Over.IsZero() {
+		parts = append(parts, "over "+d.Over.Sub(noon).String())
+	}
 	return strings.Join(parts, ", ")
 }
 
@@ -87,6 +90,8 @@ func TestDecisions(t *testing.T) {
 	})
 	pausing := with(func(s *plan.Strategy) { s.PauseBetween = spec.Duration(5 * time.Minute) })
 	lenient := with(func(s *plan.Strategy) { s.MaxFailures = schedule.Percent(50) })
+	short := with(func(s *plan.Strategy) { s.BeginWithin, s.MaxParallel = spec.Duration(time.Hour), schedule.Count(2) })
+	inTime, late := plan.Progress{CreatedAt: noon.Add(-time.Minute)}, plan.Progress{CreatedAt: noon.Add(-time.Hour)}
 	back := fleet("a", "b")
 	back[0].NotBefore = noon.Add(time.Minute).Unix()
 	for name, c := range map[string]struct {
@@ -126,6 +131,12 @@ func TestDecisions(t *testing.T) {
 			"waits for pauseBetween, until 4m0s"},
 		"after the pause":                {pausing, fleet("a//done", "b"), plan.Progress{LastEnd: noon.Add(-time.Hour)}, "start b"},
 		"a node that comes back later":   {one(), back, plan.Progress{}, "start b"},
+		"before the time is over":        {short, fleet("a//running", "b"), inTime, "start b, over 59m0s"},
+		"when the time is over":          {short, fleet("a//running", "b"), late, "waits for the last nodes: the time of beginWithin is over"},
+		"the time is over, none is left": {short, fleet("a//running"), late, ""},
+		"the time is over, none runs":    {short, fleet("a//done", "b"), late, "end"},
+		"the time of a paused plan is over": {short, fleet("a//failed", "b"), plan.Progress{CreatedAt: late.CreatedAt, Paused: true},
+			"end"},
 		"nothing but one that does that": {one(), back[:1], plan.Progress{}, "waits for blocked nodes, which come back later, until 1m0s"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"time"
 
@@ -78,17 +79,10 @@ func (p Plan) alone(fields map[string]json.RawMessage) error {
 
 // validateTogether checks what a plan of strategy AllAtOnce has of its own.
 func (p Plan) validateTogether(wrong *problems) {
-	s := p.Strategy
-	for _, of := range []struct {
-		field string
-		given bool
-	}{
-		{"maxParallel", !s.MaxParallel.IsZero()}, {"canary", s.Canary != nil}, {"maxFailures", !s.MaxFailures.IsZero()},
-		{"pauseBetween", s.PauseBetween != 0}, {"order", s.Order != ""}, {"onBlocked", s.OnBlocked != ""},
-		{"blockedAfter", s.BlockedAfter != 0}, {"comeBackAfter", s.ComeBackAfter != 0}, {"tries", s.Tries != 0},
-	} {
-		if of.given {
-			wrong.add("strategy."+of.field, "is of strategy %s: the nodes of %s go through its stages together", Rolling, AllAtOnce)
+	given := reflect.ValueOf(p.Strategy)
+	for i, field := range reflect.VisibleFields(given.Type()) {
+		if name, _, _ := strings.Cut(field.Tag.Get("json"), ","); name != "type" && !given.Field(i).IsZero() {
+			wrong.add("strategy."+name, "is of strategy %s: the nodes of %s go through its stages together", Rolling, AllAtOnce)
 		}
 	}
 	if p.Requestor != spec.PlansRequestor {

@@ -20,7 +20,7 @@ type strategyFlags struct {
 	canary                                 int
 	canarySoak                             string
 	canaryApproval                         bool
-	pauseBetween, order                    string
+	pauseBetween, beginWithin, order       string
 	onBlocked, blockedAfter, comeBackAfter string
 	tries                                  int
 	// kind, stage and tiers are of plans whose nodes go through stages together.
@@ -46,6 +46,7 @@ func (s *strategyFlags) register(cmd *cobra.Command) {
 	f.BoolVar(&s.canaryApproval, "canary-approval", false, "after the canary, wait for \"plan approve\"")
 	f.StringVar(&s.maxFailures, "max-failures", "", "how many nodes may fail, or a percentage of them, before the plan pauses (default 0)")
 	f.StringVar(&s.pauseBetween, "pause-between", "", "time between the end of a node and the beginning of the next (default none)")
+	f.StringVar(&s.beginWithin, "begin-within", "", "how long after the plan's start nodes are begun, such as 6h; those that run then are finished, and the plan ends (default no end)")
 	f.StringVar(&s.order, "order", "", "which nodes go first: "+strings.Join(orders, ", ")+" (default "+plan.ByName+")")
 	f.StringVar(&s.onBlocked, "on-blocked", "", "what becomes of a node that does not empty: "+strings.Join(blockeds, ", ")+" (default "+plan.WaitBlocked+")")
 	f.StringVar(&s.blockedAfter, "blocked-after", "", "with skip and abort: how long after its cordon a node counts as blocked (default 30m)")
@@ -72,7 +73,7 @@ func (s *strategyFlags) put(flags *pflag.FlagSet, plan map[string]any) error {
 		value       any
 	}{
 		{"canary", "canary.nodes", s.canary}, {"canary-soak", "canary.soak", s.canarySoak}, {"canary-approval", "canary.approval", s.canaryApproval},
-		{"pause-between", "pauseBetween", s.pauseBetween}, {"order", "order", s.order}, {"on-blocked", "onBlocked", s.onBlocked},
+		{"pause-between", "pauseBetween", s.pauseBetween}, {"begin-within", "beginWithin", s.beginWithin}, {"order", "order", s.order}, {"on-blocked", "onBlocked", s.onBlocked},
 		{"blocked-after", "blockedAfter", s.blockedAfter}, {"come-back-after", "comeBackAfter", s.comeBackAfter}, {"tries", "tries", s.tries},
 		{"max-parallel", "maxParallel", s.maxParallel}, {"max-failures", "maxFailures", s.maxFailures},
 	} {

@@ -115,6 +115,9 @@ func StrategyText(s plan.Strategy) string {
 	if s.PauseBetween > 0 {
 		parts = append(parts, period.Age(s.PauseBetween.Std())+" between nodes")
 	}
+	if s.BeginWithin > 0 {
+		parts = append(parts, "begins nodes for "+period.Age(s.BeginWithin.Std()))
+	}
 	parts = append(parts, "pauses after more than "+s.MaxFailures.String()+" failed")
 	if s.OnBlocked != plan.WaitBlocked {
 		text := fmt.Sprintf("blocked after %s: %s", period.Age(s.BlockedAfter.Std()), s.OnBlocked)

@@ -22,7 +22,7 @@ func Commands(a *invocation.App) []*cobra.Command {
 	return []*cobra.Command{
 		newDone(a), newFailed(a), newRetry(a), newCancel(a), newExtend(a), newStarted(a), newDrained(a), newJoin(a), newLeave(a),
 		newEscalate(a), newSkipPod(a), newConsent(a), newRetryNow(a),
-		newApprove(a), newDeny(a), newReschedule(a), newValidated(a), newValidationFailed(a), newHookDone(a), newSkipHook(a),
+		newApprove(a), newDeny(a), newReschedule(a), newValidated(a), newValidationFailed(a), newHookDone(a), newSkipHook(a), newNote(a),
 	}
 }
 

@@ -34,6 +34,7 @@ func (m *maintenance) handlers() []inbox.Handler {
 		inbox.On(api.MsgValidationFailed, unlessEnding(m, m.validator.checkValidationFailed), m.validator.applyValidationFailed),
 		inbox.On(api.MsgHookDone, unlessEnding(m, m.checkHookDone), m.applyHookDone),
 		inbox.On(api.MsgSkipHook, unlessEnding(m, m.hooks.checkSkip), m.hooks.applySkip),
+		inbox.On(api.MsgNote, m.checkNote, func(api.Simple) string { return "on record" }),
 	}
 }
 
@@ -152,6 +153,14 @@ func (m *maintenance) applyRetry(api.Simple) string {
 		return m.validator.tryAgain()
 	}
 	return m.requestors.retry()
+}
+
+// checkNote needs no named change: a release that did not know notes has done no more than record that one came.
+func (m *maintenance) checkNote(p api.Simple) error {
+	if strings.TrimSpace(p.Comment) == "" {
+		return errors.New("comment: missing: it is what goes on record")
+	}
+	return m.thisRun(p.Run)
 }
 
 func (m *maintenance) checkCancel(p api.Cancel) error {

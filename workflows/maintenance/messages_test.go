@@ -197,3 +197,27 @@ func TestMessagesInOneTaskTakeEffectInOrder(t *testing.T) {
 		}
 	}
 }
+
+// TestANoteIsRecordedAndChangesNothing sends notes in several phases, one of them without a word.
+func TestANoteIsRecordedAndChangesNothing(t *testing.T) {
+	s := workflowtest.New(t)
+	s.Answer("Drain", workflowtest.Reply{After: 20 * time.Minute})
+	s.SignalAt(10*time.Minute, api.MsgNote, workflowtest.Input{"by": "amy", "comment": "fan 2 is loud"})
+	noted := s.UpdateAt(30*time.Minute, api.MsgNote, workflowtest.Input{"by": "amy", "comment": "fan 2 replaced, INC-4711"})
+	empty := s.UpdateAt(31*time.Minute, api.MsgNote, workflowtest.Input{"by": "amy", "comment": " "})
+	s.DoneAt(time.Hour)
+	status := s.Run(workflowtest.InputWith(nil))
+	s.ExpectCompleted()
+	if noted.Err != nil || empty.Rejected == nil {
+		t.Errorf("a note came to %+v, one without a comment to %+v", noted, empty)
+	}
+	var comments []string
+	for _, m := range status.Messages {
+		if m.Name == api.MsgNote && m.Outcome == api.Applied {
+			comments = append(comments, m.By+": "+m.Comment)
+		}
+	}
+	if got := strings.Join(comments, ", "); got != "amy: fan 2 is loud, amy: fan 2 replaced, INC-4711" {
+		t.Errorf("on record are %q", got)
+	}
+}

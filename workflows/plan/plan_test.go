@@ -235,6 +235,19 @@ func TestAPlanTakesAsManyAsItMay(t *testing.T) {
 	}
 }
 
+// TestAPlanEndsWhenItsTimeToBeginNodesIsOver has a maintenance take longer than that, and a plan that is paused when it is over.
+func TestAPlanEndsWhenItsTimeToBeginNodesIsOver(t *testing.T) {
+	s := newSite(t, "a", "b", "c")
+	status := s.ended(`{"all":true,"strategy":{"beginWithin":"1s"}}`, api.PlanIncomplete, planrules.Counts{Total: 3, Done: 1, Waiting: 2})
+	s.logged("begin a", "end a")
+	if status.Failure != "2 of 3 nodes were not begun within 1s" {
+		t.Errorf("it says %q", status.Failure)
+	}
+	paused := newSite(t, "a", "b", "c")
+	paused.signalAt(time.Second, api.MsgPause, map[string]any{})
+	paused.ended(`{"all":true,"strategy":{"beginWithin":"48h"}}`, api.PlanIncomplete, planrules.Counts{Total: 3, Done: 1, Waiting: 2})
+}
+
 func TestAPlanPausesWithTooManyFailures(t *testing.T) {
 	s := newSite(t, "a", "b", "c")
 	s.ends["a"] = []error{temporal.NewNonRetryableApplicationError("broken", api.ErrorMaintenanceFailed, nil)}

@@ -59,7 +59,9 @@ func (p *maintenancePlan) roll(t controller.Turn, d *controller.Decision) {
 // decide has the rules say which nodes go next, until they say nothing new.
 func (p *maintenancePlan) decide(t controller.Turn, d *controller.Decision) {
 	for now := t.Now; ; {
-		next := plan.Decide(p.spec.Strategy, p.Nodes, p.Progress, now)
+		progress := p.Progress
+		progress.CreatedAt = p.CreatedAt
+		next := plan.Decide(p.spec.Strategy, p.Nodes, progress, now)
 		if next.CanaryPassed {
 			p.Progress.CanaryPassed = true
 			p.note("the canary has passed", now)
@@ -83,6 +85,7 @@ func (p *maintenancePlan) decide(t controller.Turn, d *controller.Decision) {
 			p.endRolling(now)
 		}
 		d.WakeAt(p.Until, p.WaitingFor)
+		d.WakeAt(next.Over, "beginWithin")
 		return
 	}
 }
@@ -255,11 +258,13 @@ func (p *maintenancePlan) endRolling(now time.Time) {
 	if len(p.Orders) > 0 {
 		return
 	}
-	switch matching := plan.Count(p.Nodes).Total; {
-	case p.Stop == "" && matching == 0 && len(p.spec.Nodes) > 0:
+	switch counts := plan.Count(p.Nodes); {
+	case p.Stop == "" && counts.Total == 0 && len(p.spec.Nodes) > 0:
 		p.end(api.PlanIncomplete, "none of its nodes exists", now)
-	case matching == 0:
+	case counts.Total == 0:
 		p.finish("no node matches it", now)
+	case p.Stop == "" && counts.Failures() == 0 && counts.Waiting > 0:
+		p.end(api.PlanIncomplete, fmt.Sprintf("%d of %d nodes were not begun within %s", counts.Waiting, counts.Total, p.spec.Strategy.BeginWithin), now)
 	default:
 		p.finish("", now)
 	}

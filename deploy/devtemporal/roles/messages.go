@@ -25,6 +25,7 @@ var messages = map[string]Roles{
 	"validation-failed":    Starter | Operator,
 	"hook-done":            Starter | Operator,
 	"skip-hook":            Operator,
+	"note":                 Starter | Operator,
 	"pause":                Operator,
 	"resume":               Operator,
 	"skip":                 Operator,
