@@ -35,7 +35,7 @@ const atOnce = 16
 
 // Batch is what is to be done for the maintenances of some nodes. Input is that of maintenances to begin, without the node.
 type Batch struct {
-	Requests []Request       `json:"requests"`
+	Requests []Request       `json:"nodes"`
 	Input    json.RawMessage `json:"input,omitempty"`
 }
 

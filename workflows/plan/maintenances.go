@@ -86,10 +86,6 @@ func (p *maintenancePlan) found(o controller.Outcome, now time.Time) {
 // takeFound takes the maintenances that were found: the plan's own, and those of an earlier plan of its name that it adopts, or whose end it
 // waits for because it refuses them. The others it leaves alone, as a staged plan does all: the lockstep maintains its nodes.
 func (p *maintenancePlan) takeFound(all []planactivity.Begun, now time.Time) {
-	leftAlone := "left alone, because an earlier plan of this name has begun them"
-	if p.Staged == nil {
-		leftAlone += " for other nodes, or another requestor"
-	}
 	var adopted, refused, left []string
 	for _, found := range all {
 		if p.Staged != nil {
@@ -139,6 +135,15 @@ func (p *maintenancePlan) takeFound(all []planactivity.Begun, now time.Time) {
 		if n.State == plan.Held {
 			p.retryLate(n, now)
 		}
+	}
+	p.noteFound(adopted, refused, left, now)
+}
+
+// noteFound notes whose maintenances were adopted, refused and left alone.
+func (p *maintenancePlan) noteFound(adopted, refused, left []string, now time.Time) {
+	leftAlone := "left alone, because an earlier plan of this name has begun them"
+	if p.Staged == nil {
+		leftAlone += " for other nodes, or another requestor"
 	}
 	for _, of := range []struct {
 		nodes []string
