@@ -3,7 +3,6 @@ package drainplan
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 )
 
@@ -76,10 +75,10 @@ func (m Messages) WaitsFor(party int) string {
 
 func (m Messages) waiting(party int) string {
 	if own := m.undrained[party]; len(own) > 0 {
-		return fmt.Sprintf("Waiting for %s.", nodesOf(m.names(own)))
+		return fmt.Sprintf("Waiting for %s.", nodesOf(m.names(own[:min(len(own), maxNames)]), len(own)))
 	}
 	if others := m.others(party); len(others) > 0 {
-		return fmt.Sprintf("Waiting for %s.", nodesOf(others))
+		return fmt.Sprintf("Waiting for %s.", nodesOf(others, len(others)))
 	}
 	return ""
 }
@@ -88,7 +87,7 @@ func (m Messages) waiting(party int) string {
 func (m Messages) Forwarders(party, node int) string {
 	present, going := m.l.present(party)
 	if by := m.l.nodes[node].By; going && m.l.at[node] > present && len(by) > 0 {
-		return few(by)
+		return few(by, len(by))
 	}
 	return ""
 }
@@ -98,7 +97,7 @@ func (m Messages) forwarders(n Shared) string {
 	if len(n.By) == 0 {
 		return "plans"
 	}
-	return few(n.By)
+	return few(n.By, len(n.By))
 }
 
 // limited says who holds a node back from a party's entry.
@@ -107,7 +106,7 @@ func (m Messages) limited(party, node int) string {
 	if present, _ := m.l.present(party); len(by) == 0 || least >= present {
 		return "" // it is catching up: nobody holds it back
 	}
-	return fmt.Sprintf(" (limited by %s)", few(m.l.names(by)))
+	return fmt.Sprintf(" (limited by %s)", few(m.l.names(by), len(by)))
 }
 
 // others are the undrained nodes of the parties that a party meets, each with the first of them.
@@ -133,19 +132,20 @@ func (m Messages) names(nodes []int) []string {
 	return names
 }
 
-func nodesOf(names []string) string {
-	if len(names) == 1 {
+// nodesOf names the first nodes of so many.
+func nodesOf(names []string, all int) string {
+	if all == 1 {
 		return "node " + names[0]
 	}
-	return "nodes " + few(names)
+	return "nodes " + few(names, all)
 }
 
 // maxNames bounds the names in a message.
 const maxNames = 3
 
-func few(names []string) string {
-	if len(names) <= maxNames {
+func few(names []string, all int) string {
+	if all <= maxNames {
 		return strings.Join(names, ", ")
 	}
-	return fmt.Sprintf("%s and %d more", strings.Join(slices.Clone(names[:maxNames]), ", "), len(names)-maxNames)
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:maxNames], ", "), all-maxNames)
 }
