@@ -66,10 +66,11 @@ type PlanProgress struct {
 	Tier int `json:"tier,omitempty"`
 	// Complete: none of its nodes is held on its behalf any more.
 	Complete bool `json:"complete,omitempty"`
-	// Forwarded says in words on which nodes older plans had gone further when this one began to drain them; it is the text of
-	// an event, and is told once and again with everything.
-	Forwarded string           `json:"forwarded,omitempty"`
-	Nodes     []SharedProgress `json:"nodes,omitempty"`
+	// Forwarded says on which nodes older plans had gone further when this one began to drain them: the text of an event.
+	Forwarded string `json:"forwarded,omitempty"`
+	// WaitsFor is the message of the nodes whose Message is drainplan.Waiting: it names those that all of them wait for.
+	WaitsFor string           `json:"waitsFor,omitempty"`
+	Nodes    []SharedProgress `json:"nodes,omitempty"`
 }
 
 // SharedProgress is how a node of a plan stands (KEP-4212, NodeMaintenanceNodeStatus).

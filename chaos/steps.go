@@ -108,7 +108,7 @@ var otherSteps = []step{
 	{name: "await-plan-nodes", what: "activity AwaitPlanNodes of a plan in lockstep, and the watch of all nodes", task: "AwaitPlanNodes", requests: allNodes, rewatch: true, plan: together},
 	{name: "send-intent", what: "activity SendIntent, by which a plan tells the lockstep what it intends", task: "SendIntent", plan: together},
 	{name: "plan-intent", what: "the signal of that activity, which starts the lockstep", call: sends(api.SignalPlanIntent), plan: together},
-	{name: "take-stock", what: "activity TakeStock of a new lockstep, which finds what runs", task: "TakeStock", plan: together},
+	{name: "find-shared", what: "activity FindShared of a new lockstep, which finds what runs", task: "FindShared", plan: together},
 	{name: "check-plans", what: "activity CheckPlans: does the plan run that says it intends something", task: "CheckPlans", plan: together},
 	{name: "begin-shared", what: "activity BeginShared, which begins the maintenances that plans share", task: "BeginShared", plan: together},
 	{name: "steer-shared", what: "activity SteerShared, which tells them how far to go", task: "SteerShared", plan: together},

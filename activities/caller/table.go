@@ -38,6 +38,7 @@ var table = map[string][]string{
 	"FindObjects":           {api.NodeRemediationType},
 	"FindPod":               {api.NodeMaintenanceType},
 	"FindRepair":            {api.NodeRemediationType},
+	"FindShared":            {api.LockstepType},
 	"FindTransitions":       {api.ProfilesType},
 	"Gather":                {api.NotificationType},
 	"GiveUpTransition":      {api.ProfileTransitionType},
@@ -73,7 +74,6 @@ var table = map[string][]string{
 	"TakeInventory":         {api.SchedulerType},
 	"TakeLease":             {api.NodeRemediationType},
 	"TakeOutOfService":      {api.NodeMaintenanceType},
-	"TakeStock":             {api.LockstepType},
 	"TellGranted":           {api.SchedulerType},
 	"ThisRun": {
 		api.HealthCheckType, api.LockstepType, api.MaintenancePlanType, api.PlanRunType, api.ProfilesType,

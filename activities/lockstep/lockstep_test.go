@@ -146,12 +146,12 @@ func TestMaintenancesAreBegunOrAdopted(t *testing.T) {
 	s.runs[id("n2")], s.answers[id("n2")+" status"] = "first", shared(true)
 	s.runs[id("n3")], s.answers[id("n3")+" status"] = "other", shared(false)
 	a := &Activities{Temporal: s}
-	in := BeginInput{Nodes: []string{"n1", "n2", "n3"}, Input: json.RawMessage(`{"reason":"x","lockstep":true}`)}
+	in := Batch{Requests: []Request{{Node: "n1"}, {Node: "n2"}, {Node: "n3"}}, Input: json.RawMessage(`{"reason":"x","lockstep":true}`)}
 	begun, err := activitytest.Call(t, a.BeginShared, in)
 	if err != nil || len(begun) != 3 {
 		t.Fatal(begun, err)
 	}
-	if begun[0] != (Begun{Node: "n1", RunID: "new " + id("n1")}) || begun[1] != (Begun{Node: "n2", RunID: "first", Adopted: true}) {
+	if begun[0] != (Result{Node: "n1", RunID: "new " + id("n1")}) || begun[1] != (Result{Node: "n2", RunID: "first", Adopted: true}) {
 		t.Errorf("begun %+v", begun)
 	}
 	if !strings.Contains(begun[2].Refused, "is not for plans to share: end it (drydock cancel n3 --requestor plans)") {
@@ -185,14 +185,15 @@ func TestWhoHasEndedIsToldBack(t *testing.T) {
 	s.results["r2"] = api.Result{Phase: api.Completed, Message: "all is well"}
 	s.results["r3"], s.ends["r3"] = api.Result{}, serviceerror.NewNotFound("it is forgotten")
 	a := &Activities{Temporal: s}
-	target := api.NodeTarget{Run: "r1", Revision: 3, Targets: []drainplan.Entry{{PodType: drainplan.Default, PodPriority: 5}}}
-	told, err := activitytest.Call(t, a.SteerShared, SteerInput{Targets: []Addressed{
-		{Node: "n1", Target: target}, {Node: "n2", Target: api.NodeTarget{Run: "r2"}}, {Node: "n3", Target: api.NodeTarget{Run: "r3"}}, {Node: "n4"},
+	target := &api.NodeTarget{Revision: 3, Targets: []drainplan.Entry{{PodType: drainplan.Default, PodPriority: 5}}}
+	results, err := activitytest.Call(t, a.SteerShared, Batch{Requests: []Request{
+		{Node: "n1", RunID: "r1", Target: target}, {Node: "n2", RunID: "r2", Target: target}, {Node: "n3", RunID: "r3", Target: target}, {Node: "n4", Target: target},
 	}})
-	gone := told.Gone
-	slices.SortFunc(gone, func(a, b Gone) int { return strings.Compare(a.Node, b.Node) })
-	if want := []Gone{{Node: "n2", RunID: "r2", Phase: api.Completed}, {Node: "n3", RunID: "r3"}, {Node: "n4"}}; err != nil || !slices.Equal(gone, want) {
-		t.Errorf("gone %+v, %v", gone, err)
+	want := []Result{
+		{Node: "n1", RunID: "r1"}, {Node: "n2", RunID: "r2", Ended: true, Phase: api.Completed}, {Node: "n3", RunID: "r3", Ended: true}, {Node: "n4", Ended: true},
+	}
+	if err != nil || !slices.Equal(results, want) {
+		t.Errorf("results %+v, %v", results, err)
 	}
 	if len(s.told) != 1 || !strings.HasPrefix(s.told[0], id("n1")+` target {"run":"r1","revision":3,"targets":[`) {
 		t.Errorf("told %q", s.told)
@@ -203,10 +204,9 @@ func TestAMaintenanceIsCancelledBeforeReadyAndDoneAfter(t *testing.T) {
 	s := newServer()
 	s.runs[id("n1")] = "r1"
 	a := &Activities{Temporal: s}
-	told, err := activitytest.Call(t, a.EndShared, EndInput{Nodes: []api.HeldNode{{Node: "n1", RunID: "r1"}, {Node: "n2"}}})
-	gone := told.Gone
-	if err != nil || len(gone) != 1 || gone[0].Node != "n2" {
-		t.Errorf("gone %+v, %v", gone, err)
+	results, err := activitytest.Call(t, a.EndShared, Batch{Requests: []Request{{Node: "n1", RunID: "r1"}, {Node: "n2"}}})
+	if want := []Result{{Node: "n1", RunID: "r1"}, {Node: "n2", Ended: true}}; err != nil || !slices.Equal(results, want) {
+		t.Errorf("results %+v, %v", results, err)
 	}
 	if len(s.told) != 2 || !strings.Contains(s.told[0], `cancel {"by":"lockstep"`) || !strings.Contains(s.told[0], `"beforeReady":true,"run":"r1"`) ||
 		!strings.Contains(s.told[1], `done {"by":"lockstep"`) || !strings.Contains(s.told[1], `"run":"r1"`) {
@@ -225,7 +225,7 @@ func TestPlansAreLookedUp(t *testing.T) {
 	}
 }
 
-func TestTheStockHasSharedMaintenancesAndPlansInLockstep(t *testing.T) {
+func TestSharedMaintenancesAndPlansInLockstepAreFound(t *testing.T) {
 	s := newServer()
 	for _, other := range []string{id("n2"), id("n1"), api.MaintenanceID("", "n3", "ops"), api.MaintenanceID("prod", "n4", api.PlansRequestor)} {
 		s.runs[other] = "r"
@@ -236,12 +236,12 @@ func TestTheStockHasSharedMaintenancesAndPlansInLockstep(t *testing.T) {
 	s.runs[api.PlanID("", "a")], s.answers[api.PlanID("", "a")+" status"] = "a1", strategy("allAtOnce")
 	s.runs[api.PlanID("", "b")], s.answers[api.PlanID("", "b")+" status"] = "b1", strategy("rolling")
 	a := &Activities{Temporal: s}
-	running, err := activitytest.Call(t, a.TakeStock, QueueInput{TaskQueue: "drydock"})
+	running, err := activitytest.Call(t, a.FindShared, QueueInput{TaskQueue: "drydock"})
 	if err != nil || !slices.Equal(running.Nodes, []string{"n1", "n2"}) || !slices.Equal(running.Plans, []api.HeldPlan{{Name: "a", RunID: "a1"}}) {
 		t.Errorf("running %+v, %v", running, err)
 	}
 	delete(s.answers, api.PlanID("", "b")+" status")
-	if _, err := activitytest.Call(t, a.TakeStock, QueueInput{TaskQueue: "drydock"}); err == nil || !strings.Contains(err.Error(), "asking plan b for its strategy") {
+	if _, err := activitytest.Call(t, a.FindShared, QueueInput{TaskQueue: "drydock"}); err == nil || !strings.Contains(err.Error(), "asking plan b for its strategy") {
 		t.Error(err)
 	}
 }
@@ -259,8 +259,9 @@ func TestTheWatchSeesWhatEndedWithoutAWord(t *testing.T) {
 	s.results["r2"] = api.Result{Phase: api.Cancelled, Message: "by hand"}
 	a := &Activities{Temporal: s}
 	seen, err := activitytest.Call(t, a.look, QueueInput{TaskQueue: "drydock"})
-	if want := []Gone{{Node: "n2", RunID: "r2", Phase: api.Cancelled, Failure: "by hand"}, {Node: "n4"}}; err != nil || !slices.Equal(seen.Gone, want) {
-		t.Errorf("gone %+v, %v", seen.Gone, err)
+	want := []Result{{Node: "n2", RunID: "r2", Ended: true, Phase: api.Cancelled, Failure: "by hand"}, {Node: "n4", Ended: true}}
+	if err != nil || !slices.Equal(seen.Maintenances, want) {
+		t.Errorf("ended %+v, %v", seen.Maintenances, err)
 	}
 	if !slices.Equal(seen.Plans, []api.HeldPlan{{Name: "b", RunID: "b1"}}) {
 		t.Errorf("plans %+v", seen.Plans)

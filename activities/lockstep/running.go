@@ -16,7 +16,7 @@ import (
 	"drydock/api"
 )
 
-// CheckInput are plans of which somebody says that they run.
+// CheckInput are plans that may run.
 type CheckInput struct {
 	Plans []api.HeldPlan `json:"plans"`
 }
@@ -53,8 +53,8 @@ type Running struct {
 // allAtOnce is the strategy of plans that go in lockstep.
 const allAtOnce = "allAtOnce"
 
-// TakeStock finds, by visibility, the maintenances that plans share and the plans that may share them.
-func (a *Activities) TakeStock(ctx context.Context, in QueueInput) (Running, error) {
+// FindShared finds, by visibility, the maintenances that plans share and the plans that may share them.
+func (a *Activities) FindShared(ctx context.Context, in QueueInput) (Running, error) {
 	ctx, stop := heartbeat.UntilWorkerStops(ctx)
 	defer stop()
 	var running Running
@@ -122,7 +122,7 @@ func (a *Activities) goesInLockstep(ctx context.Context, id string) (one api.Hel
 		err = answer.Get(&status)
 	}
 	switch {
-	case err != nil && execution.CannotAnswer(err) && isBelieved(ctx, err):
+	case err != nil && execution.CannotAnswer(err) && lasts(ctx, err):
 	case err != nil:
 		return one, fmt.Errorf("asking plan %s for its strategy: %w", name, err)
 	case status.Plan.Strategy.Type != allAtOnce:
@@ -132,20 +132,20 @@ func (a *Activities) goesInLockstep(ctx context.Context, id string) (one api.Hel
 }
 
 const (
-	// lookEvery is the pause between two looks at what runs.
+	// lookEvery is the interval between checks.
 	lookEvery = 20 * time.Second
-	// maxSeen bounds what one look tells of: the next one tells of the rest.
+	// maxSeen bounds the ends that one check reports: the next one reports the rest.
 	maxSeen = 500
 )
 
 // Seen is what has ended of what the lockstep counts on.
 type Seen struct {
-	Gone  []Gone         `json:"gone,omitempty"`
-	Plans []api.HeldPlan `json:"plans,omitempty"`
+	Maintenances []Result       `json:"maintenances,omitempty"`
+	Plans        []api.HeldPlan `json:"plans,omitempty"`
 }
 
-// WatchShared returns when a maintenance or a plan has ended that the calling workflow counts on; it asks that again and again
-// which they are. Maintenances and plans that end tell so themselves, but for those that are terminated.
+// WatchShared returns when a maintenance or a plan has ended that the calling workflow counts on, which it queries before each check.
+// Maintenances and plans that end signal that themselves, unless they are terminated.
 func (a *Activities) WatchShared(ctx context.Context, in QueueInput) (Seen, error) {
 	ctx, stop := heartbeat.UntilWorkerStops(ctx)
 	defer stop()
@@ -156,7 +156,7 @@ func (a *Activities) WatchShared(ctx context.Context, in QueueInput) (Seen, erro
 		case <-time.After(pause):
 		}
 		seen, err := a.look(ctx, in)
-		if len(seen.Gone)+len(seen.Plans) > 0 {
+		if len(seen.Maintenances)+len(seen.Plans) > 0 {
 			return seen, nil
 		}
 		if err != nil {
@@ -185,31 +185,24 @@ func (a *Activities) look(ctx context.Context, in QueueInput) (Seen, error) {
 	if err != nil {
 		return Seen{}, err
 	}
-	var missing []api.HeldNode
+	var missing []Request
 	for _, n := range held.Nodes {
 		if _, known := slices.BinarySearchFunc(shared, n.Node, func(s api.HeldNode, name string) int { return strings.Compare(s.Node, name) }); !known {
-			missing = append(missing, n)
+			missing = append(missing, Request{Node: n.Node, RunID: n.RunID})
 		}
 	}
-	var seen Seen
-	var gone found
-	err = each(ctx, missing[:min(len(missing), maxSeen)], func(ctx context.Context, _ int, n api.HeldNode) error {
-		first, err := execution.Running(ctx, a.Temporal, api.MaintenanceID(api.ClusterOf(in.TaskQueue), n.Node, api.PlansRequestor))
-		if err != nil || first != "" && (n.RunID == "" || first == n.RunID) {
-			return err
+	results, err := each(ctx, missing[:min(len(missing), maxSeen)], func(ctx context.Context, r Request) (Result, error) {
+		first, err := execution.Running(ctx, a.Temporal, api.MaintenanceID(api.ClusterOf(in.TaskQueue), r.Node, api.PlansRequestor))
+		if err != nil || first != "" && (r.RunID == "" || first == r.RunID) {
+			return Result{}, err
 		}
-		one, err := a.endOf(ctx, n)
-		if err == nil {
-			gone.add(one)
-		}
-		return err
+		return a.endOf(ctx, r.Node, r.RunID)
 	})
-	seen.Gone = gone.signalled.Gone
+	seen := Seen{Maintenances: slices.DeleteFunc(results, func(r Result) bool { return !r.Ended })}
 	running, checkErr := a.CheckPlans(ctx, CheckInput{Plans: held.Plans})
 	if checkErr == nil {
 		seen.Plans = slices.DeleteFunc(held.Plans, func(p api.HeldPlan) bool { return slices.Contains(running, p) })
 	}
-	slices.SortFunc(seen.Gone, func(a, b Gone) int { return strings.Compare(a.Node, b.Node) })
 	return seen, errors.Join(err, checkErr)
 }
 

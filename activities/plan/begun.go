@@ -59,6 +59,8 @@ type Begun struct {
 	Refused string `json:"refused,omitempty"`
 	// Foreign: no plan of this name has begun it.
 	Foreign bool `json:"foreign,omitempty"`
+	// Ended: it has ended.
+	Ended bool `json:"ended,omitempty"`
 }
 
 const (
@@ -204,7 +206,8 @@ func (p *finding) look(ctx context.Context, id string) (*Begun, error) {
 	if err != nil {
 		return nil, err
 	}
-	switch found.Earlier = !ours; {
+	found.Earlier, found.Ended = !ours, !runs
+	switch {
 	case runs:
 		p.ask(ctx, info.GetExecution(), found)
 	case found.Earlier:

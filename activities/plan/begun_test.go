@@ -164,7 +164,7 @@ func TestWhatAPlanOfThisNameHasBegunIsFound(t *testing.T) {
 		"its own, held":                   {found{planID, "first", false, says(t, same, api.RequestorFailed)}, nil, &Begun{Held: true, Why: "disk"}},
 		"its own, not valid":              {found{planID, "first", false, undecided}, nil, &Begun{Held: true, Why: "disk"}},
 		"its own, which says nothing":     {found{planID, "first", false, nil}, nil, &Begun{}},
-		"its own, has ended":              {found{planID, "first", true, nil}, nil, &Begun{}},
+		"its own, has ended":              {found{planID, "first", true, nil}, nil, &Begun{Ended: true}},
 		"an earlier plan's":               {found{planID, "other", false, ready}, nil, &Begun{Earlier: true}},
 		"of a plan that is not known":     {found{planID, "lost", false, ready}, nil, &Begun{Earlier: true}},
 		"an earlier plan's, has ended":    {found{planID, "other", true, nil}, nil, nil},

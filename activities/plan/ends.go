@@ -18,21 +18,21 @@ import (
 	"drydock/rules/bounds"
 )
 
-// Flight is a maintenance, or a plan, whose end is waited for. RunID is the first run of its chain; empty is that of the latest under this
-// workflow ID, if the caller began it.
-type Flight struct {
+// Execution is a maintenance, or a plan. RunID is the first run of its chain; empty is that of the latest of its workflow ID, if the caller
+// began it.
+type Execution struct {
 	WorkflowID string `json:"workflowId"`
 	RunID      string `json:"runId,omitempty"`
 }
 
 // Ended is how a maintenance ended.
 type Ended struct {
-	Flight
+	Execution
 	Phase api.Phase `json:"phase,omitempty"`
 	// Kind is the type of its error, where it failed.
 	Kind    string `json:"kind,omitempty"`
 	Message string `json:"message,omitempty"`
-	// Going: it has not ended. It is the one that a flight without a run asked for.
+	// Going: it has not ended. The caller gave no run, and this is the run.
 	Going bool `json:"going,omitempty"`
 	// Foreign: what runs under this workflow ID is not the caller's. Unknown: nothing is known of it.
 	Foreign bool `json:"foreign,omitempty"`
@@ -40,39 +40,39 @@ type Ended struct {
 }
 
 const (
-	// gather is how long to wait for further ends once one is known.
+	// gather is how long AwaitEnds waits for further ends once one is known.
 	gather = 200 * time.Millisecond
-	// lookAgain is the pause before a maintenance is asked for again, about which Temporal did not answer.
+	// lookAgain is the pause before the next request for a maintenance after an error.
 	lookAgain = 2 * time.Second
-	// maxWatched bounds the questions that a server is to answer when a maintenance ends, lookAtRest is the pause between two
-	// looks at the others.
+	// maxWatched bounds the requests that wait on the server for the end of a maintenance. lookAtRest is the interval between checks of the
+	// others.
 	maxWatched = 500
 	lookAtRest = 10 * time.Second
 )
 
-// AwaitEnds returns when one or more of the maintenances have ended: a child's end is told to the run that began it only,
-// and a plan continues as new. It returns too when it knows which run a flight without one is. Of very many the first are
-// told of at once.
-func (a *Activities) AwaitEnds(ctx context.Context, flights api.List[Flight]) ([]Ended, error) {
+// AwaitEnds returns when some of the executions have ended: Temporal reports the end of a child only to the run that began it, and a plan
+// continues as new. It also returns when it has found the run of one that was given without. Of very many, it reports the ends of the first
+// at once.
+func (a *Activities) AwaitEnds(ctx context.Context, awaited api.List[Execution]) ([]Ended, error) {
 	ctx, stop := heartbeat.UntilWorkerStops(ctx)
 	defer stop()
 	waiting, cancel := context.WithCancel(ctx)
 	defer cancel()
-	ends := make(chan Ended, len(flights))
-	watched := flights[:min(len(flights), maxWatched)]
-	for _, f := range watched {
+	ends := make(chan Ended, len(awaited))
+	watched := awaited[:min(len(awaited), maxWatched)]
+	for _, e := range watched {
 		go func() {
-			if ended, ok := a.awaitEnd(waiting, f); ok {
+			if ended, ok := a.awaitEnd(waiting, e); ok {
 				ends <- ended
 			}
 		}()
 	}
-	if rest := flights[len(watched):]; len(rest) > 0 {
+	if rest := awaited[len(watched):]; len(rest) > 0 {
 		go a.lookAt(waiting, rest, ends)
 	}
 	var all []Ended
 	var enough <-chan time.Time
-	for len(all) < len(flights) {
+	for len(all) < len(awaited) {
 		select {
 		case ended := <-ends:
 			all = append(all, ended)
@@ -89,16 +89,16 @@ func (a *Activities) AwaitEnds(ctx context.Context, flights api.List[Flight]) ([
 }
 
 // awaitEnd tries until it knows the end, or ctx ends.
-func (a *Activities) awaitEnd(ctx context.Context, f Flight) (Ended, bool) {
+func (a *Activities) awaitEnd(ctx context.Context, e Execution) (Ended, bool) {
 	for {
-		ended, err := a.end(ctx, f)
+		ended, err := a.end(ctx, e)
 		if err == nil {
 			return ended, true
 		}
 		if ctx.Err() != nil {
 			return Ended{}, false
 		}
-		activity.GetLogger(ctx).Warn("waiting for the end of a maintenance", "workflow", f.WorkflowID, "error", err)
+		activity.GetLogger(ctx).Warn("waiting for the end of a maintenance", "workflow", e.WorkflowID, "error", err)
 		select {
 		case <-ctx.Done():
 			return Ended{}, false
@@ -107,16 +107,16 @@ func (a *Activities) awaitEnd(ctx context.Context, f Flight) (Ended, bool) {
 	}
 }
 
-// lookAt looks again and again which of the maintenances have ended, one after the other.
-func (a *Activities) lookAt(ctx context.Context, flights []Flight, ends chan<- Ended) {
-	left := slices.Clone(flights)
+// lookAt checks which of the maintenances have ended, one after the other, until ctx ends.
+func (a *Activities) lookAt(ctx context.Context, awaited []Execution, ends chan<- Ended) {
+	left := slices.Clone(awaited)
 	for ctx.Err() == nil {
-		left = slices.DeleteFunc(left, func(f Flight) bool {
-			info, err := a.describe(ctx, f.WorkflowID)
-			if err == nil && info.GetFirstRunId() == f.RunID && info.GetStatus() == enums.WORKFLOW_EXECUTION_STATUS_RUNNING {
+		left = slices.DeleteFunc(left, func(e Execution) bool {
+			info, err := a.describe(ctx, e.WorkflowID)
+			if err == nil && info.GetFirstRunId() == e.RunID && info.GetStatus() == enums.WORKFLOW_EXECUTION_STATUS_RUNNING {
 				return false
 			}
-			ended, ok := a.awaitEnd(ctx, f)
+			ended, ok := a.awaitEnd(ctx, e)
 			if ok {
 				ends <- ended
 			}
@@ -129,41 +129,40 @@ func (a *Activities) lookAt(ctx context.Context, flights []Flight, ends chan<- E
 	}
 }
 
-// end waits for the end of a maintenance's last run: one that was reset goes on. Of one that is asked for without a run it
-// tells which that is.
-func (a *Activities) end(ctx context.Context, f Flight) (Ended, error) {
+// end waits for the end of a maintenance's last run: one that was reset goes on. Of one without a run it returns the run.
+func (a *Activities) end(ctx context.Context, e Execution) (Ended, error) {
 	for {
-		info, err := a.describe(ctx, f.WorkflowID)
+		info, err := a.describe(ctx, e.WorkflowID)
 		var notFound *serviceerror.NotFound
 		switch {
 		case errors.As(err, &notFound):
-			return Ended{Flight: f, Unknown: true}, nil
+			return Ended{Execution: e, Unknown: true}, nil
 		case err != nil:
 			return Ended{}, err
 		}
 		first := info.GetFirstRunId()
-		if f.RunID == "" {
+		if e.RunID == "" {
 			if info.GetParentExecution().GetWorkflowId() != activity.GetInfo(ctx).WorkflowExecution.ID {
-				return Ended{Flight: f, Foreign: true, Message: "what runs under its workflow ID is somebody else's"}, nil
+				return Ended{Execution: e, Foreign: true, Message: "what runs under its workflow ID is somebody else's"}, nil
 			}
-			f.RunID = first
+			e.RunID = first
 			if info.GetStatus() == enums.WORKFLOW_EXECUTION_STATUS_RUNNING {
-				return Ended{Flight: f, Going: true}, nil
+				return Ended{Execution: e, Going: true}, nil
 			}
 		}
 		run := info.GetExecution().GetRunId()
-		if first != f.RunID {
-			run = f.RunID // another maintenance followed
+		if first != e.RunID {
+			run = e.RunID // another maintenance followed
 		}
-		ended, err := a.endOf(ctx, f, run)
+		ended, err := a.endOf(ctx, e, run)
 		if err != nil {
 			return Ended{}, err
 		}
-		after, err := a.describe(ctx, f.WorkflowID)
+		after, err := a.describe(ctx, e.WorkflowID)
 		if err != nil {
 			return Ended{}, err
 		}
-		if after.GetFirstRunId() != f.RunID || after.GetStatus() != enums.WORKFLOW_EXECUTION_STATUS_RUNNING {
+		if after.GetFirstRunId() != e.RunID || after.GetStatus() != enums.WORKFLOW_EXECUTION_STATUS_RUNNING {
 			return ended, nil
 		}
 	}
@@ -175,22 +174,22 @@ func (a *Activities) describe(ctx context.Context, id string) (*workflowpb.Workf
 }
 
 // endOf waits for the end of a run and of those that it continues as.
-func (a *Activities) endOf(ctx context.Context, f Flight, run string) (Ended, error) {
+func (a *Activities) endOf(ctx context.Context, e Execution, run string) (Ended, error) {
 	var result api.Result
-	err := a.Temporal.GetWorkflow(ctx, f.WorkflowID, run).Get(ctx, &result)
+	err := a.Temporal.GetWorkflow(ctx, e.WorkflowID, run).Get(ctx, &result)
 	if err == nil {
-		return EndOf(f, result, nil), nil
+		return EndOf(e, result, nil), nil
 	}
 	var failed *temporal.WorkflowExecutionError
 	if !errors.As(err, &failed) {
-		return Ended{}, fmt.Errorf("waiting for the end of workflow %s: %w", f.WorkflowID, err)
+		return Ended{}, fmt.Errorf("waiting for the end of workflow %s: %w", e.WorkflowID, err)
 	}
-	return EndOf(f, result, err), nil
+	return EndOf(e, result, err), nil
 }
 
-// EndOf sorts the end of a maintenance, as its result and its error tell it.
-func EndOf(f Flight, result api.Result, err error) Ended {
-	ended := Ended{Flight: f, Phase: result.Phase, Message: result.Message}
+// EndOf is the end of an execution by its result and its error.
+func EndOf(e Execution, result api.Result, err error) Ended {
+	ended := Ended{Execution: e, Phase: result.Phase, Message: result.Message}
 	var application *temporal.ApplicationError
 	var cancelled *temporal.CanceledError
 	var terminated *temporal.TerminatedError

@@ -56,13 +56,13 @@ func newServer(running map[string]bool) *server {
 	return s
 }
 
-func (s *server) ends(t *testing.T, flights ...Flight) []Ended {
+func (s *server) ends(t *testing.T, awaited ...Execution) []Ended {
 	t.Helper()
 	var suite testsuite.WorkflowTestSuite
 	env := suite.NewTestActivityEnvironment()
 	a := &Activities{Temporal: s}
 	env.RegisterActivity(a)
-	value, err := env.ExecuteActivity(a.AwaitEnds, api.List[Flight](flights))
+	value, err := env.ExecuteActivity(a.AwaitEnds, api.List[Execution](awaited))
 	var all []Ended
 	if err == nil {
 		err = value.Get(&all)
@@ -76,33 +76,33 @@ func (s *server) ends(t *testing.T, flights ...Flight) []Ended {
 // TestOfVeryManyMaintenancesEachEndIsHeard: those that are not watched are looked at.
 func TestOfVeryManyMaintenancesEachEndIsHeard(t *testing.T) {
 	running := map[string]bool{}
-	var flights []Flight
+	var awaited []Execution
 	for i := range maxWatched + 20 {
 		id := fmt.Sprint("m", i)
 		running[id] = true
-		flights = append(flights, Flight{WorkflowID: id, RunID: "run of " + id})
+		awaited = append(awaited, Execution{WorkflowID: id, RunID: "run of " + id})
 	}
-	last := flights[len(flights)-1]
+	last := awaited[len(awaited)-1]
 	running[last.WorkflowID] = false
-	got := newServer(running).ends(t, flights...)
-	if len(got) != 1 || got[0].Flight != last || got[0].Phase != api.Completed {
+	got := newServer(running).ends(t, awaited...)
+	if len(got) != 1 || got[0].Execution != last || got[0].Phase != api.Completed {
 		t.Errorf("%+v", got)
 	}
 }
 
 // TestARunIsFoundByItsParent: which it is, and whose.
 func TestARunIsFoundByItsParent(t *testing.T) {
-	asked := Flight{WorkflowID: "m"}
-	found := Flight{WorkflowID: "m", RunID: "run of m"}
+	asked := Execution{WorkflowID: "m"}
+	found := Execution{WorkflowID: "m", RunID: "run of m"}
 	for name, c := range map[string]struct {
 		running map[string]bool
 		parent  string
 		want    Ended
 	}{
-		"runs":         {map[string]bool{"m": true}, "default-test-workflow-id", Ended{Flight: found, Going: true}},
-		"has ended":    {map[string]bool{"m": false}, "default-test-workflow-id", Ended{Flight: found, Phase: api.Completed}},
-		"is another's": {map[string]bool{"m": true}, "maintenance-plan/other", Ended{Flight: asked, Foreign: true, Message: "what runs under its workflow ID is somebody else's"}},
-		"is unknown":   {nil, "", Ended{Flight: asked, Unknown: true}},
+		"runs":         {map[string]bool{"m": true}, "default-test-workflow-id", Ended{Execution: found, Going: true}},
+		"has ended":    {map[string]bool{"m": false}, "default-test-workflow-id", Ended{Execution: found, Phase: api.Completed}},
+		"is another's": {map[string]bool{"m": true}, "maintenance-plan/other", Ended{Execution: asked, Foreign: true, Message: "what runs under its workflow ID is somebody else's"}},
+		"is unknown":   {nil, "", Ended{Execution: asked, Unknown: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newServer(c.running)

@@ -1,8 +1,8 @@
 package drainplan
 
 import (
+	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 )
 
@@ -11,8 +11,8 @@ type Messages struct {
 	l *lockstep
 	// undrained are the nodes of each party that are not drained to their present targets.
 	undrained [][]int
-	// waits are what the drained nodes of each party wait for: the same for all of them. Empty is not made yet.
-	waits []string
+	// waits are what WaitsFor returns for each party, nil before the first call.
+	waits []*string
 }
 
 // NewMessages takes parties and nodes as Resolve left them.
@@ -21,7 +21,7 @@ func NewMessages(parties []Party, nodes []Shared) Messages {
 }
 
 func (l *lockstep) messages() Messages {
-	m := Messages{l: l, undrained: make([][]int, len(l.parties)), waits: make([]string, len(l.parties))}
+	m := Messages{l: l, undrained: make([][]int, len(l.parties)), waits: make([]*string, len(l.parties))}
 	for p, of := range l.of {
 		for _, n := range of {
 			if !l.nodes[n].Drained {
@@ -32,8 +32,20 @@ func (l *lockstep) messages() Messages {
 	return m
 }
 
+// Waiting is the brief message about a node that is drained and waits for others.
+const Waiting = "Waiting"
+
 // Of is the message of a party about one of its nodes, both by their indexes.
 func (m Messages) Of(party, node int) string {
+	brief := m.Brief(party, node)
+	if brief == Waiting {
+		return cmp.Or(m.WaitsFor(party), brief)
+	}
+	return brief
+}
+
+// Brief is Of, with Waiting in place of WaitsFor.
+func (m Messages) Brief(party, node int) string {
 	n := m.l.nodes[node]
 	present, going := m.l.present(party)
 	switch {
@@ -45,35 +57,37 @@ func (m Messages) Of(party, node int) string {
 		return "Evacuating"
 	case !going:
 		return "Drained"
+	case m.WaitsFor(party) == "":
+		return Waiting + m.limited(party, node)
+	default:
+		return Waiting
 	}
-	if m.waits[party] == "" {
-		m.waits[party] = m.waiting(party)
-	}
-	if m.waits[party] == nobody {
-		return "Waiting" + m.limited(party, node)
-	}
-	return m.waits[party]
 }
 
-// nobody is what a party waits for whose nodes, and those of all that it meets, are drained.
-const nobody = "nobody"
+// WaitsFor names the nodes that the drained nodes of a party wait for; empty where those of all that it meets are drained.
+func (m Messages) WaitsFor(party int) string {
+	if m.waits[party] == nil {
+		waits := m.waiting(party)
+		m.waits[party] = &waits
+	}
+	return *m.waits[party]
+}
 
-// waiting is what the drained nodes of a party wait for.
 func (m Messages) waiting(party int) string {
 	if own := m.undrained[party]; len(own) > 0 {
-		return fmt.Sprintf("Waiting for %s.", nodesOf(m.names(own)))
+		return fmt.Sprintf("Waiting for %s.", nodesOf(m.names(own[:min(len(own), maxNames)]), len(own)))
 	}
 	if others := m.others(party); len(others) > 0 {
-		return fmt.Sprintf("Waiting for %s.", nodesOf(others))
+		return fmt.Sprintf("Waiting for %s.", nodesOf(others, len(others)))
 	}
-	return nobody
+	return ""
 }
 
 // Forwarders are those who brought a node further than the entry that a party is at, empty where nobody is known to have.
 func (m Messages) Forwarders(party, node int) string {
 	present, going := m.l.present(party)
 	if by := m.l.nodes[node].By; going && m.l.at[node] > present && len(by) > 0 {
-		return few(by)
+		return few(by, len(by))
 	}
 	return ""
 }
@@ -83,7 +97,7 @@ func (m Messages) forwarders(n Shared) string {
 	if len(n.By) == 0 {
 		return "plans"
 	}
-	return few(n.By)
+	return few(n.By, len(n.By))
 }
 
 // limited says who holds a node back from a party's entry.
@@ -92,17 +106,17 @@ func (m Messages) limited(party, node int) string {
 	if present, _ := m.l.present(party); len(by) == 0 || least >= present {
 		return "" // it is catching up: nobody holds it back
 	}
-	return fmt.Sprintf(" (limited by %s)", few(m.l.names(by)))
+	return fmt.Sprintf(" (limited by %s)", few(m.l.names(by), len(by)))
 }
 
 // others are the undrained nodes of the parties that a party meets, each with the first of them.
 func (m Messages) others(party int) []string {
 	var all []string
-	told := map[int]bool{}
+	listed := map[int]bool{}
 	for _, q := range m.l.meets[party] {
 		for _, n := range m.undrained[q] {
-			if !told[n] {
-				told[n] = true
+			if !listed[n] {
+				listed[n] = true
 				all = append(all, fmt.Sprintf("%s (%s)", m.l.nodes[n].Name, m.l.parties[q].Name))
 			}
 		}
@@ -118,19 +132,20 @@ func (m Messages) names(nodes []int) []string {
 	return names
 }
 
-func nodesOf(names []string) string {
-	if len(names) == 1 {
+// nodesOf names the first nodes of so many.
+func nodesOf(names []string, all int) string {
+	if all == 1 {
 		return "node " + names[0]
 	}
-	return "nodes " + few(names)
+	return "nodes " + few(names, all)
 }
 
-// told is how many names a message has.
-const told = 3
+// maxNames bounds the names in a message.
+const maxNames = 3
 
-func few(names []string) string {
-	if len(names) <= told {
+func few(names []string, all int) string {
+	if all <= maxNames {
 		return strings.Join(names, ", ")
 	}
-	return fmt.Sprintf("%s and %d more", strings.Join(slices.Clone(names[:told]), ", "), len(names)-told)
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:maxNames], ", "), all-maxNames)
 }

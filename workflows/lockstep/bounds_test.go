@@ -114,7 +114,7 @@ func begun(t *testing.T, id string, packed []byte, see func(*testsuite.TestWorkf
 	env.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{&inbox.Interceptor{}}})
 	env.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: id, TaskQueue: "prod/drydock"})
 	env.RegisterActivity(&activity.Activities{})
-	env.OnActivity("TakeStock", mock.Anything, mock.Anything).After(time.Minute).Return(
+	env.OnActivity("FindShared", mock.Anything, mock.Anything).After(time.Minute).Return(
 		func(context.Context, activity.QueueInput) (activity.Running, error) { return activity.Running{}, nil })
 	env.RegisterDelayedCallback(func() { see(env) }, time.Second)
 	env.ExecuteWorkflow(Lockstep, packed)
@@ -123,7 +123,7 @@ func begun(t *testing.T, id string, packed []byte, see func(*testsuite.TestWorkf
 
 func TestWhatSomebodyGivesItIsNotItsState(t *testing.T) {
 	forged, err := api.Pack(map[string]any{"known": true, "inventory": packed{
-		Names: []string{"n1"}, Nodes: []packedNode{{nodeState: nodeState{Run: runOf("n1"), Stand: held}}}, Shapes: []shape{{}},
+		Names: []string{"n1"}, Nodes: []packedNode{{nodeState: nodeState{Run: runOf("n1"), Stand: held}}}, Shapes: []shape{{}}, Lists: []lists{{}},
 	}})
 	if err != nil {
 		t.Fatal(err)

@@ -105,7 +105,7 @@ func (v *inventory) resolve(now time.Time) {
 		}
 	}
 	s.nodes, s.messages = r.Nodes, r.Messages()
-	v.now, v.uncompared, v.ready, v.changed = s, true, false, false
+	v.now, v.ready, v.changed = s, false, false
 	for _, p := range v.plans {
 		p.compared = false
 	}
@@ -171,7 +171,7 @@ func isOver(at int64, now time.Time) bool { return at > 0 && now.Unix() >= at }
 
 // targetOf is the target of a node as it is now, with the next revision.
 func (v *inventory) targetOf(n *node, asking gangs) api.NodeTarget {
-	t := api.NodeTarget{Run: n.Run, Revision: n.target.Revision + 1, Targets: n.target.Targets, Gang: n.target.Gang, Last: true, Plans: n.group.names}
+	t := api.NodeTarget{Revision: n.target.Revision + 1, Targets: n.target.Targets, Gang: n.target.Gang, Last: true, Plans: n.group.names}
 	if !n.isGranted() {
 		t.Gang = asking.of(n)
 	}
@@ -248,6 +248,6 @@ func (v *inventory) messageOf(p *planEntry, n *node) string {
 	case !n.isGranted() || !drains || !known:
 		return n.progress.Waiting
 	default:
-		return bounds.Cut(v.now.messages.Of(place, i), bounds.Text)
+		return bounds.Cut(v.now.messages.Brief(place, i), bounds.Text)
 	}
 }

@@ -64,14 +64,14 @@ func stands(name string, stand stand, changes ...func(*node)) option {
 func drained(n *node)   { n.target.Revision, n.target.Targets, n.Drained = 1, tiersOf(10), true }
 func unsent(n *node)    { n.target.Revision, n.target.Targets, n.Unsent = 1, tiersOf(10), true }
 func postponed(n *node) { n.Tries, n.RetryAt = 1, now.Add(20*time.Second).Unix() }
-func toldToEnd(n *node) { n.Ended = true }
+func toldToEnd(n *node) { n.Unsent = false }
 
 // decidedBefore is that plans and nodes have not changed since the last decision, and plans were told.
 func decidedBefore(l *lockstep) {
 	for l.Decide(controller.At(now.Add(-30 * time.Second))).More {
 	}
 	for _, p := range l.Inventory.plans {
-		p.take(l.Inventory.part(p, headerOf(p)))
+		p.take(l.Inventory.part(p, l.Inventory.headerOf(p)), now.Add(-time.Minute))
 	}
 	for _, n := range l.Inventory.nodes {
 		n.Unsent = false
@@ -79,7 +79,7 @@ func decidedBefore(l *lockstep) {
 }
 
 func silent(name string) option {
-	return func(l *lockstep) { l.Inventory.setSilent(name, runOf("plan "+name)) }
+	return func(l *lockstep) { l.Inventory.setSilent(api.HeldPlan{Name: name, RunID: runOf("plan " + name)}) }
 }
 func patient(l *lockstep)    { l.Until = now.Add(10 * time.Second) }
 func justNow(l *lockstep)    { l.Decided = now.Add(-400 * time.Millisecond) }
@@ -199,22 +199,18 @@ func contents(x controller.Effect) string {
 		}
 	case controller.Activity:
 		switch in := x.Input.(type) {
-		case activity.BeginInput:
-			all = in.Nodes
-		case activity.EndInput:
-			for _, n := range in.Nodes {
-				all = append(all, n.Node)
-			}
 		case activity.CheckInput:
 			for _, p := range in.Plans {
 				all = append(all, p.Name)
 			}
-		case activity.SteerInput:
-			for _, to := range in.Targets {
-				if to.Target.Tell {
-					all = append(all, to.Node, "ask")
-				} else {
-					all = append(all, to.Node, fmt.Sprint(to.Target.Revision))
+		case activity.Batch:
+			for _, r := range in.Requests {
+				switch all = append(all, r.Node); {
+				case r.Target == nil:
+				case r.Target.Tell:
+					all = append(all, "ask")
+				default:
+					all = append(all, fmt.Sprint(r.Target.Revision))
 				}
 			}
 		}
@@ -264,7 +260,7 @@ func TestAMaintenanceThatWasBegunBeforeAResetIsHeld(t *testing.T) {
 	l := given(accepted("a", api.StageDrain, "n1", "n2"))
 	begin := effect(t, l, beginNodes)
 	l.Reset(now)
-	o := controller.Came(begin, []activity.Begun{{Node: "n1", RunID: "r1"}, {Node: "n2", Missed: "no such luck"}})
+	o := controller.Came(begin, []activity.Result{{Node: "n1", RunID: "r1"}, {Node: "n2", Failed: "no such luck"}})
 	o.Stale = true
 	l.Outcome(o, now)
 	if n := l.Inventory.byName["n1"]; n.Stand != held || n.Run != "r1" {
@@ -305,7 +301,7 @@ func TestANodeThatWasNotBegunAndNobodyWantsIsForgotten(t *testing.T) {
 	if d := l.Decide(controller.At(now.Add(time.Minute), keyOf(beginNodes, "0"))); d.End != nil || len(l.Inventory.nodes) != 1 {
 		t.Fatal(show(d))
 	}
-	l.Outcome(controller.Came(begin, []activity.Begun{{Node: "n1", Missed: "no such luck"}}), now)
+	l.Outcome(controller.Came(begin, []activity.Result{{Node: "n1", Failed: "no such luck"}}), now)
 	_, d := settled(l, now.Add(2*time.Minute))
 	if got := show(d); got != "end <nil>" {
 		t.Errorf("%q, %d nodes", got, len(l.Inventory.nodes))
@@ -345,25 +341,58 @@ func TestAPlanThatCannotBeToldIsLookedUp(t *testing.T) {
 	}
 }
 
-// Words that name others change with every node: they are sent alone once in half a minute.
-func TestWordsAloneAreSentNowAndThen(t *testing.T) {
-	l := given(accepted("a", api.StageDrain, "n1", "n2", "n3"), stands("n1", held, drained), stands("n2", held), stands("n3", held), decidedBefore)
-	p := l.Inventory.plans[0]
-	p.refreshed = now.Add(-10 * time.Second)
+// Whom a plan waits for changes with every node: that alone is sent once in half a minute.
+func TestWhomAPlanWaitsForIsSentNowAndThen(t *testing.T) {
+	l := given(accepted("a", api.StageDrain, "n1"), accepted("b", api.StageDrain, "n1", "n2", "n3"),
+		stands("n1", held, drained), stands("n2", held), stands("n3", held), decidedBefore)
+	a := l.Inventory.plans[0]
+	if a.Header.WaitsFor != "Waiting for nodes n2 (b), n3 (b)." {
+		t.Fatalf("plan a waits: %q", a.Header.WaitsFor)
+	}
+	a.sentAt = now.Add(-10 * time.Second)
 	l.Inventory.byName["n2"].Drained, l.Inventory.changed = true, true
 	_, d := settled(l, now)
-	if got := show(d); got != "tell/a[n2], watch, wake 5s" {
-		t.Errorf("%q, words of %v", got, p.words)
-	}
-	if len(p.words) != 1 || p.Nodes[p.words[0]] != "n1" {
-		t.Fatalf("words of %v", p.words)
+	if got := show(d); got != "tell/b[n2], watch, wake 5s" {
+		t.Errorf("%q", got)
 	}
 	for _, x := range d.Effects {
-		l.Outcome(controller.Came(x, activity.Signalled{}), now)
+		l.Outcome(controller.Came(x, nil), now)
 	}
-	if _, d = settled(l, now.Add(20*time.Second)); !strings.Contains(show(d), "tell/a[n1]") {
+	_, d = settled(l, now.Add(20*time.Second))
+	if !strings.Contains(show(d), "tell/a") || strings.Contains(show(d), "tell/b") {
 		t.Errorf("%q", show(d))
 	}
+	for _, x := range d.Effects {
+		if s, is := x.(controller.Signal); is && (s.Payload.(api.PlanProgress).WaitsFor != "Waiting for node n3 (b)." || contents(x) != "") {
+			t.Errorf("%+v", s.Payload)
+		}
+	}
+}
+
+// A plan is sent its nodes in parts: one that changes after its part was sent, and with which nothing else is decided, is sent again.
+func TestANodeThatChangesWhileOthersAreSentIsSentAgain(t *testing.T) {
+	names := make([]string, maxSent+1)
+	for i := range names {
+		names[i] = fmt.Sprintf("n%04d", i)
+	}
+	l := given(accepted("a", api.StageCordon, names...))
+	first := effect(t, l, sendProgress)
+	l.Outcome(controller.Came(first, nil), now)
+	n := l.Inventory.byName[names[0]]
+	n.Stand, n.progress.Phase, l.Inventory.changed = held, api.Cordoned, true
+	_, d := settled(l, now.Add(time.Minute))
+	for range 2 {
+		for _, x := range d.Effects {
+			if s, is := x.(controller.Signal); is {
+				l.Outcome(controller.Came(s, nil), now.Add(time.Minute))
+			}
+		}
+		_, d = settled(l, now.Add(time.Minute))
+		if strings.Contains(show(d), "tell/a["+names[0]) {
+			return
+		}
+	}
+	t.Errorf("%s is not sent again: %q", names[0], show(d))
 }
 
 // Of a plan with thousands of nodes that are found to run nothing is known but their targets.

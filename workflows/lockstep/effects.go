@@ -112,40 +112,37 @@ func (n *node) wants(kind string, now time.Time) bool {
 	case steerNodes:
 		return isDue && (n.Stand == asked || n.Stand == held && n.Unsent)
 	default:
-		return n.Stand == asked && n.Tries > 0 && !n.isWanted() || isDue && (n.Stand == ending && !n.Ended || n.Stand == held && (!n.isWanted() || n.differs()))
+		return n.Stand == asked && n.Tries > 0 && !n.isWanted() || isDue && (n.Stand == ending && n.Unsent || n.Stand == held && (!n.isWanted() || n.differs()))
 	}
 }
 
-// act is what is done for a batch of nodes.
+// act is the effect on a batch of nodes.
 func act(key controller.Key, nodes []*node) controller.Effect {
+	var in activity.Batch
+	for _, n := range nodes {
+		r := activity.Request{Node: n.name, RunID: n.Run}
+		switch {
+		case key.Kind == steerNodes && n.Stand == asked:
+			r.Target = &api.NodeTarget{Tell: true}
+		case key.Kind == steerNodes:
+			target := n.target
+			r.Target = &target
+		case key.Kind == endNodes && n.Stand != ending:
+			n.Stand, n.Unsent, n.Tries, n.RetryAt = ending, true, 0, 0
+		}
+		in.Requests = append(in.Requests, r)
+	}
 	a := controller.Activity{Meta: controller.Meta{Key: key}, Call: controller.Call{Within: actWithin, Heartbeat: beat}}
 	switch key.Kind {
 	case beginNodes:
-		in := activity.BeginInput{Input: nodes[0].group.plans[0].input()}
-		for _, n := range nodes {
-			in.Nodes = append(in.Nodes, n.name)
-		}
-		a.Summary, a.Call.Func, a.Input = "begin the maintenances of "+number.Of(len(nodes), "node"), call.Lockstep.BeginShared, in
+		in.Input = nodes[0].group.plans[0].input()
+		a.Summary, a.Call.Func = "begin the maintenances of "+number.Of(len(nodes), "node"), call.Lockstep.BeginShared
 	case steerNodes:
-		var in activity.SteerInput
-		for _, n := range nodes {
-			target := n.target
-			if n.Stand == asked {
-				target = api.NodeTarget{Run: n.Run, Tell: true}
-			}
-			in.Targets = append(in.Targets, activity.Addressed{Node: n.name, Target: target})
-		}
-		a.Summary, a.Call.Func, a.Input = "tell "+number.Of(len(nodes), "maintenance")+" how far to go", call.Lockstep.SteerShared, in
+		a.Summary, a.Call.Func = "send "+number.Of(len(nodes), "maintenance")+" how far to go", call.Lockstep.SteerShared
 	case endNodes:
-		var in activity.EndInput
-		for _, n := range nodes {
-			if n.Stand != ending {
-				n.Stand, n.Ended, n.Unsent, n.Tries, n.RetryAt = ending, false, false, 0, 0
-			}
-			in.Nodes = append(in.Nodes, api.HeldNode{Node: n.name, RunID: n.Run})
-		}
-		a.Summary, a.Call.Func, a.Input = "end "+number.Of(len(nodes), "maintenance"), call.Lockstep.EndShared, in
+		a.Summary, a.Call.Func = "end "+number.Of(len(nodes), "maintenance"), call.Lockstep.EndShared
 	}
+	a.Input = in
 	return a
 }
 
@@ -159,31 +156,39 @@ func (p *planEntry) input() json.RawMessage {
 	return text
 }
 
-// begun takes what became of the beginning of maintenances.
-func (l *lockstep) begun(o controller.Outcome, now time.Time) {
-	var begun []activity.Begun
-	l.failed(o, "maintenances could not be begun", o.Get(&begun), now)
-	v := &l.Inventory
-	v.changed, v.ready = true, true // they have no target yet
-	for _, name := range o.Begun.(controller.Activity).Input.(activity.BeginInput).Nodes {
-		n := v.byName[name]
-		if n == nil || n.Stand != wanted {
-			continue // it was found to run, when everything was found out anew
-		}
-		switch i := slices.IndexFunc(begun, func(one activity.Begun) bool { return one.Node == name }); {
-		case i < 0:
+// acted takes what became of a batch. Where it failed, its key is free: its nodes are left alone for a while, and others are not.
+func (l *lockstep) acted(o controller.Outcome, now time.Time) {
+	var results []activity.Result
+	err := o.Get(&results)
+	if err != nil {
+		l.Warn(now, "could not "+o.Key.Kind+" maintenances", call.Cause(err))
+		l.ClearBackoff(o.Key)
+	}
+	v, begins := &l.Inventory, o.Key.Kind == beginNodes
+	v.changed, v.ready = v.changed || begins, v.ready || begins // those that were begun have no target yet
+	for i, r := range o.Begun.(controller.Activity).Input.(activity.Batch).Requests {
+		n := v.byName[r.Node]
+		switch {
+		case n == nil, begins && n.Stand != wanted: // it was found to run, when everything was found out anew
+		case i >= len(results):
 			n.postpone(now)
-		case begun[i].Missed != "":
-			l.Note(now, "the maintenance of "+name+" could not be begun", begun[i].Missed)
+		case results[i].Failed != "":
+			l.Note(now, "could not "+o.Key.Kind+" the maintenance of "+n.name, results[i].Failed)
 			n.postpone(now)
-		default:
-			l.beginsAs(n, begun[i], now)
+		case results[i].Ended:
+			v.ended(results[i])
+		case begins:
+			l.begun(n, results[i], now)
+		case n.Stand == asked && r.Target != nil && r.Target.Tell:
+			n.postpone(now) // it is asked again where it does not answer
+		case n.Stand == ending && o.Key.Kind == endNodes, n.Stand == held && r.Target != nil && r.Target.Revision == n.target.Revision:
+			n.Unsent, n.Tries = false, 0
 		}
 	}
 }
 
-// beginsAs takes what became of the beginning of a maintenance.
-func (l *lockstep) beginsAs(n *node, how activity.Begun, now time.Time) {
+// begun takes what became of the beginning of a maintenance.
+func (l *lockstep) begun(n *node, how activity.Result, now time.Time) {
 	n.Run, n.Tries, n.RetryAt = how.RunID, 0, 0
 	switch {
 	case how.Refused != "":
@@ -196,33 +201,6 @@ func (l *lockstep) beginsAs(n *node, how activity.Begun, now time.Time) {
 	}
 }
 
-// steered takes which maintenances were sent something. One that was asked is asked again where it does not answer.
-func (l *lockstep) steered(o controller.Outcome, now time.Time) {
-	var came activity.Signalled
-	err := o.Get(&came)
-	l.failed(o, "maintenances could not be told how far to go", err, now)
-	for _, to := range o.Begun.(controller.Activity).Input.(activity.SteerInput).Targets {
-		n := l.Inventory.byName[to.Node]
-		switch {
-		case n == nil:
-		case err != nil, l.missed(n, came, now), n.Stand == asked && to.Target.Tell:
-			n.postpone(now)
-		case n.Stand == held && n.target.Revision == to.Target.Revision:
-			n.Unsent, n.Tries = false, 0
-		}
-	}
-	l.Inventory.ended(came.Gone)
-}
-
-// missed notes that a maintenance could not be told something.
-func (l *lockstep) missed(n *node, came activity.Signalled, now time.Time) bool {
-	i := slices.IndexFunc(came.Missed, func(m activity.Missed) bool { return m.Node == n.name })
-	if i >= 0 {
-		l.Note(now, "the maintenance of "+n.name+" could not be told", came.Missed[i].Why)
-	}
-	return i >= 0
-}
-
 // sizeOf is about how long targets are in JSON.
 func sizeOf(targets []drainplan.Entry) int {
 	const fixed = 70
@@ -233,32 +211,7 @@ func sizeOf(targets []drainplan.Entry) int {
 	return size
 }
 
-// endsCame takes which maintenances were told to end.
-func (l *lockstep) endsCame(o controller.Outcome, now time.Time) {
-	var came activity.Signalled
-	err := o.Get(&came)
-	l.failed(o, "maintenances could not be ended", err, now)
-	for _, one := range o.Begun.(controller.Activity).Input.(activity.EndInput).Nodes {
-		n := l.Inventory.byName[one.Node]
-		if n == nil {
-			continue
-		}
-		if n.Ended = err == nil && !l.missed(n, came, now); !n.Ended {
-			n.postpone(now)
-		}
-	}
-	l.Inventory.ended(came.Gone)
-}
-
-// failed notes that an effect on a batch has failed. Its key is free: its nodes are left alone for a while, and not others.
-func (l *lockstep) failed(o controller.Outcome, what string, err error, now time.Time) {
-	if err != nil {
-		l.Warn(now, what, call.Cause(err))
-		l.ClearBackoff(o.Key)
-	}
-}
-
-// watch looks whether maintenances and plans end without a word, while there are some.
+// watch sees maintenances and plans that end without a signal.
 func (l *lockstep) watch() []controller.Watch {
 	v := &l.Inventory
 	if len(v.plans)+len(v.silent) == 0 && !slices.ContainsFunc(v.nodes, (*node).runs) {
@@ -270,18 +223,18 @@ func (l *lockstep) watch() []controller.Watch {
 	}}
 }
 
-// seen takes what has ended without a word.
+// seen takes what has ended without a signal.
 func (l *lockstep) seen(o controller.Outcome, now time.Time) {
 	var seen activity.Seen
 	if o.Get(&seen) != nil {
 		return // it rests
 	}
-	l.Inventory.ended(seen.Gone)
+	for _, one := range seen.Maintenances {
+		l.Inventory.ended(one)
+	}
 	for _, p := range seen.Plans {
-		if l.Inventory.silent[p.Name] == p.RunID {
-			delete(l.Inventory.silent, p.Name)
-			l.Inventory.changed = true
-		}
+		l.Inventory.silent = slices.DeleteFunc(l.Inventory.silent, func(silent api.HeldPlan) bool { return silent == p })
+		l.Inventory.changed = true
 		l.dropPlan(p, now)
 	}
 }

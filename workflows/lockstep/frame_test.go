@@ -26,7 +26,7 @@ func alone(t *testing.T) *testsuite.TestWorkflowEnvironment {
 	env := workflowtest.Environment(start)
 	env.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: api.LockstepID(""), TaskQueue: api.DefaultTaskQueue})
 	env.RegisterActivity(&activity.Activities{})
-	env.OnActivity("TakeStock", mock.Anything, mock.Anything).After(time.Minute).Return(
+	env.OnActivity("FindShared", mock.Anything, mock.Anything).After(time.Minute).Return(
 		func(context.Context, activity.QueueInput) (activity.Running, error) { return activity.Running{}, nil })
 	return env
 }

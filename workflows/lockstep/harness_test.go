@@ -1,12 +1,14 @@
 package lockstep
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -213,7 +215,7 @@ func (s *site) begin() {
 	}
 	s.env.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: api.LockstepID(""), TaskQueue: api.DefaultTaskQueue})
 	s.env.OnActivity("CheckPlans", mock.Anything, mock.Anything).After(latency).Return(s.checkPlans)
-	s.env.OnActivity("TakeStock", mock.Anything, mock.Anything).After(latency).Return(s.takeStock)
+	s.env.OnActivity("FindShared", mock.Anything, mock.Anything).After(latency).Return(s.findShared)
 	s.env.OnActivity("BeginShared", mock.Anything, mock.Anything).After(latency).Return(s.beginShared)
 	s.env.OnActivity("SteerShared", mock.Anything, mock.Anything).After(latency).Return(s.steerShared)
 	s.env.OnActivity("EndShared", mock.Anything, mock.Anything).After(latency).Return(s.endShared)
@@ -292,33 +294,33 @@ func (s *site) checkPlans(_ context.Context, in activity.CheckInput) ([]api.Held
 	return running, nil
 }
 
-func (s *site) takeStock(context.Context, activity.QueueInput) (activity.Running, error) {
+func (s *site) findShared(context.Context, activity.QueueInput) (activity.Running, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var stock activity.Running
+	var running activity.Running
 	for _, name := range sortedKeys(s.nodes) {
 		if !s.nodes[name].over && !s.unlisted[name] {
-			stock.Nodes = append(stock.Nodes, name)
+			running.Nodes = append(running.Nodes, name)
 		}
 	}
 	for _, name := range sortedKeys(s.plans) {
-		stock.Plans = append(stock.Plans, api.HeldPlan{Name: name, RunID: s.plans[name]})
+		running.Plans = append(running.Plans, api.HeldPlan{Name: name, RunID: s.plans[name]})
 	}
-	s.note("stock of %d nodes, %d plans", len(stock.Nodes), len(stock.Plans))
-	return stock, nil
+	s.note("find %d nodes, %d plans", len(running.Nodes), len(running.Plans))
+	return running, nil
 }
 
-func (s *site) beginShared(_ context.Context, in activity.BeginInput) ([]activity.Begun, error) {
+func (s *site) beginShared(_ context.Context, in activity.Batch) (begun []activity.Result, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var begun []activity.Begun
-	for _, name := range in.Nodes {
+	for _, r := range in.Requests {
+		name := r.Node
 		m := s.nodes[name]
 		switch {
 		case s.foreign[name]:
-			begun = append(begun, activity.Begun{Node: name, Refused: "it is somebody else's"})
+			begun = append(begun, activity.Result{Node: name, Refused: "it is somebody else's"})
 		case m != nil && !m.over:
-			begun = append(begun, activity.Begun{Node: name, RunID: m.run, Adopted: true})
+			begun = append(begun, activity.Result{Node: name, RunID: m.run, Adopted: true})
 		default:
 			m = &shared{node: name, run: runOf(fmt.Sprint(name, len(s.log))), phase: api.Pending}
 			if err := json.Unmarshal(in.Input, &m.input); err != nil {
@@ -326,31 +328,29 @@ func (s *site) beginShared(_ context.Context, in activity.BeginInput) ([]activit
 			}
 			s.nodes[name] = m
 			s.note("begin %s", name)
-			begun = append(begun, activity.Begun{Node: name, RunID: m.run})
+			begun = append(begun, activity.Result{Node: name, RunID: m.run})
 		}
 	}
 	return begun, nil
 }
 
-func (s *site) steerShared(_ context.Context, in activity.SteerInput) (activity.Signalled, error) {
+func (s *site) steerShared(_ context.Context, in activity.Batch) (results []activity.Result, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var gone []activity.Gone
-	var missed []activity.Missed
-	for _, to := range in.Targets {
-		m := s.nodes[to.Node]
-		if s.missed[to.Node] > 0 {
-			s.missed[to.Node]--
-			missed = append(missed, activity.Missed{Node: to.Node, Why: "it has too many signals"})
-			continue
+	for _, r := range in.Requests {
+		result := activity.Result{Node: r.Node, RunID: r.RunID}
+		switch m := s.nodes[r.Node]; {
+		case s.missed[r.Node] > 0:
+			s.missed[r.Node]--
+			result.Failed = "it has too many signals"
+		case m == nil || m.over:
+			result.Ended, result.Phase, result.Failure = true, api.Failed, "it was terminated"
+		default:
+			s.steer(m, *r.Target)
 		}
-		if m == nil || m.over {
-			gone = append(gone, activity.Gone{Node: to.Node, RunID: to.Target.Run, Phase: api.Failed, Failure: "it was terminated"})
-			continue
-		}
-		s.steer(m, to.Target)
+		results = append(results, result)
 	}
-	return activity.Signalled{Gone: gone, Missed: missed}, nil
+	return results, nil
 }
 
 func (s *site) steer(m *shared, t api.NodeTarget) {
@@ -454,24 +454,24 @@ func (s *site) tell(m *shared) {
 	s.signal(api.SignalNodeProgress, said)
 }
 
-func (s *site) endShared(_ context.Context, in activity.EndInput) (activity.Signalled, error) {
+func (s *site) endShared(_ context.Context, in activity.Batch) (results []activity.Result, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var gone []activity.Gone
-	for _, n := range in.Nodes {
-		m := s.nodes[n.Node]
-		if m == nil || m.over {
-			gone = append(gone, activity.Gone{Node: n.Node, RunID: n.RunID})
+	for _, r := range in.Requests {
+		m := s.nodes[r.Node]
+		over := m == nil || m.over
+		results = append(results, activity.Result{Node: r.Node, RunID: r.RunID, Ended: over})
+		if over {
 			continue
 		}
-		s.note("end %s", n.Node)
-		if s.unheard[n.Node] {
-			delete(s.unheard, n.Node)
+		s.note("end %s", r.Node)
+		if s.unheard[r.Node] {
+			delete(s.unheard, r.Node)
 			continue
 		}
-		s.later(s.now()+2*time.Second, func() { s.ends(n.Node, api.Completed) })
+		s.later(s.now()+2*time.Second, func() { s.ends(r.Node, api.Completed) })
 	}
-	return activity.Signalled{Gone: gone}, nil
+	return results, nil
 }
 
 // ends is the end of a maintenance, of which it tells.
@@ -501,7 +501,9 @@ func (s *site) watchShared(context.Context, activity.QueueInput) (activity.Seen,
 	var seen activity.Seen
 	for _, name := range sortedKeys(s.nodes) {
 		if m := s.nodes[name]; m.over {
-			seen.Gone = append(seen.Gone, activity.Gone{Node: name, RunID: m.run, Phase: api.Failed, Failure: "its workflow was terminated"})
+			seen.Maintenances = append(seen.Maintenances, activity.Result{
+				Node: name, RunID: m.run, Ended: true, Phase: api.Failed, Failure: "its workflow was terminated",
+			})
 		}
 	}
 	for _, name := range sortedKeys(s.intents) {
@@ -550,6 +552,12 @@ func (s *site) hear(_, id, _, name string, arg any) error {
 	}
 	for _, n := range progress.Nodes {
 		h.nodes[n.Node] = n
+	}
+	for name, n := range h.nodes {
+		if n.Message == drainplan.Waiting || strings.HasPrefix(n.Message, "Waiting for node") {
+			n.Message = cmp.Or(progress.WaitsFor, drainplan.Waiting)
+			h.nodes[name] = n
+		}
 	}
 	if progress.Complete && !h.complete {
 		h.complete = true
@@ -634,3 +642,5 @@ func (s *site) count(text string) int {
 }
 
 func (s *site) dump() { s.t.Helper(); s.t.Log("\n" + strings.Join(s.log, "\n")) }
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -34,7 +34,7 @@ const patience = 30 * time.Second
 func (l *lockstep) find() controller.Effect {
 	return controller.Activity{
 		Meta: controller.Meta{Key: keyOf(findAll, ""), Summary: "find plans and shared maintenances"},
-		Call: controller.Call{Func: call.Lockstep.TakeStock, Within: actWithin, Heartbeat: beat}, Input: activity.QueueInput{TaskQueue: l.Info.TaskQueue},
+		Call: controller.Call{Func: call.Lockstep.FindShared, Within: actWithin, Heartbeat: beat}, Input: activity.QueueInput{TaskQueue: l.Info.TaskQueue},
 	}
 }
 
@@ -60,7 +60,7 @@ func (l *lockstep) found(o controller.Outcome, now time.Time) {
 	}
 	for _, p := range found.Plans {
 		if v.planOf(p.RunID) == nil {
-			v.setSilent(p.Name, p.RunID)
+			v.setSilent(p)
 		}
 	}
 }
@@ -72,8 +72,8 @@ func (l *lockstep) waitsFor() string {
 	}
 	const shown = 3
 	var names []string
-	for _, name := range sortedKeys(l.Inventory.silent) {
-		names = append(names, "plan "+name)
+	for _, p := range l.Inventory.silent {
+		names = append(names, "plan "+p.Name)
 	}
 	for _, n := range l.Inventory.nodes {
 		if n.Stand == asked && len(names) <= shown {
@@ -92,13 +92,12 @@ func (l *lockstep) waitsFor() string {
 // planIntent is what a plan intends.
 type planIntent struct{ api.PlanIntent }
 
-// Check implements controller.Payload.
 func (m planIntent) Check(_ *lockstep, now time.Time) error {
 	_, err := m.Validate(now)
 	return err
 }
 
-// Apply implements controller.Payload. An intent counts once its plan was seen to run.
+// Apply has an intent count once its plan was seen to run.
 func (m planIntent) Apply(l *lockstep, now time.Time) string {
 	in, v := m.PlanIntent, &l.Inventory
 	in.Nodes = slices.Sorted(slices.Values(in.Nodes))
@@ -159,13 +158,11 @@ func (l *lockstep) checked(o controller.Outcome, now time.Time) {
 		}
 	}
 	for _, one := range asked {
-		if slices.Contains(running, one) {
-			if p := l.Inventory.planOf(one.RunID); p != nil {
-				p.Missing = false
-			}
-			continue
+		if p := l.Inventory.planOf(one.RunID); !slices.Contains(running, one) {
+			l.dropPlan(one, now)
+		} else if p != nil {
+			p.Missing = false
 		}
-		l.dropPlan(one, now)
 	}
 }
 
@@ -180,11 +177,7 @@ func (l *lockstep) dropPlan(p api.HeldPlan, now time.Time) {
 func (l *lockstep) settle(in api.PlanIntent, now time.Time) {
 	v := &l.Inventory
 	v.changed = true
-	for _, name := range sortedKeys(v.silent) {
-		if v.silent[name] == in.RunID {
-			delete(v.silent, name)
-		}
-	}
+	v.silent = slices.DeleteFunc(v.silent, func(p api.HeldPlan) bool { return p.RunID == in.RunID })
 	before := v.planOf(in.RunID)
 	switch {
 	case in.Stage == api.StageIdle:
@@ -211,11 +204,9 @@ func (l *lockstep) settle(in api.PlanIntent, now time.Time) {
 	v.accept(in, tiers)
 }
 
-func (v *inventory) setSilent(name, run string) {
-	if v.silent == nil {
-		v.silent = map[string]string{}
-	}
-	v.silent[name] = run
+// setSilent has a plan be asked for its intent.
+func (v *inventory) setSilent(p api.HeldPlan) {
+	v.silent = append(slices.DeleteFunc(v.silent, func(other api.HeldPlan) bool { return other.Name == p.Name }), p)
 }
 
 // check returns why an intent cannot be taken, beside the plans there are.

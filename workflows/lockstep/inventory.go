@@ -30,8 +30,8 @@ type inventory struct {
 	byName map[string]*node
 	// waiting are intents that count once their plans were seen to run.
 	waiting []api.PlanIntent
-	// silent are the first runs of plans that run and have not said yet what they intend, by their names.
-	silent map[string]string
+	// silent are plans that run and have not said yet what they intend.
+	silent []api.HeldPlan
 	// completed are the latest plans that were: what they said before is out of date.
 	completed []completed
 
@@ -39,9 +39,8 @@ type inventory struct {
 	changed, ungrouped bool
 	// ready: a plan may go on, so that a decision is not put off.
 	ready bool
-	// now is how it stood when it was last decided. uncompared: not all plans were compared with it.
-	now        situation
-	uncompared bool
+	// now is how it stood when it was last decided.
+	now situation
 }
 
 // completed is a plan on whose behalf nothing is held any more, with its last revision.
@@ -131,9 +130,8 @@ type nodeState struct {
 	// Raised is the revision since which its targets are these. Drained: none of the pods of its targets is left.
 	Raised  int  `json:"a,omitempty"`
 	Drained bool `json:"x,omitempty"`
-	// Unsent: its maintenance is to be sent its target. Ended: it was told to end.
+	// Unsent: its maintenance is to be sent its target, or that it ends.
 	Unsent bool `json:"u,omitempty"`
-	Ended  bool `json:"z,omitempty"`
 	// Tries count what failed for it in a row, or the questions that it did not answer; it is left alone before RetryAt.
 	Tries   int   `json:"t,omitempty"`
 	RetryAt int64 `json:"w,omitempty"`
@@ -215,12 +213,9 @@ func (v *inventory) remove(n *node) {
 // awaited is a plan that has not said what it intends and that holds a node, as its maintenance says; empty where there is none. Whatever
 // others intend, it may not be as far.
 func (v *inventory) awaited(n *node) string {
-	if len(v.silent) == 0 {
-		return ""
-	}
-	for _, name := range n.target.Plans {
-		if _, is := v.silent[name]; is {
-			return name
+	for _, p := range v.silent {
+		if slices.Contains(n.target.Plans, p.Name) {
+			return p.Name
 		}
 	}
 	return ""

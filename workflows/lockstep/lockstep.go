@@ -3,8 +3,6 @@
 package lockstep
 
 import (
-	"maps"
-	"slices"
 	"time"
 
 	"go.temporal.io/sdk/temporal"
@@ -53,11 +51,10 @@ func run(ctx workflow.Context, l *lockstep, packed []byte) error {
 	return err
 }
 
-// Begin implements controller.Controller: what runs has to be found first.
+// Begin has nothing to set: what runs is found first.
 func (l *lockstep) Begin(time.Time) {}
 
-// Decide implements controller.Controller. What it comes to is decided in one turn, and what plans are told of that in the next: with thousands
-// of nodes each takes its time.
+// Decide decides how far nodes go in one turn, and what plans are sent of that in the next: with thousands of nodes each takes its time.
 func (l *lockstep) Decide(t controller.Turn) (d controller.Decision) {
 	v := &l.Inventory
 	if l.CancelRequested { // the maintenances go on, and another that is started finds them
@@ -77,9 +74,8 @@ func (l *lockstep) Decide(t controller.Turn) (d controller.Decision) {
 	}
 	v.wake(&d, t.Now)
 	switch waits := l.waitsFor(); {
-	case !v.changed && v.uncompared:
-		d.More = v.compare(t)
 	case !v.changed:
+		d.More = v.compare(t)
 	case !due:
 		d.WakeAt(l.Decided.Add(pace), "decide how far nodes go")
 	case waits != "" && t.Now.Before(l.Until):
@@ -109,7 +105,7 @@ func (v *inventory) wake(d *controller.Decision, now time.Time) {
 	for _, n := range v.nodes {
 		if isOver(n.ResendAt, now) {
 			n.ResendAt, v.changed = 0, true
-			n.Stale, n.Ended = n.Stale || n.Stand == held, n.Ended && n.Stand != ending
+			n.Stale, n.Unsent = n.Stale || n.Stand == held, n.Unsent || n.Stand == ending
 		}
 		v.changed = v.changed || isOver(n.WordsAt, now)
 		for _, at := range [...]int64{n.ResendAt, n.WordsAt, n.RetryAt} {
@@ -120,19 +116,14 @@ func (v *inventory) wake(d *controller.Decision, now time.Time) {
 	}
 }
 
-// Outcome implements controller.Controller.
 func (l *lockstep) Outcome(o controller.Outcome, now time.Time) {
 	switch o.Key.Kind {
 	case findAll:
 		l.found(o, now)
 	case checkPlans:
 		l.checked(o, now)
-	case beginNodes:
-		l.begun(o, now)
-	case steerNodes:
-		l.steered(o, now)
-	case endNodes:
-		l.endsCame(o, now)
+	case beginNodes, steerNodes, endNodes:
+		l.acted(o, now)
 	case sendProgress:
 		l.reported(o, now)
 	case sendRefusal:
@@ -142,20 +133,16 @@ func (l *lockstep) Outcome(o controller.Outcome, now time.Time) {
 	}
 }
 
-// Reset implements controller.Controller.
 func (l *lockstep) Reset(time.Time) {
 	l.Known, l.Inventory.changed = false, true
 	for _, p := range l.Inventory.plans {
-		l.Inventory.setSilent(p.Name, p.RunID)
+		l.Inventory.setSilent(api.HeldPlan{Name: p.Name, RunID: p.RunID})
 	}
 	for _, n := range l.Inventory.nodes {
 		if n.Stand == held || n.Stand == ending {
-			n.Stand, n.Tries, n.RetryAt, n.Ended = asked, 0, 0, false
+			n.Stand, n.Unsent, n.Tries, n.RetryAt = asked, false, 0, 0
 		}
 	}
 }
 
-// Cancel implements controller.Controller.
 func (l *lockstep) Cancel(time.Time) { l.CancelRequested = true }
-
-func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

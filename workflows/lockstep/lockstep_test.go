@@ -306,7 +306,7 @@ func TestAResetFindsEverythingOutAnew(t *testing.T) {
 	s.takes["n1"] = 20 * time.Second
 	s.plan("a", 0, tiersOf(10, 20, 30, 40), "n1", "n2").says(time.Second, api.StageDrain).says(4*time.Minute, api.StageComplete)
 	s.run(10 * time.Minute)
-	if !s.toldOf("a").complete || s.count("stock") != 3 || s.count("n1 up to") != 4 {
+	if !s.toldOf("a").complete || s.count("find") != 3 || s.count("n1 up to") != 4 {
 		s.dump()
 		t.Error("it did not go on after the reset")
 	}

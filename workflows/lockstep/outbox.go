@@ -28,11 +28,11 @@ const (
 	// maxSent and maxSentText bound what one signal has for a plan, in nodes and about in bytes.
 	maxSent     = 500
 	maxSentText = 192 << 10
-	// sendAtOnce bounds the signals to plans under way: each may be as long as that, and a server takes 4 MB in one go.
+	// sendAtOnce bounds the signals to plans under way: each may be that long, and a server takes 4 MB in one go.
 	sendAtOnce = 6
 	// maxRefusals bounds the refusals that wait to be sent: plans repeat what they intend.
 	maxRefusals = 50
-	// refreshEvery is how often words alone are sent anew: who is waited for changes with every node.
+	// refreshEvery is how often a plan is sent nothing but whom its nodes wait for, which changes with every node.
 	refreshEvery = 30 * time.Second
 	// askAgain is the first pause before a plan is asked again for its intent; it doubles: of very many plans, not all answer at once.
 	askAgain = 5 * time.Second
@@ -42,17 +42,14 @@ const (
 
 // outbox is what a plan was sent, and what it has to be sent.
 type outbox struct {
-	// sent is what it was sent of each of its nodes, in their order.
-	sent []sum
-	// pending are the places of nodes of which something is to be sent, words those of which the words alone have changed since refreshed.
-	pending, words []int
-	refreshed      time.Time
-	// compared: pending is of the last decision.
+	// sent are the sums of what it was sent of each of its nodes, in their order; 0 is nothing.
+	sent []uint64
+	// pending are the places of nodes of which something is to be sent. compared: they were found since the last decision.
+	pending  []int
 	compared bool
+	// sentAt is when it was last sent something.
+	sentAt time.Time
 }
-
-// sum stands for what was said of a node: all of it, and all but the names of those who are waited for.
-type sum struct{ exact, kind uint64 }
 
 // restart has a plan be sent everything.
 func (v *inventory) restart(p *planEntry) {
@@ -60,23 +57,22 @@ func (v *inventory) restart(p *planEntry) {
 	v.changed = true
 }
 
-// compare finds out what plans have to be sent since the last decision, and reports whether some are left for the next turn.
+// compare finds what plans have to be sent since the last decision, and reports whether some are left for the next turn.
 func (v *inventory) compare(t controller.Turn) (more bool) {
 	if v.ungrouped {
 		return false // it is decided anew first
 	}
-	compared, underWay := 0, false
+	compared := 0
 	for _, p := range v.plans {
 		switch {
 		case p.compared:
 			continue
 		case p.All && t.UnderWay(keyOf(sendProgress, p.Name)):
-			underWay = true // what is sent now may come before what made it be sent everything
-			continue
+			continue // what is sent now may come before what made it be sent everything
 		case compared > 0 && compared+len(p.Nodes) > maxCompared:
 			return true
 		case p.All:
-			p.outbox, p.Header, p.All = outbox{}, api.PlanProgress{}, false
+			p.outbox, p.Header, p.All = outbox{sent: make([]uint64, len(p.Nodes))}, api.PlanProgress{}, false
 		}
 		if p.compared = true; len(p.pending) > 0 {
 			continue
@@ -84,56 +80,64 @@ func (v *inventory) compare(t controller.Turn) (more bool) {
 		if compared == 0 {
 			v.sumNodes()
 		}
-		p.pending, p.words = p.differences(v.sums(p))
+		p.pending = p.differences(v.sums(p))
 		compared += 1 + len(p.Nodes)
 	}
-	v.uncompared = underWay
 	return false
 }
 
-// differences are the nodes of a plan of which something is to be sent, and those of which the words alone have changed.
-func (p *planEntry) differences(now []sum) (changed, words []int) {
-	if p.sent == nil {
-		p.sent = make([]sum, len(now))
-	}
+// differences are the places of nodes of which something is to be sent.
+func (p *planEntry) differences(now []uint64) (changed []int) {
 	for i := range now {
-		switch {
-		case now[i].kind != p.sent[i].kind:
+		if now[i] != p.sent[i] {
 			changed = append(changed, i)
-		case now[i] != p.sent[i]:
-			words = append(words, i)
 		}
 	}
-	if len(words) > maxSent {
-		words = nil // so many are not worth it
-	}
-	return changed, words
+	return changed
 }
 
 // sumNodes has all nodes stand for how they are now.
 func (v *inventory) sumNodes() {
 	for _, n := range v.nodes {
-		n.sum = sumOf(n.shared())
+		n.sum = hashOf(fmt.Sprint(n.shared()))
 	}
 }
 
-// sums stand for what there is to say of a plan's nodes.
-func (v *inventory) sums(p *planEntry) []sum {
-	all := make([]sum, len(p.Nodes))
+// sums stand for what there is to send of a plan's nodes.
+func (v *inventory) sums(p *planEntry) []uint64 {
+	all := make([]uint64, len(p.Nodes))
 	last, hashed := "", hashOf("")
 	for i := range p.Nodes {
 		n := p.member(i)
 		if n == nil || !p.isActive() || len(p.Left) > 0 {
-			one := v.progressOf(p, i)
-			all[i] = hashOf(one.Message).of(sumOf(one))
+			all[i] = sumOf(v.progressOf(p, i))
 			continue
 		}
 		if message := v.messageOf(p, n); message != last {
 			last, hashed = message, hashOf(message) // it is the same for thousands
 		}
-		all[i] = hashed.of(n.sum)
+		all[i] = mix(n.sum, hashed)
 	}
 	return all
+}
+
+// sumOf stands for what is sent of a node.
+func sumOf(one api.SharedProgress) uint64 {
+	message := one.Message
+	one.Message = ""
+	return mix(hashOf(fmt.Sprint(one)), hashOf(message))
+}
+
+func hashOf(text string) uint64 {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(text))
+	return h.Sum64()
+}
+
+// mix combines the hashes of a node and of its message. It is never 0.
+func mix(node, message uint64) uint64 {
+	const prime = 1099511628211
+	return cmp.Or((message^node)*prime, 1)
 }
 
 // assumeSent takes as sent what the run before sent: all but what is pending.
@@ -146,29 +150,21 @@ func (v *inventory) assumeSent() {
 		}
 		p.compared, p.sent = true, v.sums(p)
 		for _, i := range p.pending {
-			p.sent[i] = sum{}
+			p.sent[i] = 0
 		}
 	}
 }
 
-// refresh has words sent anew now and then.
-func (p *planEntry) refresh(d *controller.Decision, now time.Time) {
-	if len(p.words) == 0 {
-		return
+// headerOf is what there is to send of a plan beside its nodes.
+func (v *inventory) headerOf(p *planEntry) api.PlanProgress {
+	header := api.PlanProgress{RunID: p.RunID, Revision: p.Revision, Tier: p.Tier, Complete: p.isComplete(), Forwarded: p.Forwarded}
+	if place, drains := v.now.party[p]; drains {
+		header.WaitsFor = bounds.Cut(v.now.messages.WaitsFor(place), bounds.Text)
 	}
-	if at := p.refreshed.Add(refreshEvery); now.Before(at) {
-		d.WakeAt(at, "tell plan "+p.Name+" who is waited for")
-		return
-	}
-	p.pending, p.words, p.refreshed = append(p.pending, p.words...), nil, now
+	return header
 }
 
-// headerOf is what there is to say of a plan beside its nodes.
-func headerOf(p *planEntry) api.PlanProgress {
-	return api.PlanProgress{RunID: p.RunID, Revision: p.Revision, Tier: p.Tier, Complete: p.isComplete(), Forwarded: p.Forwarded}
-}
-
-// reports signal plans how far they are, each one at a time: what is said later has to come later.
+// reports signal plans how far they are, each one at a time: what is sent later has to arrive later.
 func (l *lockstep) reports(t controller.Turn, d *controller.Decision) {
 	v, room := &l.Inventory, sendAtOnce
 	for _, p := range v.plans {
@@ -183,11 +179,18 @@ func (l *lockstep) reports(t controller.Turn, d *controller.Decision) {
 		if t.UnderWay(keyOf(sendProgress, p.Name)) || !p.compared {
 			continue
 		}
-		p.refresh(d, t.Now)
-		if header := headerOf(p); len(p.pending) > 0 || !reflect.DeepEqual(header, p.Header) {
-			d.Effects = append(d.Effects, l.signal(sendProgress, p.Name, v.part(p, header), 0))
-			room--
+		header, sent := v.headerOf(p), p.Header
+		if sent.WaitsFor = header.WaitsFor; len(p.pending) == 0 && reflect.DeepEqual(header, sent) {
+			if header.WaitsFor == p.Header.WaitsFor {
+				continue
+			}
+			if due := p.sentAt.Add(refreshEvery); t.Now.Before(due) {
+				d.WakeAt(due, "send plan "+p.Name+" which nodes it waits for")
+				continue
+			}
 		}
+		d.Effects = append(d.Effects, l.signal(sendProgress, p.Name, v.part(p, header), 0))
+		room--
 	}
 }
 
@@ -225,20 +228,21 @@ func (l *lockstep) reported(o controller.Outcome, now time.Time) {
 	case sent.Complete && p.Revision == sent.Revision:
 		v.drop(p.RunID)
 	case !p.All:
-		p.take(sent)
+		p.take(sent, now)
 	}
 }
 
 // take notes what a plan was sent.
-func (p *planEntry) take(progress api.PlanProgress) {
+func (p *planEntry) take(progress api.PlanProgress, now time.Time) {
 	for _, one := range progress.Nodes {
 		i, _ := slices.BinarySearch(p.Nodes, one.Node)
-		p.sent[i] = hashOf(one.Message).of(sumOf(one))
+		p.sent[i] = sumOf(one)
 		if len(p.pending) > 0 && p.pending[0] == i {
 			p.pending = p.pending[1:]
 		}
 	}
-	p.Header = progress
+	p.compared = p.compared && len(p.pending) > 0 // what has changed while that was sent is compared now
+	p.Header, p.sentAt = progress, now
 	p.Header.Nodes = nil
 }
 
@@ -274,32 +278,8 @@ func (l *lockstep) refused(o controller.Outcome) {
 
 // asks ask silent plans for their intents, and again, after a longer pause each time.
 func (l *lockstep) asks() (all []controller.Effect) {
-	for _, name := range sortedKeys(l.Inventory.silent) {
-		all = append(all, l.signal(askIntent, name, api.PlanProgress{RunID: l.Inventory.silent[name], Repeat: true}, askAgain))
+	for _, p := range l.Inventory.silent {
+		all = append(all, l.signal(askIntent, p.Name, api.PlanProgress{RunID: p.RunID, Repeat: true}, askAgain))
 	}
 	return all
-}
-
-// hashOf is the sum of words alone.
-func hashOf(message string) sum {
-	h := fnv.New64a()
-	_, _ = h.Write([]byte(kindOf(message)))
-	s := sum{kind: h.Sum64()}
-	_, _ = h.Write([]byte(message))
-	s.exact = h.Sum64()
-	return s
-}
-
-// of adds how the node is, beside the words.
-func (s sum) of(node uint64) sum {
-	const prime = 1099511628211
-	return sum{kind: cmp.Or((s.kind^node)*prime, 1), exact: (s.exact ^ node) * prime} // 0 is nothing sent
-}
-
-// sumOf stands for how a node is, beside the words.
-func sumOf(one api.SharedProgress) uint64 {
-	one.Message = ""
-	h := fnv.New64a()
-	fmt.Fprint(h, one)
-	return h.Sum64()
 }

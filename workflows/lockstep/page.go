@@ -30,7 +30,6 @@ var queries = []controller.Query[*lockstep]{
 // stateQuestion asks for a page of the state.
 type stateQuestion struct{ api.LockstepRequest }
 
-// Answer implements controller.Question.
 func (q stateQuestion) Answer(l *lockstep, now time.Time) (any, error) {
 	return l.page(q.LockstepRequest, now)
 }
@@ -38,7 +37,6 @@ func (q stateQuestion) Answer(l *lockstep, now time.Time) (any, error) {
 // heldQuestion asks for a page of what is counted on.
 type heldQuestion struct{ api.HeldRequest }
 
-// Answer implements controller.Question.
 func (q heldQuestion) Answer(l *lockstep, _ time.Time) (any, error) {
 	return l.Inventory.heldPage(q.HeldRequest), nil
 }
@@ -110,9 +108,7 @@ func (v *inventory) heldPage(asked api.HeldRequest) api.LockstepHeld {
 		for _, p := range v.plans {
 			held.Plans = append(held.Plans, api.HeldPlan{Name: p.Name, RunID: p.RunID})
 		}
-		for _, name := range sortedKeys(v.silent) {
-			held.Plans = append(held.Plans, api.HeldPlan{Name: name, RunID: v.silent[name]})
-		}
+		held.Plans = append(held.Plans, v.silent...)
 	}
 	at := 0
 	for _, n := range v.nodes {
@@ -131,7 +127,6 @@ func (v *inventory) heldPage(asked api.HeldRequest) api.LockstepHeld {
 	return held
 }
 
-// Page implements controller.Controller.
 func (l *lockstep) Page(now time.Time) controller.Page {
 	v := &l.Inventory
 	var text strings.Builder

@@ -21,7 +21,6 @@ const maxLeap = 1<<42 - 1
 // nodeProgress is how far a maintenance is.
 type nodeProgress struct{ api.NodeProgress }
 
-// Check implements controller.Payload.
 func (m nodeProgress) Check(l *lockstep, _ time.Time) error {
 	if err := m.Validate(); err != nil || l.isUnknown(m.NodeProgress) {
 		return err
@@ -38,8 +37,8 @@ func (m nodeProgress) Check(l *lockstep, _ time.Time) error {
 	return nil
 }
 
-// Apply implements controller.Payload. A maintenance that nobody here knows of was begun before a reset, or a termination, and the list of
-// those that run lags. It is asked how far it is, as one that was found; one that somebody made up is found to be none.
+// Apply takes the progress of a maintenance. One that is not known was begun before a reset, or a termination, and visibility lags: it has to
+// report how far it is, as one that was found. One that somebody made up is found not to run.
 func (m nodeProgress) Apply(l *lockstep, now time.Time) string {
 	if l.isUnknown(m.NodeProgress) {
 		l.Inventory.add(m.Node).Stand = asked
@@ -94,7 +93,7 @@ func (n *node) compareRevision(said api.NodeProgress, now time.Time) {
 	case n.Stand == held && said.Revision >= n.target.Revision:
 		n.ResendAt, n.Resent = 0, 0
 	case n.ResendAt > 0:
-	case n.Stand == held, n.Stand == ending && n.Ended && said.Phase != api.Releasing && said.Phase != api.Validating:
+	case n.Stand == held, n.Stand == ending && !n.Unsent && said.Phase != api.Releasing && said.Phase != api.Validating:
 		n.ResendAt = now.Add(backoff(n.Resent)).Unix()
 		n.Resent++
 	}
@@ -136,13 +135,11 @@ func (v *inventory) end(n *node, phase api.Phase, failure string) {
 	}
 }
 
-// ended takes which maintenances have ended.
-func (v *inventory) ended(all []activity.Gone) {
-	for _, one := range all {
-		n := v.byName[one.Node]
-		if n != nil && n.runs() && (n.Run == "" || one.RunID == "" || n.Run == one.RunID) {
-			v.end(n, one.Phase, one.Failure)
-		}
+// ended takes the end of a maintenance that was not signalled.
+func (v *inventory) ended(one activity.Result) {
+	n := v.byName[one.Node]
+	if n != nil && n.runs() && (n.Run == "" || one.RunID == "" || n.Run == one.RunID) {
+		v.end(n, one.Phase, one.Failure)
 	}
 }
 

@@ -2,32 +2,30 @@ package lockstep
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 
 	"drydock/api"
 	"drydock/rules/drainplan"
 	"drydock/rules/plan"
-	"drydock/rules/schedule"
 )
 
-// packed is the inventory as it goes to the next run. Plans name their nodes by bits, and what many nodes have in common is written once:
-// 15,000 nodes of 50 plans have to fit.
+// packed is the inventory as it goes to the next run. Plans name their nodes by bits, and lists that many nodes have in common are written
+// once: 15,000 nodes of 50 plans have to fit.
 type packed struct {
 	// Names are those of all nodes that are known or named.
-	Names     []string          `json:"names,omitempty"`
-	Plans     []packedPlan      `json:"plans,omitempty"`
-	Waiting   []packedPlan      `json:"waiting,omitempty"`
-	Nodes     []packedNode      `json:"nodes,omitempty"`
-	Shapes    []shape           `json:"shapes,omitempty"`
-	Lists     []json.RawMessage `json:"lists,omitempty"`
-	Silent    map[string]string `json:"silent,omitempty"`
-	Completed []completed       `json:"completed,omitempty"`
+	Names     []string       `json:"names,omitempty"`
+	Plans     []packedPlan   `json:"plans,omitempty"`
+	Waiting   []packedPlan   `json:"waiting,omitempty"`
+	Nodes     []packedNode   `json:"nodes,omitempty"`
+	Shapes    []shape        `json:"shapes,omitempty"`
+	Lists     []lists        `json:"lists,omitempty"`
+	Silent    []api.HeldPlan `json:"silent,omitempty"`
+	Completed []completed    `json:"completed,omitempty"`
 }
 
-// packedPlan is a plan without nodes: those are the bits of Of, in the order of names. Pending are the bits of those of which it has still to
-// be told.
+// packedPlan is a plan whose nodes are the bits of Of, in the order of names. Pending are the bits of those of which it has still to be
+// sent something.
 type packedPlan struct {
 	planState
 	Of      []byte `json:"of"`
@@ -43,67 +41,70 @@ type packedNode struct {
 	Evacuating int `json:"e,omitempty"`
 }
 
-// shape is what many nodes have in common. Lists are at their places from 1 on; 0 is none.
+// shape is what many nodes have in common beside the numbers of a packedNode. Lists is a place.
 type shape struct {
-	Targets int             `json:"targets,omitempty"`
-	At      drainplan.Entry `json:"at,omitzero"`
-	By      int             `json:"by,omitempty"`
-	Gang    string          `json:"gang,omitempty"`
-	Made    string          `json:"made,omitempty"`
-	Of      int             `json:"of,omitempty"`
-	Sent    schedule.Gang   `json:"sent,omitzero"`
-	Plans   int             `json:"plans,omitempty"`
-	Waits   string          `json:"waits,omitempty"`
-	Waiting string          `json:"waiting,omitempty"`
-	Last    bool            `json:"last,omitempty"`
-	Further bool            `json:"further,omitempty"`
-	Phase   api.Phase       `json:"phase,omitempty"`
+	Lists    int              `json:"lists,omitempty"`
+	Gang     string           `json:"gang,omitempty"`
+	Made     string           `json:"made,omitempty"`
+	Target   api.NodeTarget   `json:"target"`
+	Progress api.NodeProgress `json:"progress"`
 }
 
-// lists are lists that are written once. Most of those that are equal are the same list, so that few are compared.
+// lists are those of a node, which thousands may have in common.
 type lists struct {
-	all   []json.RawMessage
-	same  map[span]int
-	texts map[string]int
+	At      drainplan.Entry   `json:"at,omitzero"`
+	Targets []drainplan.Entry `json:"targets,omitempty"`
+	Plans   []string          `json:"plans,omitempty"`
+	By      []string          `json:"by,omitempty"`
+	Of      []string          `json:"of,omitempty"`
 }
 
-// span is a list by the pointer to its first entry.
+// identity stands for lists by where they are in memory: most of those that are equal are the same.
+type identity struct {
+	at                     drainplan.Entry
+	targets, plans, by, of span
+}
+
 type span struct {
 	first  any
 	length int
 }
 
-func placeOf[T any](l *lists, list []T) int {
+func spanOf[T any](list []T) span {
 	if len(list) == 0 {
-		return 0
+		return span{}
 	}
-	key := span{&list[0], len(list)}
-	place, known := l.same[key]
+	return span{&list[0], len(list)}
+}
+
+// table has each value once, at a place. Values are equal that are the same in JSON.
+type table[T any] struct {
+	all    []T
+	places map[string]int
+}
+
+func (t *table[T]) place(value T) int {
+	text, _ := json.Marshal(value) // of texts and numbers
+	place, known := t.places[string(text)]
 	if !known {
-		text, _ := json.Marshal(list) // of texts and numbers
-		if place, known = l.texts[string(text)]; !known {
-			l.all = append(l.all, text)
-			place = len(l.all)
-			l.texts[string(text)] = place
-		}
-		l.same[key] = place
+		place = len(t.all)
+		t.all, t.places[string(text)] = append(t.all, value), place
 	}
 	return place
 }
 
-// Opaque implements handover.Opaque.
 func (inventory) Opaque() {}
 
-// MarshalJSON implements json.Marshaler.
 func (v *inventory) MarshalJSON() ([]byte, error) {
-	p := packed{Names: v.names(), Silent: v.silent, Completed: v.completed}
+	v.regroup() // as the next run does
+	p := packed{Names: v.names(nil), Silent: v.silent, Completed: v.completed}
 	inputs := 0
 	for _, one := range v.plans {
 		inputs += len(one.Maintenance)
 	}
 	var waiting []string
 	for _, in := range v.waiting { // plans repeat those that are too many
-		names := v.names(append(slices.Clone(waiting), in.Nodes...)...)
+		names := v.names(append(slices.Clone(waiting), in.Nodes...))
 		if inputs += len(in.Maintenance); inputs <= maxInputs && len(names) <= plan.MaxNodes {
 			p.Names, waiting = names, append(waiting, in.Nodes...)
 			p.Waiting = append(p.Waiting, packedPlan{planState: planState{PlanIntent: in}})
@@ -117,8 +118,7 @@ func (v *inventory) MarshalJSON() ([]byte, error) {
 	for _, one := range v.plans {
 		packed := packedPlan{planState: one.planState}
 		if !one.All {
-			changed, words := one.differences(v.sums(one))
-			packed.Pending = bits(append(changed, words...), len(one.Nodes))
+			packed.Pending = bits(one.differences(v.sums(one)), len(one.Nodes))
 		}
 		p.Plans = append(p.Plans, packed)
 	}
@@ -127,34 +127,36 @@ func (v *inventory) MarshalJSON() ([]byte, error) {
 			all[i].Of, all[i].Nodes = bitsOf(all[i].Nodes, p.Names), nil
 		}
 	}
-	l, shapes := &lists{same: map[span]int{}, texts: map[string]int{}}, map[shape]int{}
+	shared, shapes, known := table[lists]{places: map[string]int{}}, table[shape]{places: map[string]int{}}, map[identity]int{}
 	for _, n := range v.nodes {
-		if n.gone {
-			continue
+		l := lists{Targets: n.target.Targets, Plans: n.target.Plans, By: n.by, Of: n.of}
+		if n.at != nil {
+			l.At = *n.at
 		}
-		s := n.shape(l)
-		if _, known := shapes[s]; !known {
-			shapes[s] = len(p.Shapes)
-			p.Shapes = append(p.Shapes, s)
+		id := identity{l.At, spanOf(l.Targets), spanOf(l.Plans), spanOf(l.By), spanOf(l.Of)}
+		if _, is := known[id]; !is {
+			known[id] = shared.place(l)
 		}
 		name, _ := slices.BinarySearch(p.Names, n.name)
-		p.Nodes = append(p.Nodes, packedNode{
-			Name: name, Shape: shapes[s], nodeState: n.nodeState, Revision: n.target.Revision, Pending: n.progress.Pending, Evacuating: n.progress.Evacuating,
-		})
+		one := packedNode{Name: name, nodeState: n.nodeState, Revision: n.target.Revision, Pending: n.progress.Pending, Evacuating: n.progress.Evacuating}
+		s := shape{Lists: known[id], Gang: n.gang, Made: n.made, Target: n.target, Progress: n.progress}
+		s.Target.Targets, s.Target.Plans, s.Target.Revision = nil, nil, 0
+		s.Progress.Node, s.Progress.RunID, s.Progress.Revision, s.Progress.Pending, s.Progress.Evacuating = "", "", 0, 0, 0
+		one.Shape = shapes.place(s)
+		p.Nodes = append(p.Nodes, one)
 	}
-	p.Lists = l.all
+	p.Lists, p.Shapes = shared.all, shapes.all
 	return json.Marshal(p)
 }
 
 // names are those of all nodes that are known or named, in their order, and more.
-func (v *inventory) names(more ...string) []string {
+func (v *inventory) names(more []string) []string {
 	for _, n := range v.nodes {
 		more = append(more, n.name)
 	}
 	for _, p := range v.plans {
 		for i, name := range p.Nodes {
-			// Its members may be those of its intent before, or be none of the nodes any more.
-			if len(p.members) != len(p.Nodes) || p.member(i) == nil || p.member(i).name != name {
+			if p.member(i) == nil {
 				more = append(more, name)
 			}
 		}
@@ -189,44 +191,6 @@ func bitsOf(some, names []string) []byte {
 
 func isSet(bits []byte, i int) bool { return i/8 < len(bits) && bits[i/8]&(1<<(i%8)) != 0 }
 
-func (n *node) shape(l *lists) shape {
-	s := shape{
-		Targets: placeOf(l, n.target.Targets), By: placeOf(l, n.by), Of: placeOf(l, n.of), Plans: placeOf(l, n.target.Plans), Gang: n.gang, Made: n.made,
-		Waits: n.target.Waits, Waiting: n.progress.Waiting, Last: n.target.Last, Further: n.target.Further, Phase: n.progress.Phase,
-	}
-	if n.at != nil {
-		s.At = *n.at
-	}
-	if n.target.Gang != nil {
-		s.Sent = *n.target.Gang
-	}
-	return s
-}
-
-// node is a node that has the shape.
-func (s shape) node(all []json.RawMessage) (n node, err error) {
-	read := func(place int, into any) {
-		if place > 0 {
-			err = errors.Join(err, json.Unmarshal(all[place-1], into))
-		}
-	}
-	n = node{gang: s.Gang, made: s.Made, group: &group{}}
-	n.target = api.NodeTarget{Waits: s.Waits, Last: s.Last, Further: s.Further}
-	n.progress = api.NodeProgress{Phase: s.Phase, Waiting: s.Waiting}
-	read(s.Targets, &n.target.Targets)
-	read(s.Plans, &n.target.Plans)
-	read(s.By, &n.by)
-	read(s.Of, &n.of)
-	if s.At != (drainplan.Entry{}) {
-		n.at = &s.At
-	}
-	if s.Sent != (schedule.Gang{}) {
-		n.target.Gang = &s.Sent
-	}
-	return n, err
-}
-
-// UnmarshalJSON implements json.Unmarshaler.
 func (v *inventory) UnmarshalJSON(data []byte) error {
 	var p packed
 	if err := json.Unmarshal(data, &p); err != nil {
@@ -258,19 +222,15 @@ func (v *inventory) UnmarshalJSON(data []byte) error {
 		}
 		v.plans = append(v.plans, p)
 	}
-	like := make([]node, len(p.Shapes))
-	for i, s := range p.Shapes {
-		var err error
-		if like[i], err = s.node(p.Lists); err != nil {
-			return err
-		}
-	}
 	for _, one := range p.Nodes {
-		n := v.add(p.Names[one.Name])
-		name := n.name
-		*n = like[one.Shape]
-		n.name, n.nodeState, n.target.Run, n.target.Revision = name, one.nodeState, one.Run, one.Revision
-		n.progress.Node, n.progress.RunID, n.progress.Pending, n.progress.Evacuating = name, one.Run, one.Pending, one.Evacuating
+		n, s := v.add(p.Names[one.Name]), p.Shapes[one.Shape]
+		l := p.Lists[s.Lists]
+		n.nodeState, n.gang, n.made, n.by, n.of, n.target, n.progress = one.nodeState, s.Gang, s.Made, l.By, l.Of, s.Target, s.Progress
+		if l.At != (drainplan.Entry{}) {
+			n.at = &l.At
+		}
+		n.target.Targets, n.target.Plans, n.target.Revision = l.Targets, l.Plans, one.Revision
+		n.progress.Node, n.progress.RunID, n.progress.Pending, n.progress.Evacuating = n.name, n.Run, one.Pending, one.Evacuating
 	}
 	v.changed, v.ungrouped = true, true
 	v.regroup()

@@ -128,9 +128,9 @@ func unknownRun(t *testing.T) *site {
 func TestAMaintenanceWhoseRunIsUnknownIsFound(t *testing.T) {
 	s := unknownRun(t)
 	s.begun = api.List[planactivity.Begun]{{Node: "a", RunID: "r1", Held: true, Why: "the disk"}}
-	s.awaitsEnds(10*time.Minute, func(flights api.List[planactivity.Flight]) {
-		if len(flights) != 1 || flights[0].RunID != "r1" {
-			t.Errorf("asked for %+v", flights)
+	s.awaitsEnds(10*time.Minute, func(awaited api.List[planactivity.Execution]) {
+		if len(awaited) != 1 || awaited[0].RunID != "r1" {
+			t.Errorf("asked for %+v", awaited)
 		}
 	})
 	s.at(45*time.Second, func() {
@@ -149,11 +149,11 @@ func TestAMaintenanceWhoseRunIsUnknownIsFound(t *testing.T) {
 }
 
 // awaitsEnds has the first of the maintenances whose end is awaited be completed after a while.
-func (s *site) awaitsEnds(after time.Duration, look func(api.List[planactivity.Flight])) {
+func (s *site) awaitsEnds(after time.Duration, look func(api.List[planactivity.Execution])) {
 	s.env.OnActivity(call.Plans.AwaitEnds, mock.Anything, mock.Anything).After(after).Return(
-		func(_ context.Context, flights api.List[planactivity.Flight]) ([]planactivity.Ended, error) {
-			look(flights)
-			return []planactivity.Ended{{Flight: flights[0], Phase: api.Completed}}, nil
+		func(_ context.Context, awaited api.List[planactivity.Execution]) ([]planactivity.Ended, error) {
+			look(awaited)
+			return []planactivity.Ended{{Execution: awaited[0], Phase: api.Completed}}, nil
 		})
 }
 
@@ -183,8 +183,8 @@ func TestAMessageGoesToThePlansOwnMaintenance(t *testing.T) {
 					return nil
 				})
 			s.env.OnActivity(call.Plans.AwaitEnds, mock.Anything, mock.Anything).After(time.Minute).Return(
-				func(_ context.Context, flights api.List[planactivity.Flight]) ([]planactivity.Ended, error) {
-					return []planactivity.Ended{{Flight: flights[0], Phase: api.Cancelled}}, nil
+				func(_ context.Context, awaited api.List[planactivity.Execution]) ([]planactivity.Ended, error) {
+					return []planactivity.Ended{{Execution: awaited[0], Phase: api.Cancelled}}, nil
 				})
 			s.signalAt(time.Second, api.MsgCancel, api.Cancel{})
 			s.ended(`{"all":true}`, api.PlanCancelled, c.phase)

@@ -288,18 +288,18 @@ func (w *world) find(context.Context, planactivity.FindInput) (all api.List[plan
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, m := range w.maintenances {
-		all = append(all, planactivity.Begun{Node: m.node, RunID: m.run})
+		all = append(all, planactivity.Begun{Node: m.node, RunID: m.run, Ended: !m.ends.After(w.env.Now())})
 	}
 	return all, nil
 }
 
 // ends tells the ends of those that have ended. That none has is told too: the activity of the worker waits for that.
-func (w *world) ends(_ context.Context, flights api.List[planactivity.Flight]) (ended []planactivity.Ended, err error) {
+func (w *world) ends(_ context.Context, awaited api.List[planactivity.Execution]) (ended []planactivity.Ended, err error) {
 	w.mu.Lock()
 	now := w.env.Now()
 	all := slices.Clone(w.maintenances)
 	w.mu.Unlock()
-	for _, f := range flights {
+	for _, f := range awaited {
 		for _, m := range all {
 			if f.WorkflowID == api.MaintenanceID("", m.node, "plan-kernel") && m.run == f.RunID && w.isOver(m, now) {
 				result, err := w.resultOf(m)

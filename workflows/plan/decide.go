@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -54,7 +55,6 @@ const (
 	cannotList = "the nodes of the plan cannot be listed"
 )
 
-// Decide implements controller.Controller.
 func (p *maintenancePlan) Decide(t controller.Turn) (d controller.Decision) {
 	switch {
 	case p.Invalid != "":
@@ -74,7 +74,6 @@ func (p *maintenancePlan) Decide(t controller.Turn) (d controller.Decision) {
 	return d
 }
 
-// Outcome implements controller.Controller.
 func (p *maintenancePlan) Outcome(o controller.Outcome, now time.Time) {
 	switch o.Key.Kind {
 	case prepare:
@@ -166,8 +165,8 @@ func (p *maintenancePlan) listed(o controller.Outcome, now time.Time) {
 		return
 	}
 	p.ClearBackoff(o.Key)
-	if !equalAsJSON(askedFor(o.Begun), p.wanted()) {
-		return // they are chosen otherwise by now
+	if !reflect.DeepEqual(inputOf(o.Begun), p.wanted()) {
+		return // the selection has changed meanwhile
 	}
 	p.ListedAt = now
 	first := p.Digest == ""
@@ -203,25 +202,20 @@ func (p *maintenancePlan) listed(o controller.Outcome, now time.Time) {
 	}
 }
 
-// askedFor is what an effect or a watch that lists nodes was begun with.
-func askedFor(begun any) planactivity.ListInput {
+// inputOf is that of an effect or a watch that lists nodes.
+func inputOf(begun any) any {
 	if w, ok := begun.(controller.Watch); ok {
-		return w.Input.(planactivity.ListInput)
+		return w.Input
 	}
-	return begun.(controller.Activity).Input.(planactivity.ListInput)
-}
-
-func equalAsJSON(a, b any) bool {
-	first, _ := json.Marshal(a) // they were read from JSON
-	second, _ := json.Marshal(b)
-	return string(first) == string(second)
+	return begun.(controller.Activity).Input
 }
 
 // find finds the maintenances that this plan, or an earlier one of its name, has begun. Where a start has shown that there is one, only
 // those are looked at.
 func (p *maintenancePlan) find(now time.Time) controller.Effect {
-	sample, _ := p.sample(now) // it was decoded
-	in := planactivity.FindInput{RunID: p.Info.Run, Since: p.CreatedAt, Again: p.MayRun, Requestor: p.spec.Requestor, Maintenance: sample}
+	in := planactivity.FindInput{RunID: p.Info.Run, Since: p.CreatedAt, Again: p.MayRun, Requestor: p.spec.Requestor}
+	fields, _ := p.sample(now) // it was decoded
+	in.Maintenance, _ = json.Marshal(fields)
 	for i := range p.Nodes {
 		if name := p.Nodes[i].Name; p.Known && p.Sought[name] {
 			in.Nodes = append(in.Nodes, name)
@@ -233,7 +227,20 @@ func (p *maintenancePlan) find(now time.Time) controller.Effect {
 	}
 }
 
-// end ends the plan: what is left is to tell of it.
+// finish ends the plan as it was stopped, or by the counts of its nodes. Why is said of one without failures.
+func (p *maintenancePlan) finish(why string, now time.Time) {
+	counts := plan.Count(p.Nodes)
+	switch {
+	case p.Stop != "":
+		p.end(p.Stop, p.StoppedWhy, now)
+	case counts.Failures() > 0:
+		p.end(api.PlanIncomplete, fmt.Sprintf("%d of %d nodes failed", counts.Failures(), counts.Total), now)
+	default:
+		p.end(api.PlanCompleted, why, now)
+	}
+}
+
+// end ends the plan: what is left is to announce that.
 func (p *maintenancePlan) end(phase api.PlanPhase, why string, now time.Time) {
 	p.enter(phase, why, now)
 	p.WaitingFor, p.Until = "", time.Time{}

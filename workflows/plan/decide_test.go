@@ -14,6 +14,7 @@ import (
 	planactivity "drydock/activities/plan"
 	"drydock/activities/settings"
 	"drydock/api"
+	"drydock/rules/drainplan"
 	"drydock/rules/plan"
 	"drydock/workflows/controller"
 	"drydock/workflows/controller/controllertest"
@@ -24,7 +25,7 @@ var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 type option func(*maintenancePlan)
 
 // given is a plan of nodes n0, n1 and so on that is prepared, knows what runs, and has a fresh list.
-func given(t *testing.T, input string, options ...option) *maintenancePlan {
+func given(t testing.TB, input string, options ...option) *maintenancePlan {
 	t.Helper()
 	p, err := newPlan(controller.Info{WorkflowID: "maintenance-plan/kernel", Run: "run"}, []byte(input))
 	if err != nil {
@@ -60,7 +61,9 @@ func nodes(states ...plan.State) option {
 	}
 }
 
-func begun(all ...planactivity.Begun) option { return func(p *maintenancePlan) { p.Inventory = all } }
+func begun(all ...planactivity.Begun) option {
+	return func(p *maintenancePlan) { p.takeFound(all, now) }
+}
 
 func stale(p *maintenancePlan) { p.ListedAt = now.Add(-time.Minute) }
 
@@ -106,7 +109,8 @@ func TestARollingPlanDecides(t *testing.T) {
 		states   string
 	}{
 		"asks the worker first":             {one, []option{func(p *maintenancePlan) { p.Prepared = nil }}, nil, "prepare", api.PlanRunning, ""},
-		"finds what runs before it begins":  {one, []option{nodes(w, w), func(p *maintenancePlan) { p.Known, p.Digest = false, "" }}, nil, "find, list", api.PlanRunning, "waiting waiting"},
+		"lists its nodes first":             {one, []option{nodes(w, w), func(p *maintenancePlan) { p.Known, p.Digest = false, "" }}, nil, "list", api.PlanRunning, "waiting waiting"},
+		"finds what runs before it begins":  {one, []option{nodes(w, w), func(p *maintenancePlan) { p.Known = false }}, nil, "find", api.PlanRunning, "waiting waiting"},
 		"what runs is waited for meanwhile": {one, []option{nodes(r, w), unknown}, nil, "find, watch ends", api.PlanRunning, "running waiting"},
 		"the first node begins":             {one, []option{nodes(w, w)}, nil, "begin/n0", api.PlanRunning, "running waiting"},
 		"a start is not repeated":           {one, []option{nodes("begins", w)}, []controller.Key{key(beginNode, "n0")}, "", api.PlanRunning, "running waiting"},
@@ -169,7 +173,7 @@ func staging(change func(*staged)) option { return func(p *maintenancePlan) { ch
 func TestAStagedPlanDecides(t *testing.T) {
 	const w, r, done = plan.Waiting, plan.Running, plan.Done
 	answered := staging(func(s *staged) {
-		s.Sent, s.Delivered, s.Answered, s.Taken = s.Revision, s.Revision, s.Revision, len(s.Begun)
+		s.Sent, s.Answered, s.Taken = true, s.Revision, len(s.Begun)
 	})
 	to := func(stage api.Stage) option {
 		return func(p *maintenancePlan) { p.enterStage(stage, api.Message{}, now); p.ListedAt = now }
@@ -194,7 +198,7 @@ func TestAStagedPlanDecides(t *testing.T) {
 		"Complete":                          {"Drain", []option{nodes(r), answered, to(plan.Complete)}, "intent/2/0", api.PlanRunning},
 		"Complete, and given back":          {"Drain", []option{nodes(done), answered, to(plan.Complete), staging(func(s *staged) { s.Released = true })}, "end", api.PlanCompleted},
 		"Complete, nothing was ever sent":   {"Idle", []option{nodes(w), to(plan.Complete)}, "end", api.PlanCompleted},
-		"Complete, something may have been": {"Drain", []option{nodes(w), staging(func(s *staged) { s.Sent = 1 }), to(plan.Complete)}, "intent/2/0", api.PlanRunning},
+		"Complete, something may have been": {"Drain", []option{nodes(w), staging(func(s *staged) { s.Sent = true }), to(plan.Complete)}, "intent/2/0", api.PlanRunning},
 		"after a reset":                     {"Drain", []option{nodes(r), answered, func(p *maintenancePlan) { p.Reset(now) }}, "find, list", api.PlanRunning},
 		"after a reset, with a list":        {"Drain", []option{nodes(r), answered, func(p *maintenancePlan) { p.Reset(now); p.Known, p.ListedAt = true, now }}, "intent/1048578/1, watch nodes", api.PlanRunning},
 		"what an earlier plan began":        {"Idle", []option{nodes(w), begun(planactivity.Begun{Node: "n0", RunID: "r", Earlier: true})}, "", api.PlanRunning},
@@ -240,7 +244,7 @@ func TestWhatAnEarlierPlanHasBegunIsSaid(t *testing.T) {
 	}
 	// The end of what it has adopted counts, that of what it refuses has the node begun anew.
 	for name, run := range map[string]string{"n0": "r0", "n1": "r1"} {
-		p.nodeEnded(name, planactivity.Ended{Flight: planactivity.Flight{RunID: run}, Phase: api.Completed}, now)
+		p.nodeEnded(name, planactivity.Ended{Execution: planactivity.Execution{RunID: run}, Phase: api.Completed}, now)
 	}
 	if p.node("n0").State != plan.Done || p.node("n1").State != plan.Waiting || p.node("n1").Tries != 0 || len(p.Refused) > 0 {
 		t.Errorf("%+v, %v", p.Nodes, p.Refused)
@@ -284,7 +288,7 @@ func TestAStartThatComesToSomethingElse(t *testing.T) {
 func TestANodeThatIsSkippedIsNotDrainedAgain(t *testing.T) {
 	for _, strategy := range []string{`{"onBlocked":"skip"}`, `{"onBlocked":"abort"}`} {
 		p := given(t, `{"all":true,"strategy":`+strategy+`}`, nodes(plan.Running), skips("n0"))
-		p.nodeEnded("n0", planactivity.Ended{Flight: planactivity.Flight{RunID: "rn0"}, Phase: api.Failed, Kind: api.ErrorNotDrained, Message: "blocked"}, now)
+		p.nodeEnded("n0", planactivity.Ended{Execution: planactivity.Execution{RunID: "rn0"}, Phase: api.Failed, Kind: api.ErrorNotDrained, Message: "blocked"}, now)
 		if n := p.node("n0"); n.State != plan.Skipped || len(p.Skipping) > 0 || p.Stop != "" {
 			t.Errorf("%s: %+v, %v, %s", strategy, n, p.Skipping, p.Stop)
 		}
@@ -363,6 +367,55 @@ func TestALookUpFromBeforeAResetDoesNotCount(t *testing.T) {
 	}
 }
 
+// TestARetryBehindAResetCounts: it is applied again before the plan has found that its node has failed. One that was followed by another
+// maintenance, which runs, has had its effect.
+func TestARetryBehindAResetCounts(t *testing.T) {
+	const failed, again, running = "begin/n0", "order/n0, watch ends", "watch ends"
+	for name, c := range map[string]struct {
+		state plan.State
+		found planactivity.Begun
+		end   planactivity.Ended
+		want  string
+	}{
+		"it has failed":                {plan.Running, planactivity.Begun{RunID: "rn0", Ended: true}, planactivity.Ended{Phase: api.Failed}, failed},
+		"it was not begun by then":     {plan.Waiting, planactivity.Begun{RunID: "r1", Ended: true}, planactivity.Ended{Phase: api.Failed}, failed},
+		"it waits for a decision":      {plan.Running, planactivity.Begun{RunID: "rn0", Held: true}, planactivity.Ended{}, again},
+		"it is completed":              {plan.Running, planactivity.Begun{RunID: "r1", Ended: true}, planactivity.Ended{Phase: api.Completed}, "end"},
+		"another maintenance runs":     {plan.Running, planactivity.Begun{RunID: "r1"}, planactivity.Ended{}, running},
+		"and that fails too, later on": {plan.Running, planactivity.Begun{RunID: "r1"}, planactivity.Ended{Phase: api.Failed}, "end"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := given(t, `{"all":true}`, nodes(c.state))
+			p.Reset(now)
+			m := retry{api.NodeOfPlan{Node: "n0"}}
+			if err := m.Check(p, now); err != nil {
+				t.Fatal(err)
+			}
+			m.Apply(p, now)
+			p.ListedAt = now
+			c.found.Node = "n0"
+			p.Outcome(outcome(p.Decide(controller.At(now)).Effects[0], api.List[planactivity.Begun]{c.found}, nil), now)
+			p.Decide(controller.At(now))
+			if c.end.RunID = c.found.RunID; c.end.Phase != "" {
+				p.nodeEnded("n0", c.end, now)
+			}
+			if p.Digest == matchAgain {
+				p.Digest = "d" // it still matches
+			}
+			if got := show(p.Decide(controller.At(now))); got != c.want {
+				t.Errorf("%q, want %q: %+v", got, c.want, p.Nodes)
+			}
+			if len(p.LateRetries) > 0 {
+				t.Errorf("%v is left", p.LateRetries)
+			}
+		})
+	}
+	p := given(t, `{"all":true}`, nodes(plan.Running))
+	if err := (retry{api.NodeOfPlan{Node: "n0"}}).Check(p, now); err == nil {
+		t.Error("a node that runs is begun anew in a plan that was not reset")
+	}
+}
+
 // TestAMaintenanceThatWasTerminatedMayHaveBeenReset: it is waited for, and cancelled again where it is to end.
 func TestAMaintenanceThatWasTerminatedMayHaveBeenReset(t *testing.T) {
 	p := given(t, `{"all":true}`, nodes(""))
@@ -420,5 +473,29 @@ func TestAQuestionThatComesWhileTheIntentIsUnderWayIsAnswered(t *testing.T) {
 	}
 	if p.Outcome(outcome(again[0], nil, nil), now); len(p.Decide(controller.At(now)).Effects) > 0 {
 		t.Error("it goes on answering")
+	}
+}
+
+// TestANodeThatWaitsSaysWhatItsPlanWaitsFor: the lockstep sends that once for all of them.
+func TestANodeThatWaitsSaysWhatItsPlanWaitsFor(t *testing.T) {
+	p := given(t, in("Drain"), nodes("", ""))
+	say := func(waitsFor string, nodes ...api.SharedProgress) string {
+		progress{api.PlanProgress{RunID: "run", Revision: p.Staged.Revision, WaitsFor: waitsFor, Nodes: nodes}}.Apply(p, now)
+		page, err := p.page(api.PlanStatusRequest{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		i := slices.IndexFunc(page.Nodes, func(n api.PlanNode) bool { return n.Node == "n0" })
+		return page.Nodes[i].Note
+	}
+	waits := api.SharedProgress{Node: "n0", Phase: api.Ready, Drained: true, Message: drainplan.Waiting}
+	if got := say("Waiting for node n1.", waits); got != "Waiting for node n1." {
+		t.Errorf("it says %q", got)
+	}
+	if got := say("Waiting for node n7 (other)."); got != "Waiting for node n7 (other)." {
+		t.Errorf("then it says %q", got)
+	}
+	if got := say(""); got != drainplan.Waiting {
+		t.Errorf("at last it says %q", got)
 	}
 }

@@ -106,8 +106,8 @@ func TestAnEarlierPlansMaintenanceTakesAPlace(t *testing.T) {
 	s := newSite(t, "a", "b")
 	s.begun = api.List[planactivity.Begun]{{Node: "b", RunID: "r1", Earlier: true}}
 	s.env.OnActivity(call.Plans.AwaitEnds, mock.Anything, mock.Anything).After(30 * time.Minute).Return(
-		func(_ context.Context, flights api.List[planactivity.Flight]) ([]planactivity.Ended, error) {
-			return []planactivity.Ended{{Flight: flights[0], Phase: api.Completed}}, nil
+		func(_ context.Context, awaited api.List[planactivity.Execution]) ([]planactivity.Ended, error) {
+			return []planactivity.Ended{{Execution: awaited[0], Phase: api.Completed}}, nil
 		})
 	s.at(10*time.Minute, func() {
 		if status := s.status(); status.Counts.Running != 1 || len(s.log) > 0 {

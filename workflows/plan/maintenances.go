@@ -2,6 +2,8 @@ package plan
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"go.temporal.io/sdk/temporal"
@@ -33,7 +35,7 @@ func (p *maintenancePlan) nodeBegan(o controller.Outcome, now time.Time) {
 	case controller.Ended:
 		var result api.Result
 		err := o.Get(&result)
-		p.nodeEnded(name, planactivity.EndOf(planactivity.Flight{RunID: o.Run}, result, err), now)
+		p.nodeEnded(name, planactivity.EndOf(planactivity.Execution{RunID: o.Run}, result, err), now)
 		return
 	case controller.Terminated: // a reset terminates too, and what goes on may know nothing of its cancellation
 		if n.RunID == o.Run {
@@ -69,18 +71,27 @@ func (p *maintenancePlan) found(o controller.Outcome, now time.Time) {
 	if o.Stale {
 		return
 	}
-	p.Known = p.Known || len(asked) == 0
-	p.Inventory = append(p.Inventory, found...)
 	for _, node := range asked {
 		delete(p.Sought, node)
 	}
+	p.takeFound(found, now)
+	if !p.Known && len(asked) == 0 {
+		p.Known = true
+		maps.DeleteFunc(p.LateRetries, func(node, _ string) bool {
+			return !slices.ContainsFunc(found, func(one planactivity.Begun) bool { return one.Node == node && one.Ended })
+		})
+	}
 }
 
-// takeInventory takes the maintenances that were found: the plan's own, and those of an earlier plan of its name that it adopts, or whose
-// end it waits for because it refuses them. The others it leaves alone.
-func (p *maintenancePlan) takeInventory(now time.Time) {
+// takeFound takes the maintenances that were found: the plan's own, and those of an earlier plan of its name that it adopts, or whose end it
+// waits for because it refuses them. The others it leaves alone, as a staged plan does all: the lockstep maintains its nodes.
+func (p *maintenancePlan) takeFound(all []planactivity.Begun, now time.Time) {
 	var adopted, refused, left []string
-	for _, found := range p.Inventory {
+	for _, found := range all {
+		if p.Staged != nil {
+			left = append(left, found.Node)
+			continue
+		}
 		n := p.node(found.Node)
 		if n == nil && !found.Earlier && !found.Foreign {
 			p.setNodes(append(p.Nodes, plan.Node{Facts: plan.Facts{Name: found.Node}}))
@@ -121,15 +132,26 @@ func (p *maintenancePlan) takeInventory(now time.Time) {
 			p.takeNews(early, now)
 		}
 		delete(p.Early, n.Name)
+		if n.State == plan.Held {
+			p.retryLate(n, now)
+		}
 	}
-	p.Inventory = nil
+	p.noteFound(adopted, refused, left, now)
+}
+
+// noteFound notes whose maintenances were adopted, refused and left alone.
+func (p *maintenancePlan) noteFound(adopted, refused, left []string, now time.Time) {
+	leftAlone := "left alone, because an earlier plan of this name has begun them"
+	if p.Staged == nil {
+		leftAlone += " for other nodes, or another requestor"
+	}
 	for _, of := range []struct {
 		nodes []string
 		what  string
 	}{
 		{adopted, "adopted from an earlier plan of this name, because the settings are the same"},
 		{refused, "not adopted from an earlier plan of this name, because the settings differ: their end is waited for"},
-		{left, "left alone, because an earlier plan of this name has begun them for other nodes, or another requestor"},
+		{left, leftAlone},
 	} {
 		if len(of.nodes) > 0 {
 			p.note(of.what+": the maintenances of "+named(of.nodes), now)
@@ -148,13 +170,13 @@ func (p *maintenancePlan) release(n *plan.Node, now time.Time) {
 // awaitEnds waits for the ends of the maintenances that the frame does not hear of; nil is that there are none. Those that run come first:
 // of very many, the activity reports the ends of the first at once.
 func (p *maintenancePlan) awaitEnds(t controller.Turn) *controller.Watch {
-	var awaited api.List[planactivity.Flight]
+	var awaited api.List[planactivity.Execution]
 	for _, first := range []bool{true, false} {
 		for i := range p.Nodes {
 			n := &p.Nodes[i]
 			runs := n.State == plan.Running
 			if (runs || n.State == plan.Held || n.Ending()) && runs == first && n.RunID != "" && !t.Follows(n.RunID) {
-				awaited = append(awaited, planactivity.Flight{WorkflowID: p.maintenanceID(n.Name), RunID: n.RunID})
+				awaited = append(awaited, planactivity.Execution{WorkflowID: p.maintenanceID(n.Name), RunID: n.RunID})
 			}
 		}
 	}
@@ -208,6 +230,32 @@ func (p *maintenancePlan) nodeEnded(name string, how planactivity.Ended, now tim
 	}
 	delete(p.Skipping, name)
 	p.Progress.LastEnd = now
+	p.retryLate(n, now)
+}
+
+// retryLate gives effect to a retry that came before the plan knew that the node had failed.
+func (p *maintenancePlan) retryLate(n *plan.Node, now time.Time) {
+	why, there := p.LateRetries[n.Name]
+	if delete(p.LateRetries, n.Name); there && canRetry(n) {
+		p.note(p.retry(n, why, now), now)
+	}
+}
+
+// canRetry reports whether a node has failed, or was skipped.
+func canRetry(n *plan.Node) bool {
+	return n.State == plan.Failed || n.State == plan.Skipped || n.State == plan.Held
+}
+
+// retry has a node begun anew, or its maintenance try again where that waits for a decision.
+func (p *maintenancePlan) retry(n *plan.Node, why string, now time.Time) (effect string) {
+	if n.State == plan.Held {
+		set(&p.Orders, n.Name, order{api.MsgRetry, why})
+		return "the maintenance of " + n.Name + " is to try again"
+	}
+	setState(n, plan.Waiting, "", now)
+	n.Tries, n.NotBefore, n.Forgiven = 0, 0, false
+	p.Digest = matchAgain
+	return n.Name + " is begun anew in its turn"
 }
 
 // after is the state of a node that follows from the end of its maintenance, and why.

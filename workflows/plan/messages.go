@@ -66,7 +66,6 @@ func sentence(what string, who api.Message) string {
 // pause keeps anything new from beginning.
 type pause struct{ api.Simple }
 
-// Check implements controller.Payload.
 func (m pause) Check(p *maintenancePlan, _ time.Time) error {
 	err := p.rolls(m.Run, "its nodes go together, and none is begun later: stop the drains with freeze --running, or end it with set-stage Complete")
 	if err == nil && p.Progress.Paused {
@@ -75,7 +74,6 @@ func (m pause) Check(p *maintenancePlan, _ time.Time) error {
 	return err
 }
 
-// Apply implements controller.Payload.
 func (m pause) Apply(p *maintenancePlan, now time.Time) string {
 	p.pause(sentence("paused", m.Message), now)
 	return "nothing more is begun; what runs goes on"
@@ -84,7 +82,6 @@ func (m pause) Apply(p *maintenancePlan, now time.Time) string {
 // resume lets a paused plan go on.
 type resume struct{ api.Simple }
 
-// Check implements controller.Payload.
 func (m resume) Check(p *maintenancePlan, _ time.Time) error {
 	err := p.rolls(m.Run, "it is never paused: go on with set-stage")
 	if err == nil && !p.Progress.Paused {
@@ -93,7 +90,6 @@ func (m resume) Check(p *maintenancePlan, _ time.Time) error {
 	return err
 }
 
-// Apply implements controller.Payload.
 func (m resume) Apply(p *maintenancePlan, now time.Time) string {
 	p.Progress.Paused = false
 	plan.Forgive(p.Nodes)
@@ -105,7 +101,6 @@ func (m resume) Apply(p *maintenancePlan, now time.Time) string {
 // approve lets a plan go on after its canary.
 type approve struct{ api.Simple }
 
-// Check implements controller.Payload.
 func (m approve) Check(p *maintenancePlan, _ time.Time) error {
 	if err := p.rolls(m.Run, "it has no canary: go on with set-stage"); err != nil {
 		return err
@@ -119,7 +114,6 @@ func (m approve) Check(p *maintenancePlan, _ time.Time) error {
 	return nil
 }
 
-// Apply implements controller.Payload.
 func (m approve) Apply(p *maintenancePlan, now time.Time) string {
 	p.Progress.Approved = true
 	p.note(sentence("approved", m.Message), now)
@@ -141,7 +135,6 @@ func (p *maintenancePlan) planned(name string) (*plan.Node, error) {
 // skip leaves a node out.
 type skip struct{ api.NodeOfPlan }
 
-// Check implements controller.Payload.
 func (m skip) Check(p *maintenancePlan, _ time.Time) error {
 	if err := p.rolls(m.Run, "leave a node out with set-selector before its stage is set, or cancel its maintenance (requestor plans)"); err != nil {
 		return err
@@ -158,7 +151,6 @@ func (m skip) Check(p *maintenancePlan, _ time.Time) error {
 	return nil
 }
 
-// Apply implements controller.Payload.
 func (m skip) Apply(p *maintenancePlan, now time.Time) string {
 	n := p.node(m.Node) // it was checked
 	why := sentence("skipped", m.Message)
@@ -177,35 +169,32 @@ func (m skip) Apply(p *maintenancePlan, now time.Time) string {
 // retry has a node begun anew that failed.
 type retry struct{ api.NodeOfPlan }
 
-// Check implements controller.Payload.
 func (m retry) Check(p *maintenancePlan, _ time.Time) error {
 	if err := p.rolls(m.Run, "send retry to the node's maintenance (requestor plans); one that has ended is begun anew where set-selector leaves its node out and then chooses it again"); err != nil {
 		return err
 	}
 	n, err := p.planned(m.Node)
-	if err == nil && n.State != plan.Failed && n.State != plan.Skipped && n.State != plan.Held {
-		err = fmt.Errorf("node %s is %s: retry is for nodes that failed or were skipped", m.Node, n.State.Word())
+	switch {
+	case m.Node != "" && p.MayRun && !p.Known && len(p.LateRetries) < plan.MaxAtOnce:
+		return nil // the plan was reset, and the node may have failed since
+	case err == nil && !canRetry(n):
+		return fmt.Errorf("node %s is %s: retry is for nodes that failed or were skipped", m.Node, n.State.Word())
 	}
 	return err
 }
 
-// Apply implements controller.Payload.
 func (m retry) Apply(p *maintenancePlan, now time.Time) string {
-	n := p.node(m.Node) // it was checked
-	if n.State == plan.Held {
-		set(&p.Orders, m.Node, order{api.MsgRetry, sentence("retry", m.Message)})
-		return "the maintenance of " + m.Node + " is told to try again"
+	n, why := p.node(m.Node), sentence("retry", m.Message)
+	if n == nil || !canRetry(n) {
+		set(&p.LateRetries, m.Node, why)
+		return m.Node + " is begun anew if it is found to have failed"
 	}
-	setState(n, plan.Waiting, "", now)
-	n.Tries, n.NotBefore, n.Forgiven = 0, 0, false
-	p.Digest = matchAgain
-	return m.Node + " is begun anew in its turn"
+	return p.retry(n, why, now)
 }
 
 // cancel ends the plan.
 type cancel struct{ api.Cancel }
 
-// Check implements controller.Payload.
 func (m cancel) Check(p *maintenancePlan, _ time.Time) error {
 	if m.Release || m.BeforeReady {
 		return errors.New("release, beforeReady: are a maintenance's: a plan never gives back nodes that are worked on")
@@ -213,7 +202,6 @@ func (m cancel) Check(p *maintenancePlan, _ time.Time) error {
 	return p.accepts(m.Run)
 }
 
-// Apply implements controller.Payload.
 func (m cancel) Apply(p *maintenancePlan, now time.Time) string {
 	effect := "nothing more is begun; nodes that are not Ready are given back, those that are Ready are finished"
 	switch {
@@ -229,7 +217,6 @@ func (m cancel) Apply(p *maintenancePlan, now time.Time) string {
 // setStage has a staged plan go on.
 type setStage struct{ api.SetStage }
 
-// Check implements controller.Payload.
 func (m setStage) Check(p *maintenancePlan, _ time.Time) error {
 	if err := p.hasStages(m.Run, " and has no stages: its nodes go in their turn"); err != nil {
 		return err
@@ -237,7 +224,6 @@ func (m setStage) Check(p *maintenancePlan, _ time.Time) error {
 	return p.Staged.Stage.To(m.Stage)
 }
 
-// Apply implements controller.Payload.
 func (m setStage) Apply(p *maintenancePlan, now time.Time) string {
 	p.enterStage(m.Stage, m.Message, now)
 	p.Staged.Set = p.Staged.Revision
@@ -251,8 +237,8 @@ func (m setStage) Apply(p *maintenancePlan, now time.Time) string {
 	}
 }
 
-// Settled implements controller.Settling: whoever sets the stage is answered whether the lockstep refuses it. An answer that does not come in
-// time changes nothing: it is waited for, and a refusal stands in the status.
+// Settled answers whoever sets the stage whether the lockstep refuses it. An answer that does not come in time changes nothing: the plan goes
+// on waiting, and a refusal stands in the status.
 func (m setStage) Settled(p *maintenancePlan) (done bool, err error) {
 	s := p.Staged
 	if s.Refused >= s.Set {
@@ -264,7 +250,6 @@ func (m setStage) Settled(p *maintenancePlan) (done bool, err error) {
 // setSelector has a staged plan choose its nodes otherwise.
 type setSelector struct{ api.SetSelector }
 
-// Check implements controller.Payload.
 func (m setSelector) Check(p *maintenancePlan, _ time.Time) error {
 	err := p.hasStages(m.Run, ", and its nodes are chosen for good: leave some out with skip, or start another plan")
 	if err == nil && p.Staged.Stage == plan.Complete {
@@ -276,7 +261,6 @@ func (m setSelector) Check(p *maintenancePlan, _ time.Time) error {
 	return m.SetSelector.Check()
 }
 
-// Apply implements controller.Payload.
 func (m setSelector) Apply(p *maintenancePlan, now time.Time) string {
 	p.Staged.Selection = &m.Selection
 	p.Digest, p.ListedAt = matchAgain, time.Time{}
@@ -287,7 +271,6 @@ func (m setSelector) Apply(p *maintenancePlan, now time.Time) string {
 // nodeNews is what a maintenance says of itself.
 type nodeNews struct{ api.NodeNews }
 
-// Check implements controller.Payload.
 func (m nodeNews) Check(p *maintenancePlan, _ time.Time) error {
 	switch n := p.node(m.Node); {
 	case p.Staged != nil:
@@ -300,7 +283,7 @@ func (m nodeNews) Check(p *maintenancePlan, _ time.Time) error {
 	return nil
 }
 
-// Apply implements controller.Payload. What a maintenance says whose run is not known counts once that is.
+// Apply keeps the news of a maintenance whose run is not known until it is.
 func (m nodeNews) Apply(p *maintenancePlan, now time.Time) string {
 	if n := p.node(m.Node); n == nil || n.RunID == "" {
 		if (!p.Known || p.Sought[m.Node]) && len(p.Early) < plan.MaxAtOnce {

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -11,6 +12,7 @@ import (
 
 	"drydock/api"
 	"drydock/rules/bounds"
+	"drydock/rules/drainplan"
 	"drydock/rules/markdown"
 	"drydock/rules/plan"
 	"drydock/workflows/controller"
@@ -32,7 +34,6 @@ const (
 // status asks for a page of how the plan stands.
 type status struct{ api.PlanStatusRequest }
 
-// Answer implements controller.Question.
 func (q status) Answer(p *maintenancePlan, _ time.Time) (any, error) {
 	return p.page(q.PlanStatusRequest)
 }
@@ -78,11 +79,9 @@ func (p *maintenancePlan) page(asked api.PlanStatusRequest) (api.PlanStatus, err
 			status.NextOffset = at - 1
 			break
 		}
-		status.Nodes = append(status.Nodes, p.nodeOf(n))
-		size += sizeOf(n)
-		if n.Standing != nil {
-			size += textOf(p.Staged.targets(n.Standing.Targets))
-		}
+		one := p.nodeOf(n)
+		status.Nodes = append(status.Nodes, one)
+		size += sizeOf(one)
 	}
 	if asked.Cells {
 		cells := make([]byte, len(p.Nodes))
@@ -132,7 +131,7 @@ func (p *maintenancePlan) notable() []int {
 }
 
 func (p *maintenancePlan) nodeOf(n *plan.Node) api.PlanNode {
-	node := api.PlanNode{Node: n.Name, State: n.State.Word(), Zone: n.Zone, Tries: n.Tries, RunID: n.RunID, Note: n.Note}
+	node := api.PlanNode{Node: n.Name, State: n.State.Word(), Zone: n.Zone, Tries: n.Tries, RunID: n.RunID, Note: p.noteOf(n)}
 	if n.Since > 0 {
 		node.Since = time.Unix(n.Since, 0).UTC()
 	}
@@ -147,10 +146,22 @@ func (p *maintenancePlan) nodeOf(n *plan.Node) api.PlanNode {
 	return node
 }
 
+// noteOf is why a node is in its state. Which nodes it waits for is the same for all that wait.
+func (p *maintenancePlan) noteOf(n *plan.Node) string {
+	if p.Staged != nil && n.Note == drainplan.Waiting {
+		return cmp.Or(p.Staged.WaitsFor, n.Note)
+	}
+	return n.Note
+}
+
 // sizeOf is about how long a node is in JSON.
-func sizeOf(n *plan.Node) int {
+func sizeOf(n api.PlanNode) int {
 	const fixed = 120
-	return fixed + len(n.Name) + len(n.Zone) + len(n.RunID) + len(n.Note)
+	size := fixed + len(n.Node) + len(n.Zone) + len(n.RunID) + len(n.Note)
+	if n.Drain != nil {
+		size += textOf(n.Drain.Targets)
+	}
+	return size
 }
 
 // shortened is a plan as its status shows it: without most of very many names.
@@ -236,7 +247,6 @@ func (p *maintenancePlan) attributes() map[string]string {
 	return attributes
 }
 
-// Page implements controller.Controller.
 func (p *maintenancePlan) Page(time.Time) controller.Page {
 	var text strings.Builder
 	fmt.Fprintf(&text, "**%s**", p.Phase)
@@ -261,8 +271,8 @@ func (p *maintenancePlan) Page(time.Time) controller.Page {
 			break
 		}
 		fmt.Fprintf(&text, "\n- %s: %s", markdown.Text(n.Name), n.State.Word())
-		if n.Note != "" {
-			fmt.Fprintf(&text, ", %s", markdown.Text(n.Note))
+		if note := p.noteOf(n); note != "" {
+			fmt.Fprintf(&text, ", %s", markdown.Text(note))
 		}
 	}
 	return controller.Page{Details: text.String() + p.ShowNotes(), Attributes: p.attributes()}

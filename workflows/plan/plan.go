@@ -9,7 +9,6 @@ import (
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/workflow"
 
-	planactivity "drydock/activities/plan"
 	"drydock/activities/settings"
 	"drydock/api"
 	"drydock/rules/bounds"
@@ -42,13 +41,13 @@ type maintenancePlan struct {
 	Digest   string    `json:"digest,omitempty"`
 	ListedAt time.Time `json:"listedAt,omitzero"`
 	Warnings []string  `json:"warnings,omitempty"`
-	// Known: it is known which maintenances run that this plan, or an earlier one of its name, has begun. Inventory are those of them that
-	// wait for the list of nodes. Sought are the nodes whose maintenance could not be started because one of its ID ran.
-	// MayRun: maintenances may run that this plan has begun.
-	Known     bool                 `json:"known,omitempty"`
-	MayRun    bool                 `json:"mayRun,omitempty"`
-	Inventory []planactivity.Begun `json:"inventory,omitempty"`
-	Sought    map[string]bool      `json:"sought,omitempty"`
+	// Known: it is known which maintenances run that this plan, or an earlier one of its name, has begun. MayRun: maintenances may run that
+	// this plan has begun. Sought are the nodes whose maintenance could not be started because one of its ID ran.
+	Known  bool            `json:"known,omitempty"`
+	MayRun bool            `json:"mayRun,omitempty"`
+	Sought map[string]bool `json:"sought,omitempty"`
+	// LateRetries are the retries of nodes, with their reasons, that a reset plan has received before it knows that the nodes have failed.
+	LateRetries map[string]string `json:"lateRetries,omitempty"`
 	// Refused are nodes whose maintenance an earlier plan has begun, with other settings: their end is waited for, and says nothing.
 	Refused map[string]bool `json:"refused,omitempty"`
 	// Early is what maintenances have said of themselves whose run was not known.
@@ -120,7 +119,6 @@ func newPlan(info controller.Info, input []byte) (*maintenancePlan, error) {
 	return p, err
 }
 
-// Begin implements controller.Controller.
 func (p *maintenancePlan) Begin(now time.Time) {
 	p.Phase, p.Since, p.CreatedAt = api.PlanRunning, now, p.Info.Started
 	if p.spec.Together() {
@@ -128,7 +126,7 @@ func (p *maintenancePlan) Begin(now time.Time) {
 	}
 }
 
-// Reset implements controller.Controller. What the run that was reset has begun since, and what it has said to the Lockstep, is not known.
+// Reset forgets what the run that was reset may have begun since, or sent to the Lockstep.
 func (p *maintenancePlan) Reset(time.Time) {
 	p.Known, p.MayRun, p.ListedAt = false, true, time.Time{}
 	if p.Staged != nil {
@@ -136,7 +134,6 @@ func (p *maintenancePlan) Reset(time.Time) {
 	}
 }
 
-// Cancel implements controller.Controller.
 func (p *maintenancePlan) Cancel(now time.Time) {
 	const name = "cancellation of the workflow"
 	if err := (cancel{}).Check(p, now); err != nil {
@@ -159,28 +156,20 @@ func (p *maintenancePlan) maintenanceID(node string) string {
 	return api.MaintenanceID(p.Info.Cluster, node, p.spec.Requestor)
 }
 
-// place is where a node stands in the list.
-func (p *maintenancePlan) place(name string) (int, bool) {
+// node is a node of the plan; nil is none.
+func (p *maintenancePlan) node(name string) *plan.Node {
 	if p.places == nil {
 		p.places = make(map[string]int, len(p.Nodes))
 		for i := range p.Nodes {
 			p.places[p.Nodes[i].Name] = i
 		}
 	}
-	i, ok := p.places[name]
-	return i, ok
-}
-
-// node is a node of the plan; nil is none.
-func (p *maintenancePlan) node(name string) *plan.Node {
-	i, ok := p.place(name)
-	if !ok {
-		return nil
+	if i, there := p.places[name]; there {
+		return &p.Nodes[i]
 	}
-	return &p.Nodes[i]
+	return nil
 }
 
-// setNodes replaces the list.
 func (p *maintenancePlan) setNodes(nodes []plan.Node) { p.Nodes, p.places = nodes, nil }
 
 // maxNote bounds what is kept of why a node is in its state, in bytes: there may be thousands.
@@ -191,16 +180,12 @@ func setState(n *plan.Node, state plan.State, note string, now time.Time) {
 	n.State, n.Since, n.Note = state, now.Unix(), bounds.Cut(note, maxNote)
 }
 
-// sample is the input of a maintenance of the plan, without its node.
-func (p *maintenancePlan) sample(now time.Time) (json.RawMessage, error) {
+// sample are the fields of the input of a maintenance of the plan, without its node.
+func (p *maintenancePlan) sample(now time.Time) (fields map[string]json.RawMessage, err error) {
 	input, err := p.spec.InputOf("any", now)
-	if err != nil {
-		return nil, err
-	}
-	fields := map[string]json.RawMessage{}
-	if err := json.Unmarshal(input, &fields); err != nil {
-		return nil, err
+	if err == nil {
+		err = json.Unmarshal(input, &fields)
 	}
 	delete(fields, "node")
-	return json.Marshal(fields)
+	return fields, err
 }

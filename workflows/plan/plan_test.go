@@ -397,11 +397,11 @@ func TestTheNextRunWaitsForWhatTheOneBeforeBegan(t *testing.T) {
 	s.env.SetContinuedExecutionRunID("the-run-before")
 	var waited []string
 	s.env.OnActivity(call.Plans.AwaitEnds, mock.Anything, mock.Anything).Return(
-		func(_ context.Context, flights api.List[planactivity.Flight]) ([]planactivity.Ended, error) {
-			for _, f := range flights {
+		func(_ context.Context, awaited api.List[planactivity.Execution]) ([]planactivity.Ended, error) {
+			for _, f := range awaited {
 				waited = append(waited, f.WorkflowID)
 			}
-			return []planactivity.Ended{{Flight: flights[0], Phase: api.Completed}}, nil
+			return []planactivity.Ended{{Execution: awaited[0], Phase: api.Completed}}, nil
 		})
 	s.log = nil
 	s.ended(input, api.PlanCompleted, planrules.Counts{Total: 3, Done: 3})

@@ -17,7 +17,6 @@ import (
 // progress is what the lockstep says.
 type progress struct{ api.PlanProgress }
 
-// Check implements controller.Payload.
 func (m progress) Check(p *maintenancePlan, _ time.Time) error {
 	switch {
 	case p.Staged == nil:
@@ -33,7 +32,6 @@ func (m progress) Check(p *maintenancePlan, _ time.Time) error {
 // maxRevision is more than a plan counts to.
 const maxRevision = 1 << 40
 
-// Apply implements controller.Payload.
 func (m progress) Apply(p *maintenancePlan, now time.Time) string {
 	s := p.Staged
 	switch {
@@ -53,6 +51,9 @@ func (m progress) Apply(p *maintenancePlan, now time.Time) string {
 		s.Released = m.Complete && s.Stage == plan.Complete
 	case s.Refused == s.Revision:
 		s.Tier = min(max(m.Tier, 0), p.tiers.Len()) // the intent before the one that was refused counts
+	}
+	if m.Refused == "" {
+		s.WaitsFor = bounds.Cut(m.WaitsFor, bounds.Text)
 	}
 	if text := bounds.Cut(m.Forwarded, bounds.Text); text != "" && text != s.Forwarded {
 		s.Forwarded = text

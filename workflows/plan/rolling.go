@@ -27,8 +27,7 @@ const (
 
 // roll decides about the nodes of a rolling plan, and returns what should be under way for them.
 func (p *maintenancePlan) roll(t controller.Turn, d *controller.Decision) {
-	if p.Known && (p.Digest != "" || p.Stop != "") {
-		p.takeInventory(t.Now)
+	if p.Known {
 		p.withdraw(t)
 	}
 	p.dropOrders()
@@ -36,14 +35,11 @@ func (p *maintenancePlan) roll(t controller.Turn, d *controller.Decision) {
 	case p.Stop != "" && (p.Known || !p.MayRun):
 		p.WaitingFor, p.Until = fmt.Sprintf("its last nodes: it ends %s then", p.Stop), time.Time{}
 		p.endRolling(t.Now)
+	case p.Digest == "" && p.Stop == "":
+		d.Effects = append(d.Effects, p.list())
 	case !p.Known:
 		p.WaitingFor, p.Until = "it to be known which maintenances run that it, or an earlier plan of its name, has begun", time.Time{}
 		d.Effects = append(d.Effects, p.find(t.Now))
-		if p.Digest == "" && p.Stop == "" {
-			d.Effects = append(d.Effects, p.list())
-		}
-	case p.Digest == "":
-		d.Effects = append(d.Effects, p.list())
 	default:
 		p.decide(t, d)
 	}
@@ -144,18 +140,15 @@ func (p *maintenancePlan) starts(t controller.Turn) (all []controller.Effect) {
 	if !p.Known || p.beginsNothing() || t.Room() == 0 {
 		return nil
 	}
-	fields := map[string]json.RawMessage{}
+	fields, err := p.sample(t.Now)
+	if err != nil {
+		return nil // choose has failed the nodes
+	}
 	for i, size := 0, 0; i < len(p.Nodes) && len(all) < startsAtOnce && size < startBytes; i++ {
 		n := &p.Nodes[i]
 		key := controller.Key{Kind: beginNode, Of: n.Name}
 		if n.State != plan.Running || p.isBegun(n) || p.Skipping[n.Name] || t.UnderWay(key) {
 			continue
-		}
-		if len(fields) == 0 {
-			sample, err := p.sample(t.Now)
-			if err != nil || json.Unmarshal(sample, &fields) != nil {
-				return nil // choose has failed the nodes
-			}
 		}
 		fields["node"], _ = json.Marshal(n.Name) // a text
 		input, _ := json.Marshal(fields)         // which were read from JSON
@@ -265,19 +258,14 @@ func (p *maintenancePlan) endRolling(now time.Time) {
 	if len(p.Orders) > 0 {
 		return
 	}
-	counts := plan.Count(p.Nodes)
-	switch {
-	case p.Stop != "":
-		p.end(p.Stop, p.StoppedWhy, now)
-	case counts.Total == 0 && len(p.spec.Nodes) > 0:
+	switch counts := plan.Count(p.Nodes); {
+	case p.Stop == "" && counts.Total == 0 && len(p.spec.Nodes) > 0:
 		p.end(api.PlanIncomplete, "none of its nodes exists", now)
 	case counts.Total == 0:
-		p.end(api.PlanCompleted, "no node matches it", now)
-	case counts.Failures() > 0:
-		p.end(api.PlanIncomplete, fmt.Sprintf("%d of %d nodes failed", counts.Failures(), counts.Total), now)
-	case counts.Waiting > 0:
+		p.finish("no node matches it", now)
+	case p.Stop == "" && counts.Failures() == 0 && counts.Waiting > 0:
 		p.end(api.PlanIncomplete, fmt.Sprintf("%d of %d nodes were not begun within %s", counts.Waiting, counts.Total, p.spec.Strategy.BeginWithin), now)
 	default:
-		p.end(api.PlanCompleted, "", now)
+		p.finish("", now)
 	}
 }

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 	"time"
@@ -24,11 +23,10 @@ type staged struct {
 	// refuses one, the plan goes back there.
 	Begun []api.StageBegun `json:"begun,omitempty"`
 	Taken int              `json:"taken,omitempty"`
-	// Revision counts the intents. Sent is the latest that may have been sent, Delivered the latest that was, Answered the latest that was
-	// answered, and Refused the latest that was refused, and why. Tries counts how often the present one was sent.
+	// Revision counts the intents. Answered is the latest that was answered, and Refused the latest that was refused, and why. Tries counts how
+	// often the present one was sent. Sent: the lockstep may hold nodes for the plan.
 	Revision   int    `json:"revision,omitempty"`
-	Sent       int    `json:"sent,omitempty"`
-	Delivered  int    `json:"delivered,omitempty"`
+	Sent       bool   `json:"sent,omitempty"`
 	Answered   int    `json:"answered,omitempty"`
 	Refused    int    `json:"refused,omitempty"`
 	RefusedWhy string `json:"refusedWhy,omitempty"`
@@ -42,8 +40,9 @@ type staged struct {
 	Tier     int         `json:"tier,omitempty"`
 	Released bool        `json:"released,omitempty"`
 	Drained  api.Drained `json:"drained,omitzero"`
-	// Forwarded is what the lockstep last said of nodes on which older plans had gone further.
+	// Forwarded is what the lockstep last said of nodes on which older plans had gone further, WaitsFor which nodes the drained ones wait for.
 	Forwarded string `json:"forwarded,omitempty"`
+	WaitsFor  string `json:"waitsFor,omitempty"`
 	// Relook: the nodes are listed anew once the lockstep knows that one has left.
 	Relook bool `json:"relook,omitempty"`
 	// Selection is how the plan chooses its nodes since that was changed.
@@ -98,7 +97,7 @@ func (s *staged) reset() {
 	s.Asked++
 	if s.Revision > 0 {
 		s.Revision += revisionsOfACopy
-		s.Sent = max(s.Sent, 1) // what was sent since is not known
+		s.Sent = true // what was sent since is not known
 		s.revise()
 	}
 }
@@ -116,14 +115,16 @@ func (p *maintenancePlan) stage(t controller.Turn, d *controller.Decision) {
 	s := p.Staged
 	if !p.Known {
 		d.Effects = append(d.Effects, p.find(t.Now))
-	} else {
-		p.takeNothing(t.Now)
 	}
 	switch {
-	case s.Stage == plan.Idle && p.Stop != "", s.Stage == plan.Complete && (s.Released || !holding(p.Nodes) && s.Sent == 0):
-		p.endStaged(t.Now)
+	case s.Stage == plan.Idle && p.Stop != "", s.Stage == plan.Complete && (s.Released || !s.Sent && !holding(p.Nodes)):
+		why := ""
+		if !s.Sent {
+			why = "no node was held, so that none had to be given back"
+		}
+		p.finish(why, t.Now)
 		return
-	case s.Stage.Holds() && s.Relook && s.Delivered == s.Revision:
+	case s.Stage.Holds() && s.Relook && s.Answered == s.Revision:
 		s.Relook, p.Digest = false, matchAgain
 	}
 	switch {
@@ -142,32 +143,11 @@ func (p *maintenancePlan) stage(t controller.Turn, d *controller.Decision) {
 		}
 		if s.Stage != plan.Idle || s.Asked > s.Replied {
 			d.Effects = append(d.Effects, p.intent(t.Now))
-			s.Sent = max(s.Sent, s.wanted())
+			s.Sent = s.Sent || s.Stage != plan.Idle
 		}
 	}
 	p.judge(t.Now)
 	p.WaitingFor, p.Until = p.waitsFor(), time.Time{}
-}
-
-// wanted is the revision of the present intent, 0 in Idle: that holds nothing.
-func (s *staged) wanted() int {
-	if s.Stage == plan.Idle {
-		return 0
-	}
-	return s.Revision
-}
-
-// takeNothing says which maintenances an earlier plan of this name has begun. They are none of a staged plan, whose nodes the lockstep has
-// maintained.
-func (p *maintenancePlan) takeNothing(now time.Time) {
-	var left []string
-	for _, found := range p.Inventory {
-		left = append(left, found.Node)
-	}
-	p.Inventory = nil
-	if len(left) > 0 {
-		p.note("left alone, because an earlier plan of this name has begun them: the maintenances of "+named(left), now)
-	}
 }
 
 // intentKey is that of the present intent, which another one does not wait for the repetition of.
@@ -206,9 +186,6 @@ func (p *maintenancePlan) intentSent(o controller.Outcome, now time.Time) {
 		return
 	}
 	s.Replied = s.Asked
-	if s.Stage != plan.Idle {
-		s.Delivered = s.Revision
-	}
 	pause := repeatEvery
 	if s.Answered < s.Revision {
 		pause = min(repeatSoon<<min(s.Tries, 10), repeatLate)
@@ -227,20 +204,6 @@ func (p *maintenancePlan) enterStage(stage api.Stage, who api.Message, now time.
 // holding reports whether the lockstep holds a node on the plan's behalf, as far as it has said so.
 func holding(nodes []plan.Node) bool {
 	return slices.ContainsFunc(nodes, func(n plan.Node) bool { return n.State == plan.Running || n.State == plan.Held })
-}
-
-func (p *maintenancePlan) endStaged(now time.Time) {
-	counts := plan.Count(p.Nodes)
-	switch {
-	case p.Stop != "":
-		p.end(p.Stop, p.StoppedWhy, now)
-	case counts.Failures() > 0:
-		p.end(api.PlanIncomplete, fmt.Sprintf("%d of %d nodes failed", counts.Failures(), counts.Total), now)
-	case p.Staged.Sent == 0:
-		p.end(api.PlanCompleted, "no node was held, so that none had to be given back", now)
-	default:
-		p.end(api.PlanCompleted, "", now)
-	}
 }
 
 const (
@@ -264,29 +227,21 @@ func (s *staged) keep(targets []drainplan.Entry, nodes []plan.Node) int {
 	if len(targets) == 0 {
 		return 0
 	}
-	if i := s.find(targets); i > 0 {
-		return i
-	}
-	if !s.room(targets) {
+	for range 2 {
+		size := textOf(targets)
+		for i, kept := range s.Targets {
+			if slices.Equal(kept, targets) {
+				return i + 1
+			}
+			size += textOf(kept)
+		}
+		if len(s.Targets) < maxTargetSets && size <= maxTargetText {
+			s.Targets = append(s.Targets, targets)
+			return len(s.Targets)
+		}
 		s.sweep(nodes)
 	}
-	if !s.room(targets) {
-		return 0
-	}
-	s.Targets = append(s.Targets, targets)
-	return len(s.Targets)
-}
-
-func (s *staged) find(targets []drainplan.Entry) int {
-	return 1 + slices.IndexFunc(s.Targets, func(kept []drainplan.Entry) bool { return slices.Equal(kept, targets) })
-}
-
-func (s *staged) room(targets []drainplan.Entry) bool {
-	size := textOf(targets)
-	for _, kept := range s.Targets {
-		size += textOf(kept)
-	}
-	return len(s.Targets) < maxTargetSets && size <= maxTargetText
+	return 0
 }
 
 // textOf is about how long targets are in JSON.

@@ -91,7 +91,7 @@ func (r *run) run(root workflow.Context) (planactivity.Ended, error) {
 	if errors.As(err, &terminated) {
 		return r.follow(root) // a reset terminates too, and goes on
 	}
-	return planactivity.EndOf(planactivity.Flight{RunID: r.begun}, api.Result{Phase: api.Phase(result.Phase), Message: result.Message}, err), nil
+	return planactivity.EndOf(planactivity.Execution{RunID: r.begun}, api.Result{Phase: api.Phase(result.Phase), Message: result.Message}, err), nil
 }
 
 // owns has the run's cancellation cancel the plan that it has begun.
@@ -111,7 +111,7 @@ func (r *run) follow(root workflow.Context) (planactivity.Ended, error) {
 	for {
 		var ended []planactivity.Ended
 		ctx := call.Long(r.ctx, "wait for the end of plan "+r.in.Name)
-		err := workflow.ExecuteActivity(ctx, call.Plans.AwaitEnds, api.List[planactivity.Flight]{{WorkflowID: r.plan, RunID: r.begun}}).Get(ctx, &ended)
+		err := workflow.ExecuteActivity(ctx, call.Plans.AwaitEnds, api.List[planactivity.Execution]{{WorkflowID: r.plan, RunID: r.begun}}).Get(ctx, &ended)
 		switch {
 		case err != nil:
 			return planactivity.Ended{}, err

@@ -123,10 +123,10 @@ func TestAPlanThatRunsAlreadyIsAskedWhoseItIs(t *testing.T) {
 			env := newEnv(t, nil)
 			env.RegisterWorkflowWithOptions(planrun.MaintenancePlanRun, workflow.RegisterOptions{Name: api.PlanRunType})
 			asked := 0
-			env.OnActivity(call.Plans.AwaitEnds, mock.Anything, mock.Anything).Return(func(_ context.Context, flights api.List[planactivity.Flight]) ([]planactivity.Ended, error) {
+			env.OnActivity(call.Plans.AwaitEnds, mock.Anything, mock.Anything).Return(func(_ context.Context, awaited api.List[planactivity.Execution]) ([]planactivity.Ended, error) {
 				asked++
-				if len(flights) != 1 || flights[0] != (planactivity.Flight{WorkflowID: "maintenance-plan/patches"}) {
-					t.Errorf("asked for %+v", flights)
+				if len(awaited) != 1 || awaited[0] != (planactivity.Execution{WorkflowID: "maintenance-plan/patches"}) {
+					t.Errorf("asked for %+v", awaited)
 				}
 				return []planactivity.Ended{c.is}, nil
 			})

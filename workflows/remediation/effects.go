@@ -200,7 +200,7 @@ func (r *remediation) watches(now time.Time) (all []controller.Watch) {
 		all = append(all, controller.Watch{
 			Key: controller.Key{Kind: watchMaintenance, Of: m.RunID}, Summary: "wait for the end of the maintenance of " + r.in.Node,
 			Call:  controller.Call{Func: call.Plans.AwaitEnds},
-			Input: api.List[planactivity.Flight]{{WorkflowID: r.maintenanceID(), RunID: m.RunID}},
+			Input: api.List[planactivity.Execution]{{WorkflowID: r.maintenanceID(), RunID: m.RunID}},
 		})
 	}
 	return all

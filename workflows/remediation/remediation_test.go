@@ -444,8 +444,8 @@ func (s *site) finds(objects ...activity.FoundObject) {
 
 func (s *site) ends(after time.Duration) {
 	s.env.OnActivity(call.Plans.AwaitEnds, mock.Anything, mock.Anything).AfterFn(func() time.Duration { return after }).Return(
-		func(_ context.Context, flights api.List[planactivity.Flight]) ([]planactivity.Ended, error) {
-			return []planactivity.Ended{{Flight: flights[0], Phase: api.Completed}}, nil
+		func(_ context.Context, awaited api.List[planactivity.Execution]) ([]planactivity.Ended, error) {
+			return []planactivity.Ended{{Execution: awaited[0], Phase: api.Completed}}, nil
 		})
 }
 
@@ -531,9 +531,9 @@ func TestAMaintenanceRemediatesTheNode(t *testing.T) {
 	s := newSite(t, health.Remediation{Maintenance: &health.Repair{}})
 	over := false
 	s.env.OnActivity(call.Plans.AwaitEnds, mock.Anything, mock.Anything).AfterFn(func() time.Duration { return 6 * time.Minute }).Return(
-		func(_ context.Context, flights api.List[planactivity.Flight]) ([]planactivity.Ended, error) {
+		func(_ context.Context, awaited api.List[planactivity.Execution]) ([]planactivity.Ended, error) {
 			over = true
-			return []planactivity.Ended{{Flight: flights[0], Phase: api.Completed}}, nil
+			return []planactivity.Ended{{Execution: awaited[0], Phase: api.Completed}}, nil
 		})
 	s.order(5*time.Minute, health.Order{Node: "b", Revision: 2, Healthy: true})
 	p := s.run()
