@@ -40,7 +40,7 @@ func (d *drainer) applySkipPod(p api.SkipPod, check func() error) string {
 		return p.Pod + " is skipped already"
 	}
 	skip := func() string { return d.skip(p.Pod) }
-	if !changed(d.control.life, changeJudge) {
+	if !changed(d.control.life, changeJudge+api.MsgSkipPod) {
 		return skip()
 	}
 	ask := func(ctx workflow.Context) (string, error) { return d.admission.findPods(ctx, p.Pod) }

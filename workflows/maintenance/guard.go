@@ -45,7 +45,7 @@ func (h *hold) guard(ctx workflow.Context) {
 		reaction, h.cancelGuard = workflow.WithCancel(ctx)
 		if err := h.react(reaction, change); err != nil && reaction.Err() == nil {
 			h.couldNotHold(err)
-			if call.IsError(err, api.ErrorSlotNotHeld) && changed(ctx, changeConfirm) {
+			if call.IsError(err, api.ErrorSlotNotHeld) && changed(ctx, changeConfirm+"lost-slot") {
 				// The node was marked again, and the slot may be another's by now.
 				h.control.loseSlot()
 			}
@@ -99,7 +99,7 @@ func (h *hold) react(ctx workflow.Context, change api.NodeChange) error {
 		return h.arrived(ctx, *change.Arrived)
 	case change.Uncordoned:
 		return h.restoreCordon(ctx)
-	case change.Missing && changed(ctx, changeConfirm):
+	case change.Missing && changed(ctx, changeConfirm+"missing-node"):
 		return h.confirmMissing(ctx)
 	case h.adopts():
 		return h.adopt(ctx)

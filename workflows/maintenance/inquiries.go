@@ -73,7 +73,7 @@ func (a *admission) amend(name string, asked func() spec.Maintenance, check func
 
 // amendSince010 is amend for a message that took effect at once in v0.1.0.
 func (a *admission) amendSince010(name string, asked func() spec.Maintenance, check func() error, apply func() string) (effect string) {
-	if a.mayBeRefused() && !changed(a.control.life, changeJudge) {
+	if a.mayBeRefused() && !changed(a.control.life, changeJudge+name) {
 		return apply()
 	}
 	return a.amend(name, asked, check, apply)

@@ -187,7 +187,7 @@ func (s *slot) awaitAnswer(pause time.Duration) error {
 // again.
 func (s *slot) confirmRefusal() (confirmed bool, err error) {
 	refusal := s.answer
-	if !changed(s.control.steps, changeConfirm) {
+	if !changed(s.control.steps, changeConfirm+"refused-slot") {
 		return true, nil
 	}
 	ctx := call.Within(call.Quick(s.control.steps, "ask whether the slot is refused"), call.TidyWithin)

@@ -50,7 +50,7 @@ func (i *intake) request(r api.SlotRequest) {
 		i.decisions.record("", "ignored a slot request", err.Error())
 		return
 	}
-	if isLater(r.Request) && !i.isUpgraded() {
+	if isLater(r.Request) && !i.isUpgraded(laterRequests) {
 		return
 	}
 	if h, held := i.slots.holder(r.ID); held {

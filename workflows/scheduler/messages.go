@@ -108,7 +108,7 @@ type waitingUpdate struct {
 // had taken that is reset to its beginning. Of these a freeze is the last, so that none is lost.
 func (s *scheduler) queueUpdate(name string) *waitingUpdate {
 	u := &waitingUpdate{name: name, early: workflow.GetInfo(s.ctx).GetCurrentHistoryLength() == s.firstTask}
-	u.ordered = len(s.updates) > 0 && s.isUpgraded()
+	u.ordered = len(s.updates) > 0 && s.isUpgraded(updateTurns)
 	at := len(s.updates)
 	for u.early && name != api.UpdateFreeze && at > 0 && s.updates[at-1].name == api.UpdateFreeze {
 		at--

@@ -41,7 +41,7 @@ func (o *observer) observe() {
 		Groups: o.controls.limits.Groups, Revision: o.controls.revision, Names: all, Ours: ours,
 		Cluster: o.cluster, Known: append(o.slots.marks(), o.strays.knownMarks()...),
 	}
-	if o.latest == nil || !o.isUpgraded() {
+	if o.latest == nil || !o.isUpgraded(localLooks) {
 		o.observeAnywhere(in)
 		return
 	}

@@ -186,7 +186,7 @@ func (s rebuilding) addUnanswered(run execution.Run, answer execution.Answered) 
 	} else if _, profile, node, err := api.ParseProfileTransitionID(run.WorkflowID); err == nil {
 		h.Node, h.Requestor, h.Kind = node, api.ProfileRequestorPrefix+profile, schedule.KindProfile
 	}
-	if h.IsMarked() || !s.isUpgraded() {
+	if h.IsMarked() || !s.isUpgraded(silentHolders) {
 		return nil
 	}
 	if err := h.Validate(s.cluster); err != nil {
@@ -264,7 +264,7 @@ func (s rebuilding) addRunning(run execution.Run, w api.SlotWanted) {
 }
 
 func (s rebuilding) request(r api.SlotRequest) {
-	if isLater(r.Request) && !s.isUpgraded() {
+	if isLater(r.Request) && !s.isUpgraded(laterRequests) {
 		r.Request = as010(r.Request)
 	}
 	s.intake.request(r)

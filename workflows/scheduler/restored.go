@@ -60,7 +60,7 @@ func (s rebuilding) freezeIfRestored(inventory execution.Inventory, before stray
 	}
 	slices.Sort(lost)
 	lost = slices.Compact(lost)
-	if len(lost) == 0 || s.now().Sub(s.restoredAt) < restoredAgain || !s.isUpgraded() {
+	if len(lost) == 0 || s.now().Sub(s.restoredAt) < restoredAgain || !s.isUpgraded(restoredState) {
 		return
 	}
 	why := fmt.Sprintf("Temporal seems to be restored to an earlier state: it does not know the maintenances of %s (%s): see docs/disaster.md",

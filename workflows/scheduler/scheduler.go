@@ -43,8 +43,9 @@ type scheduler struct {
 	// updates wait until the holders are known. firstTask is how long the history was in the run's first workflow task.
 	updates   []*waitingUpdate
 	firstTask int
-	// upgraded is isUpgraded's answer. kindsDropped: holders were taken for maintenances before.
-	upgraded, kindsDropped bool
+	// upgraded are isUpgraded's answers. kindsDropped: holders were taken for maintenances before.
+	upgraded     map[subject]bool
+	kindsDropped bool
 	// unknown is what a newer release handed over.
 	unknown handover.Unknown
 }
@@ -78,7 +79,7 @@ func newScheduler(ctx workflow.Context, state State) *scheduler {
 		decisions: &decisions{loop: l, entries: state.Decisions}, commands: &commands{loop: l, byKey: map[string]*command{}},
 		controls: &controls{limits: state.Limits, revision: state.Revision, freezes: state.Freezes, freezeRevision: state.FreezeRevision},
 		slots:    newSlots(state),
-		rebuilt:  state.Rebuilt, previousRun: state.PreviousRun, restoredAt: state.RestoredAt,
+		upgraded: map[subject]bool{}, rebuilt: state.Rebuilt, previousRun: state.PreviousRun, restoredAt: state.RestoredAt,
 		firstTask: info.GetCurrentHistoryLength(), unknown: state.unknown,
 	}
 	for i := range s.slots.holders {
@@ -159,9 +160,6 @@ func (s *scheduler) state() State {
 func (s *scheduler) run() error {
 	for {
 		s.pauses.event(s.now())
-		if s.kindsDropped {
-			s.isUpgraded() // which requires a rebuild
-		}
 		if !s.rebuilt && !s.leaving() {
 			if err := s.rebuild(); err != nil {
 				return err
@@ -170,6 +168,7 @@ func (s *scheduler) run() error {
 		if err := workflow.Await(s.ctx, func() bool { return s.dirty || s.woken }); err != nil {
 			return err
 		}
+		s.findKinds() // before anything is granted
 		dirty := s.dirty
 		s.dirty, s.woken = false, false
 		if s.leaving() {
@@ -277,7 +276,7 @@ func (s *scheduler) grant(granted []schedule.Request, requests map[string]api.Pe
 		maintenances = append(maintenances, h)
 	}
 	notice := s.controls.notice()
-	if len(notice.Reasons) == 0 && len(maintenances) >= batchLeast && s.isUpgraded() {
+	if len(notice.Reasons) == 0 && len(maintenances) >= batchLeast && s.isUpgraded(grantsTogether) {
 		s.outbox.sendGrants(maintenances)
 		return
 	}
@@ -295,7 +294,7 @@ func (s *scheduler) sendReasons() {
 	for _, p := range unsent {
 		s.outbox.sendReason(p)
 	}
-	if later && !s.resendTimer && s.isUpgraded() {
+	if later && !s.resendTimer && s.isUpgraded(laterReasons) {
 		s.resendTimer = true
 		s.after(resendAfter, "tell again why requests wait", func() { s.resendTimer = false })
 	}

@@ -9,18 +9,38 @@ import (
 	"drydock/rules/schedule"
 )
 
-// isUpgraded reports whether the history has come to a worker of a release after 0.1.0. What a worker of 0.1.0 decided before that is
-// repeated as it was. The change ID names the place in the history, since the answer to one ID holds for the rest of a run.
-func (s *scheduler) isUpgraded() bool {
-	if s.upgraded {
+// subject is what the scheduler does otherwise since 0.1.0. Each is asked for by itself: where a worker of 0.1.0 decides again after one
+// of a later release, what the later one has done so far says nothing of the rest.
+type subject string
+
+const (
+	laterRequests  subject = "requests"           // windows, gangs, remediations and other kinds of holders are understood
+	otherHolders   subject = "holder-kinds"       // others than maintenances hold slots
+	silentHolders  subject = "silent-holders"     // those that do not answer may hold slots
+	localLooks     subject = "glances"            // nodes are observed by a local activity
+	grantsTogether subject = "grants-together"    // many grants are sent by one activity
+	laterReasons   subject = "reasons-later"      // reasons that were not sent are sent later
+	updateTurns    subject = "updates-in-turn"    // updates that wait keep their order
+	restoredState  subject = "freeze-if-restored" // grants stop where Temporal was restored to an earlier state
+)
+
+// isUpgraded reports whether the history has come to a worker of a release after 0.1.0, for one subject. What a worker of 0.1.0 decided
+// before that is repeated as it was. The change ID names the place in the history, since the answer to one ID holds for the rest of a run.
+func (s *scheduler) isUpgraded(in subject) bool {
+	if s.upgraded[in] {
 		return true
 	}
-	id := fmt.Sprintf("after-0.1.0-at-%d", workflow.GetInfo(s.ctx).GetCurrentHistoryLength())
-	s.upgraded = workflow.GetVersion(s.ctx, id, workflow.DefaultVersion, 1) != workflow.DefaultVersion
-	if s.upgraded && s.kindsDropped {
+	id := fmt.Sprintf("%s-after-0.1.0-at-%d", in, workflow.GetInfo(s.ctx).GetCurrentHistoryLength())
+	s.upgraded[in] = workflow.GetVersion(s.ctx, id, workflow.DefaultVersion, 1) != workflow.DefaultVersion
+	return s.upgraded[in]
+}
+
+// findKinds has holders found out anew that 0.1.0 took for maintenances, once they can be told apart.
+func (s *scheduler) findKinds() {
+	if s.kindsDropped && s.isUpgraded(otherHolders) {
+		s.kindsDropped = false
 		s.requireRebuild("0.1.0 took every holder for a maintenance")
 	}
-	return s.upgraded
 }
 
 // isLater reports whether a request says what 0.1.0 does not know, and refuses. It is repeated until it is answered.
@@ -34,7 +54,7 @@ func namesWindows(r schedule.Request) bool {
 
 // dropKind makes a maintenance of a holder or a request where 0.1.0 takes it for one.
 func (s *scheduler) dropKind(remediation *bool, kind *schedule.HolderKind) {
-	if (*remediation || *kind != schedule.KindMaintenance) && !s.isUpgraded() {
+	if (*remediation || *kind != schedule.KindMaintenance) && !s.isUpgraded(otherHolders) {
 		*remediation, *kind, s.kindsDropped = false, schedule.KindMaintenance, true
 	}
 }
@@ -45,7 +65,7 @@ func (s *scheduler) asDecided(in schedule.Input) schedule.Input {
 	if len(in.Limits.Windows) == 0 && !slices.ContainsFunc(in.Limits.Groups, hasWindows) && !slices.ContainsFunc(in.Pending, isLater) {
 		return in
 	}
-	if s.isUpgraded() {
+	if s.isUpgraded(laterRequests) {
 		in.Now, in.Horizon, in.HorizonTrouble = s.now(), s.hours.horizon, s.hours.trouble
 		return in
 	}
