@@ -27,7 +27,7 @@ type Facts struct {
 }
 
 // Match is an unhealthy condition of a node: Index is its place in Spec.UnhealthyConditions, and Since the node condition's
-// lastTransitionTime.
+// lastTransitionTime, or, where an observation has none, when the check first saw it so.
 type Match struct {
 	Index int       `json:"i"`
 	Since time.Time `json:"since"`

@@ -12,10 +12,10 @@ type missingCondition string
 
 func (c missingCondition) validate(wrong *problems, at string) { wrong.word(at+".missing", string(c)) }
 
-// since counts from the node's creation: Kubernetes does not keep when a condition was removed.
+// since does not know the time: Kubernetes does not keep when a condition was removed.
 func (c missingCondition) since(node *corev1.Node) (time.Time, bool) {
 	there := slices.ContainsFunc(node.Status.Conditions, func(has corev1.NodeCondition) bool { return has.Type == corev1.NodeConditionType(c) })
-	return node.CreationTimestamp.UTC(), !there
+	return time.Time{}, !there
 }
 
 func (c missingCondition) words() (what, how string) { return string(c), "missing" }

@@ -76,6 +76,7 @@ func (s *State) merge(o Observation) {
 		if before := nodes[i]; before.UID != "" && f.UID != "" && before.UID != f.UID {
 			nodes[i].Past, nodes[i].Announced, nodes[i].ConfirmedBy, nodes[i].WellSince = nil, Announced{Steps: before.Announced.Steps}, "", time.Time{}
 		}
+		f.countFrom(nodes[i].Facts, o.At)
 		if nodes[i].Remediation != nil {
 			f.ControlPlane = f.ControlPlane || nodes[i].ControlPlane // of a node that was deleted nobody knows any more
 		}
@@ -94,6 +95,22 @@ func (s *State) merge(o Observation) {
 func (n *Node) settle() {
 	if n.Unseen && n.Remediation == nil {
 		n.Unseen, n.Matches = false, nil
+	}
+}
+
+// countFrom fills in since when the node is ill by what says no time: since it was first seen so, which is now or before.
+func (f *Facts) countFrom(before Facts, now time.Time) {
+	for i := range f.Matches {
+		m := &f.Matches[i]
+		if !m.Since.IsZero() {
+			continue
+		}
+		m.Since = now
+		for _, earlier := range before.Matches {
+			if before.UID == f.UID && earlier.Index == m.Index && !earlier.Since.IsZero() {
+				m.Since = earlier.Since
+			}
+		}
 	}
 }
 

@@ -8,8 +8,8 @@ import (
 	"drydock/rules/period"
 )
 
-// UnhealthyCondition makes a node ill once it has been so for longer than Duration: once its condition Type has been Status, or since the
-// node was created without the condition Missing.
+// UnhealthyCondition makes a node ill once it has been so for longer than Duration: once its condition Type has been Status, or once the
+// check has seen it without the condition Missing.
 type UnhealthyCondition struct {
 	Type     string          `json:"type,omitempty"`
 	Status   string          `json:"status,omitempty"`
@@ -22,7 +22,8 @@ type UnhealthyCondition struct {
 type source interface {
 	// validate adds what is wrong with the entry at.
 	validate(wrong *problems, at string)
-	// since returns from when on a node has been so; false is that it is not.
+	// since returns from when on a node has been so, zero where nobody knows: then the check counts from when it first sees it so. False is
+	// that it is not.
 	since(node *corev1.Node) (time.Time, bool)
 	// words say what of a node is how, as in Ready, False.
 	words() (what, how string)
@@ -47,7 +48,7 @@ func (c UnhealthyCondition) source() source {
 	return nodeCondition{}
 }
 
-// Since returns from when on a node has been so; false is that it is not.
+// Since returns from when on a node has been so, zero where nobody knows; false is that it is not.
 func (c UnhealthyCondition) Since(node *corev1.Node) (time.Time, bool) { return c.source().since(node) }
 
 // Words say what of a node is how, as in Ready, False.
