@@ -45,8 +45,8 @@ type Strategy struct {
 	MaxFailures schedule.Amount `json:"maxFailures,omitzero"`
 	// PauseBetween is the time between the end of one node and the beginning of the next.
 	PauseBetween spec.Duration `json:"pauseBetween,omitzero"`
-	// BeginWithin is how long after the plan's start nodes are begun; those that are out of service then are finished, and the
-	// plan ends. Absent there is no such time.
+	// BeginWithin is how long after the plan's start nodes are begun; maintenances that run then are finished, and the plan ends.
+	// Absent there is no such time.
 	BeginWithin spec.Duration `json:"beginWithin,omitzero"`
 	// Order is ByName, ByZone or FewestPods.
 	Order string `json:"order,omitempty"`

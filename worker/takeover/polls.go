@@ -18,6 +18,10 @@ const (
 	// silentAfter is when a worker counts as dead that does not poll. A poll that gets no task ends after a minute, and the next one begins:
 	// a worker that lives is never silent for longer, as far as one check can see.
 	silentAfter = time.Minute + checkEvery
+	// againAfter is the interval between attempts to begin watches anew.
+	againAfter = 30 * time.Second
+	// askWithin bounds a question about the pollers of a queue.
+	askWithin = 10 * time.Second
 	// forgetAfter is when a dead worker is forgotten. The server shows it for 5 minutes.
 	forgetAfter = 10 * time.Minute
 )
@@ -26,25 +30,26 @@ const (
 func (w Worker) watch(ctx context.Context) {
 	seen := polls{}
 	var dead silent
-	for {
+	for pause := checkEvery; ; {
 		select {
-		case <-time.After(checkEvery):
+		case <-time.After(pause):
 		case <-ctx.Done():
 			return
 		}
 		pollers, err := w.pollers(ctx)
-		if err != nil { // nobody can poll either
-			clear(seen)
+		if err != nil {
+			seen.excuse(time.Now())
 			continue
 		}
 		dead = append(dead, seen.take(pollers, time.Now())...)
-		dead = slices.DeleteFunc(dead, func(identity string) bool { return identity == w.Identity })
-		if len(dead) == 0 {
+		dead = slices.DeleteFunc(dead, func(identity string) bool { return identity == w.Identity || !seen[identity].dead })
+		if pause = checkEvery; len(dead) == 0 {
 			continue
 		}
 		began, err := newPass(w, dead).run(ctx)
 		if err != nil {
-			w.Logger.Warn("the watches of dead workers could not all be begun anew", "workers", []string(dead), "error", err, "again", checkEvery)
+			pause = againAfter
+			w.Logger.Warn("the watches of dead workers could not all be begun anew", "workers", []string(dead), "error", err, "again", pause)
 			continue
 		}
 		w.Logger.Info("workers do not poll any more: began their watches anew", "workers", []string(dead), "watches", began)
@@ -59,13 +64,20 @@ func (w Worker) pollers(ctx context.Context) (all []*taskqueuepb.PollerInfo, err
 		queues = append(queues, lane.Queue(w.TaskQueue))
 	}
 	for _, queue := range queues {
-		described, err := w.Temporal.DescribeTaskQueue(ctx, queue, enums.TASK_QUEUE_TYPE_ACTIVITY)
+		found, err := w.pollersOf(ctx, queue)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, described.GetPollers()...)
+		all = append(all, found...)
 	}
 	return all, nil
+}
+
+func (w Worker) pollersOf(ctx context.Context, queue string) ([]*taskqueuepb.PollerInfo, error) {
+	ctx, cancel := context.WithTimeout(ctx, askWithin)
+	defer cancel()
+	described, err := w.Temporal.DescribeTaskQueue(ctx, queue, enums.TASK_QUEUE_TYPE_ACTIVITY)
+	return described.GetPollers(), err
 }
 
 // polls are the latest polls of workers, by identity.
@@ -75,6 +87,16 @@ type polls map[string]lastPoll
 type lastPoll struct {
 	at, seen time.Time
 	dead     bool
+}
+
+// excuse counts the silence of workers that live anew: where the server does not answer, they cannot poll either.
+func (p polls) excuse(now time.Time) {
+	for identity, last := range p {
+		if !last.dead {
+			last.seen = now
+			p[identity] = last
+		}
+	}
 }
 
 // take takes who polls, and returns the workers that have stopped polling, each once.

@@ -169,3 +169,24 @@ func TestOneThatCannotBeToldKeepsNobodyWaiting(t *testing.T) {
 		t.Errorf("plan a was told %+v", s.toldOf("a").last)
 	}
 }
+
+// TestAPlanThatGrowsBeforeItsNodesAreDrained: between two decisions a plan has nodes that nothing was decided about.
+func TestAPlanThatGrowsBeforeItsNodesAreDrained(t *testing.T) {
+	v := &inventory{}
+	in := api.PlanIntent{Name: "p", RunID: runOf("p"), CreatedAt: now, Revision: 1, Stage: api.StageDrain, Tiers: tiersOf(2000), Nodes: []string{"n1"}}
+	tiers, err := in.Validate(now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v.accept(in, tiers)
+	v.regroup()
+	n := v.byName["n1"]
+	n.Stand, n.Run, n.target.Revision = held, runOf("n1"), 1
+	n.target.Targets = tiers.Targets(0)
+	in.Revision, in.Nodes = 2, []string{"n1", "n2", "n3"}
+	v.accept(in, tiers)
+	v.report(api.NodeProgress{Node: "n1", RunID: runOf("n1"), Revision: 1, Targets: n.target.Targets, Phase: api.Draining, Drained: true}, now)
+	if v.regroup(); !n.Drained || v.plans[0].isDrained() {
+		t.Errorf("node n1 drained: %t, and the plan, whose nodes n2 and n3 are not: %t", n.Drained, v.plans[0].isDrained())
+	}
+}

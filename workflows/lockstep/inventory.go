@@ -318,8 +318,11 @@ func (p *planEntry) holds(i int) bool {
 	return p.isActive() || n != nil && (n.Stand != wanted || n.isBusy()) && !n.isWanted()
 }
 
-// member is the node of a place in the plan, nil where there is none.
+// member is the node of a place in the plan, nil where there is none. Places are those of the last regroup.
 func (p *planEntry) member(i int) *node {
+	if i >= len(p.members) {
+		return nil
+	}
 	if n := p.members[i]; n != nil && !n.gone {
 		return n
 	}

@@ -78,7 +78,8 @@ func (p *maintenancePlan) found(o controller.Outcome, now time.Time) {
 	if !p.Known && len(asked) == 0 {
 		p.Known = true
 		maps.DeleteFunc(p.LateRetries, func(node, _ string) bool {
-			return !slices.ContainsFunc(found, func(one planactivity.Begun) bool { return one.Node == node && one.Ended })
+			n := p.node(node)
+			return n == nil || n.State != plan.Running || !slices.ContainsFunc(found, func(one planactivity.Begun) bool { return one.Node == node && one.Ended })
 		})
 	}
 }
@@ -236,7 +237,7 @@ func (p *maintenancePlan) nodeEnded(name string, how planactivity.Ended, now tim
 // retryLate gives effect to a retry that came before the plan knew that the node had failed.
 func (p *maintenancePlan) retryLate(n *plan.Node, now time.Time) {
 	why, there := p.LateRetries[n.Name]
-	if delete(p.LateRetries, n.Name); there && canRetry(n) {
+	if delete(p.LateRetries, n.Name); there && canRetry(n) && (n.State == plan.Held || !p.isLate(now)) {
 		p.note(p.retry(n, why, now), now)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"drydock/rules/bounds"
 	"drydock/rules/notices"
 	"drydock/rules/plan"
+	"drydock/rules/spec"
 	"drydock/workflows/controller"
 )
 
@@ -169,13 +170,15 @@ func (m skip) Apply(p *maintenancePlan, now time.Time) string {
 // retry has a node begun anew that failed.
 type retry struct{ api.NodeOfPlan }
 
-func (m retry) Check(p *maintenancePlan, _ time.Time) error {
+func (m retry) Check(p *maintenancePlan, now time.Time) error {
 	if err := p.rolls(m.Run, "send retry to the node's maintenance (requestor plans); one that has ended is begun anew where set-selector leaves its node out and then chooses it again"); err != nil {
 		return err
 	}
 	n, err := p.planned(m.Node)
 	switch {
-	case m.Node != "" && p.MayRun && !p.Known && len(p.LateRetries) < plan.MaxAtOnce:
+	case p.isLate(now) && (n == nil || n.State != plan.Held):
+		return errors.New("no node is begun any more: the time of strategy.beginWithin is over")
+	case spec.NodeName(m.Node) == nil && p.MayRun && !p.Known && len(p.LateRetries) < plan.MaxAtOnce:
 		return nil // the plan was reset, and the node may have failed since
 	case err == nil && !canRetry(n):
 		return fmt.Errorf("node %s is %s: retry is for nodes that failed or were skipped", m.Node, n.State.Word())

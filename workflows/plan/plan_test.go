@@ -240,7 +240,7 @@ func TestAPlanEndsWhenItsTimeToBeginNodesIsOver(t *testing.T) {
 	s := newSite(t, "a", "b", "c")
 	status := s.ended(`{"all":true,"strategy":{"beginWithin":"1s"}}`, api.PlanIncomplete, planrules.Counts{Total: 3, Done: 1, Waiting: 2})
 	s.logged("begin a", "end a")
-	if status.Failure != "2 of 3 nodes were not begun within 1s" {
+	if status.Failure != "2 of 3 nodes were left when the time of beginWithin, 1s, was over" {
 		t.Errorf("it says %q", status.Failure)
 	}
 	paused := newSite(t, "a", "b", "c")

@@ -110,7 +110,7 @@ func (p *maintenancePlan) isBegun(n *plan.Node) bool { return n.RunID != "" || p
 
 // withdraw gives up nodes whose maintenances have not begun, and are not to begin any more.
 func (p *maintenancePlan) withdraw(t controller.Turn) {
-	if !p.beginsNothing() && len(p.Skipping) == 0 {
+	if !p.beginsNothing(t.Now) && len(p.Skipping) == 0 {
 		return
 	}
 	for i := range p.Nodes {
@@ -118,7 +118,7 @@ func (p *maintenancePlan) withdraw(t controller.Turn) {
 		skipped := p.Skipping[n.Name]
 		chosen := n.State == plan.Running && !p.isBegun(n) && !t.UnderWay(controller.Key{Kind: beginNode, Of: n.Name})
 		switch {
-		case chosen && (skipped || p.beginsNothing()):
+		case chosen && (skipped || p.beginsNothing(t.Now)):
 			setState(n, plan.Waiting, "", t.Now)
 			n.Tries--
 		case n.State != plan.Waiting || !skipped:
@@ -133,11 +133,19 @@ func (p *maintenancePlan) withdraw(t controller.Turn) {
 }
 
 // beginsNothing reports whether no maintenance is to begin.
-func (p *maintenancePlan) beginsNothing() bool { return p.Stop != "" || p.Progress.Paused }
+func (p *maintenancePlan) beginsNothing(now time.Time) bool {
+	return p.Stop != "" || p.Progress.Paused || p.isLate(now)
+}
+
+// isLate reports whether the time to begin nodes is over.
+func (p *maintenancePlan) isLate(now time.Time) bool {
+	within := p.spec.Strategy.BeginWithin.Std()
+	return within > 0 && !p.CreatedAt.Add(within).After(now)
+}
 
 // starts begin the maintenances of chosen nodes.
 func (p *maintenancePlan) starts(t controller.Turn) (all []controller.Effect) {
-	if !p.Known || p.beginsNothing() || t.Room() == 0 {
+	if !p.Known || p.beginsNothing(t.Now) || t.Room() == 0 {
 		return nil
 	}
 	fields, err := p.sample(t.Now)
@@ -263,8 +271,12 @@ func (p *maintenancePlan) endRolling(now time.Time) {
 		p.end(api.PlanIncomplete, "none of its nodes exists", now)
 	case counts.Total == 0:
 		p.finish("no node matches it", now)
-	case p.Stop == "" && counts.Failures() == 0 && counts.Waiting > 0:
-		p.end(api.PlanIncomplete, fmt.Sprintf("%d of %d nodes were not begun within %s", counts.Waiting, counts.Total, p.spec.Strategy.BeginWithin), now)
+	case p.Stop == "" && counts.Waiting > 0:
+		why := fmt.Sprintf("%d of %d nodes were left when the time of beginWithin, %s, was over", counts.Waiting, counts.Total, p.spec.Strategy.BeginWithin)
+		if failed := counts.Failures(); failed > 0 {
+			why += fmt.Sprintf("; %d failed", failed)
+		}
+		p.end(api.PlanIncomplete, why, now)
 	default:
 		p.finish("", now)
 	}
