@@ -111,3 +111,19 @@ func TestWhatFailsIsTriedAgain(t *testing.T) {
 		}
 	})
 }
+
+// TestAWorkerThatPollsAgainIsLeftAlone has a worker fall silent while nothing can be begun anew, and poll again before it can.
+func TestAWorkerThatPollsAgainIsLeftAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &server{polled: map[string]time.Time{}, workflows: map[string]running{"a": by(dead)}, blind: errors.New("connection refused")}
+		s.pollsUntil(dead, 0)
+		time.AfterFunc(5*time.Minute, func() { s.pollsUntil(dead, time.Hour) })
+		time.AfterFunc(6*time.Minute, func() {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.blind = nil
+		})
+		s.watch(t, 10*time.Minute)
+		s.expect(t)
+	})
+}

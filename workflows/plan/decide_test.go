@@ -499,3 +499,20 @@ func TestANodeThatWaitsSaysWhatItsPlanWaitsFor(t *testing.T) {
 		t.Errorf("at last it says %q", got)
 	}
 }
+
+// TestNothingIsBegunWhenThePlanIsLate has a node chosen and not begun, and one that failed, when the time of beginWithin is over.
+func TestNothingIsBegunWhenThePlanIsLate(t *testing.T) {
+	p := given(t, `{"all":true,"strategy":{"beginWithin":"1h","maxParallel":3,"maxFailures":3}}`, nodes(plan.Running, plan.Failed, plan.Held))
+	p.CreatedAt, p.Nodes[0].RunID = now.Add(-time.Hour), ""
+	for node, want := range map[string]bool{"n1": false, "n2": true} {
+		if err := (retry{api.NodeOfPlan{Node: node}}).Check(p, now); (err == nil) != want {
+			t.Errorf("retry of %s: %v", node, err)
+		}
+	}
+	if got := show(p.Decide(controller.At(now))); p.Nodes[0].State != plan.Waiting || strings.Contains(got, "begin/") {
+		t.Errorf("%q: %+v", got, p.Nodes)
+	}
+	if want := "1 of 3 nodes were left when the time of beginWithin, 1h0m0s, was over; 2 failed"; p.Phase != api.PlanIncomplete || p.Failure != want {
+		t.Errorf("it is %s: %q, want %q", p.Phase, p.Failure, want)
+	}
+}
