@@ -16,8 +16,7 @@ import (
 // troubledLooked bounds the workflows of a type that are asked for what fails.
 const troubledLooked = 200
 
-// troubled are the workflows that say what fails, by their types, with the query that asks them. Health checks say it of the watch
-// of the nodes too.
+// troubled are the workflows that say what fails, by their types, with the query that asks them.
 var troubled = []struct{ workflow, query string }{
 	{api.HealthCheckType, api.QueryStatus},
 	{api.ProfilesType, api.QueryState},
