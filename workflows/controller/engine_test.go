@@ -146,6 +146,8 @@ func (s *site) run(end time.Duration) error {
 
 func (s *site) want(want ...string) {
 	s.t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if !slices.Equal(s.log, want) {
 		s.t.Errorf("log %q, want %q", s.log, want)
 	}
