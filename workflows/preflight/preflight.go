@@ -65,7 +65,7 @@ func decode(ctx workflow.Context, input json.RawMessage) (spec.Maintenance, erro
 func takeTogether(input []byte) (rest []byte, together []string, err error) {
 	var object map[string]json.RawMessage
 	if err := json.Unmarshal(input, &object); err != nil || object["together"] == nil {
-		return input, nil, nil
+		return input, nil, nil //nolint:nilerr // the strict decoder says what is wrong with it
 	}
 	// The object below has each field once: a doubled one must be refused before.
 	if err := spec.DecodeStrict(input, &map[string]json.RawMessage{}); err != nil {

@@ -86,7 +86,7 @@ func TestPreflightWaitShowsWhatItWaitsFor(t *testing.T) {
 	blocked := api.DrainProgress{Blockers: []api.Blocker{{Pod: "pod ns/bare", Message: "needs consent"}}, MoreBlockers: 2}
 	s.ExpectAt(time.Minute, api.Pending, "the preflight")
 	s.SignalAt(2*time.Minute, api.SignalDrainBlocked, blocked)
-	s.ExpectAt(3*time.Minute, api.Pending, "pod ns/bare: needs consent (and 2 more)")
+	s.ExpectAt(3*time.Minute, api.Pending, "pod ns/bare: needs consent (and 2 more problems)")
 	// A late word does not hide what the drain waits for.
 	s.SignalAt(time.Hour+10*time.Second, api.SignalDrainBlocked, api.DrainProgress{})
 	s.Run(workflowtest.InputWith(workflowtest.Input{"preflight": "wait"}))
