@@ -190,3 +190,25 @@ func TestAPlanThatGrowsBeforeItsNodesAreDrained(t *testing.T) {
 		t.Errorf("node n1 drained: %t, and the plan, whose nodes n2 and n3 are not: %t", n.Drained, v.plans[0].isDrained())
 	}
 }
+
+// TestAMaintenanceThatRunsAlreadyIsKept: its beginning came through, and was not heard of.
+func TestAMaintenanceThatRunsAlreadyIsKept(t *testing.T) {
+	l := &lockstep{Known: true}
+	v := &l.Inventory
+	in := api.PlanIntent{
+		Name: "p", RunID: runOf("p"), CreatedAt: now, Revision: 1, Stage: api.StageDrain, Tiers: tiersOf(2000), Nodes: []string{"n1"},
+		Maintenance: json.RawMessage(`{"reason":"bios","readyTimeout":"1h","drain":{"force":true}}`),
+	}
+	tiers, err := in.Validate(now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v.accept(in, tiers)
+	v.regroup()
+	n := v.byName["n1"]
+	l.begun(n, activity.Result{Node: "n1", RunID: runOf("n1"), Adopted: true}, now)
+	v.report(api.NodeProgress{Node: "n1", RunID: runOf("n1"), Phase: api.Draining}, now)
+	if v.regroup(); n.Stand != held || n.wants(endNodes, now) {
+		t.Errorf("it stands at %v, made with %q for plans with %q", n.Stand, n.made, n.group.plans[0].settings)
+	}
+}

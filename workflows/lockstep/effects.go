@@ -196,6 +196,7 @@ func (l *lockstep) begun(n *node, how activity.Result, now time.Time) {
 		l.Inventory.end(n, api.Failed, how.Refused)
 	case how.Adopted:
 		n.Stand, n.made, n.of = asked, "", nil
+		l.Inventory.ungrouped = true // regroup notes for whom it goes on
 	default:
 		n.Stand = held
 	}
