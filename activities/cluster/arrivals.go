@@ -45,7 +45,7 @@ const (
 )
 
 // sentArrivals remembers for a worker, by request, since when nodes are Ready and which pods were signalled: a watch is begun
-// anew every few seconds. Where another worker goes on, maintenances receive some twice, and know them.
+// anew every few seconds. When another worker takes over, a maintenance may receive an arrival twice; it ignores the second.
 type sentArrivals struct {
 	mu sync.Mutex
 	// begins is the pace at which further nodes are followed; nil until the first.

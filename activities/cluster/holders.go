@@ -53,8 +53,8 @@ func (p *holderPoll) rounds(ctx context.Context) {
 	}
 }
 
-// round describes each holder's workflow once. It begins anywhere: a watch that is begun anew every few seconds would describe the
-// first of them only.
+// round describes each holder's workflow once. It begins with a random one: a watch that is replaced every few seconds would otherwise
+// describe only the first.
 func (p *holderPoll) round(ctx context.Context) error {
 	first := rand.IntN(len(p.holders))
 	order := make([]WatchedHolder, 0, len(p.holders))

@@ -18,8 +18,8 @@ import (
 const (
 	// settle lets a burst of changes end before they are reported.
 	settle = 300 * time.Millisecond
-	// HeartbeatTimeout is how long a WatchHealth may go without a heartbeat: each is billed, and each check has a watch. Other workers notice
-	// earlier that one has died, and begin its watches anew.
+	// HeartbeatTimeout is how long a WatchHealth may go without a heartbeat: each is billed, and each check has a watch. Other workers
+	// notice a dead worker sooner, and begin its watches anew.
 	HeartbeatTimeout = 5 * time.Minute
 	// WatchFor is how long a watch runs that has nothing to report.
 	WatchFor = 6 * time.Hour
