@@ -18,7 +18,7 @@ func newExplain(a *invocation.App) *cobra.Command {
 	var output terminal.Output
 	return &cobra.Command{
 		Use:   "explain [INPUT[.FIELD...]]",
-		Short: "Explain the fields of an input: of a maintenance, or of a plan",
+		Short: "Explain the fields of an input: of a maintenance, a plan, or a health check",
 		Long: `Explain a field of an input, and list the fields below it, as "kubectl explain" does; without a field, those of the whole
 input. INPUT is one of ` + strings.Join(schemas.Inputs(), ", ") + `.
 

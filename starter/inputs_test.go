@@ -14,9 +14,11 @@ import (
 
 	generator "github.com/invopop/jsonschema"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"drydock/docs/schemas"
 
+	"drydock/rules/health"
 	"drydock/rules/period"
 	"drydock/rules/plan"
 	"drydock/rules/schedule"
@@ -41,6 +43,7 @@ var inputTypes = map[string]struct {
 		plan.Plan{}, "The input of a MaintenancePlan", map[string]string{"": plan.Defaults},
 		[]string{"drainPlan", "drainPlan.tiers[].podSelector"},
 	},
+	"health": {health.Spec{}, "The input of a HealthCheck", nil, nil},
 }
 
 // inputSchema generates the schema of an input: strict, in one tree, in the order of the declarations.
@@ -52,11 +55,11 @@ func inputSchema(t *testing.T, name string) []byte {
 		switch t {
 		case reflect.TypeFor[time.Time]():
 			return &generator.Schema{Type: "string", Format: "date-time"}
-		case reflect.TypeFor[period.Duration]():
-			return &generator.Schema{Type: "string", Format: "duration", Pattern: `^([0-9]+d)?([0-9.]+(h|m|s|ms|µs|ns))*$`}
+		case reflect.TypeFor[period.Duration](), reflect.TypeFor[health.SignedDuration]():
+			return &generator.Schema{Type: "string", Format: "duration", Pattern: `^-?([0-9]+d)?([0-9.]+(h|m|s|ms|µs|ns))*$`}
 		case reflect.TypeFor[schedule.Amount]():
 			return &generator.Schema{OneOf: []*generator.Schema{{Type: "integer"}, {Type: "string"}}, Format: "amount"}
-		case reflect.TypeFor[json.RawMessage](), reflect.TypeFor[corev1.NodeSelector]():
+		case reflect.TypeFor[json.RawMessage](), reflect.TypeFor[corev1.NodeSelector](), reflect.TypeFor[metav1.LabelSelector]():
 			return &generator.Schema{Type: "object"}
 		}
 		return nil
@@ -126,7 +129,7 @@ func TestTheReferenceListsTheFields(t *testing.T) {
 	}
 	text := string(content)
 	for name := range inputTypes {
-		begin, end := fmt.Sprintf("<!-- fields of a %s: made of its schema -->\n", name), "<!-- end of fields -->\n"
+		begin, end := fmt.Sprintf("<!-- fields of %s: made of its schema -->\n", name), "<!-- end of fields -->\n"
 		before, rest, found := strings.Cut(text, begin)
 		_, after, closed := strings.Cut(rest, end)
 		if !found || !closed {

@@ -156,7 +156,7 @@ func (f Field) Meaning() string {
 	if !strings.EqualFold(first, f.Name) {
 		return f.Description
 	}
-	for _, verb := range []string{"is ", "are "} {
+	for _, verb := range []string{"is ", "are ", "is, ", "are, "} {
 		if meaning, ok := strings.CutPrefix(rest, verb); ok {
 			return meaning
 		}
