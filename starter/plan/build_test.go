@@ -29,7 +29,7 @@ func built(t *testing.T, file string, args ...string) (string, error) {
 	if err := cmd.ParseFlags(args); err != nil {
 		t.Fatal(err)
 	}
-	raw, _, err := p.build(cmd.Flags(), strings.NewReader(""), "kernel", cmd.Flags().Args())
+	raw, _, err := p.build(strings.NewReader(""), "kernel", cmd.Flags().Args())
 	return string(raw), err
 }
 
