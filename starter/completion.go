@@ -52,15 +52,8 @@ func registerCompletions(a *invocation.App, root *cobra.Command) {
 		}
 	}
 	completeFlags(root, map[string][]string{
-		"drain-mode":        {spec.ModeEvict, spec.ModeWait, spec.ModeExternal, spec.ModeNone},
-		"via":               {spec.ViaEviction, spec.ViaEvictionRequest},
-		"on-node-not-ready": {spec.WaitForKubelet, spec.IgnoreStuck},
-		"preflight":         {spec.PreflightOff, spec.PreflightWait, spec.PreflightFail},
-		"do":                spec.Rungs,
-		"type":              {spec.Planned, spec.Unplanned},
-		"on-ready-timeout":  {spec.FailOnTimeout, spec.ReleaseOnTimeout},
-		"on-node-replaced":  {spec.AdoptReplacement, spec.EndOnReplacement},
-		"escalation":        {"1h=" + spec.GiveBack, "1h=" + spec.Fail, "30m=" + spec.Notify, "none"},
+		"do":         spec.Rungs,
+		"escalation": {"1h=" + spec.GiveBack, "1h=" + spec.Fail, "30m=" + spec.Notify, "none"},
 	})
 	completeFlagsWith(a, root, map[string]candidates{"notify": channels, "hook": hooksToCall, "work": worksToDo, "requestor": requestors, "of": requestors, "by": freezers, "pod": podsOnNode, "check": healthChecks})
 }

@@ -98,7 +98,7 @@ func (o *execOptions) exec(ctx context.Context, cmd *cobra.Command, args []strin
 	if err := invocation.CheckTimeout(o.readyWithin, true); err != nil {
 		return nodework.Outcome{}, err
 	}
-	orders, err := input.OrdersOf(a, cmd, &o.spec, names)
+	orders, err := input.OrdersOf(a, &o.spec, names)
 	if err != nil {
 		return nodework.Outcome{}, err
 	}

@@ -80,7 +80,7 @@ func (o *preflightOptions) run(ctx context.Context, cmd *cobra.Command, args []s
 	if err := o.check(args); err != nil {
 		return err
 	}
-	fields, err := o.spec.Input(cmd.Flags(), a.Env, a.Stdin)
+	fields, err := o.spec.Input(a.Env, a.Stdin)
 	if err != nil {
 		return err
 	}

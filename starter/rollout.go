@@ -99,7 +99,7 @@ func (o *rolloutOptions) run(ctx context.Context, cmd *cobra.Command, args []str
 	if err := o.check(names); err != nil {
 		return err
 	}
-	fields, err := o.spec.Input(cmd.Flags(), a.Env, a.Stdin)
+	fields, err := o.spec.Input(a.Env, a.Stdin)
 	if err != nil {
 		return err
 	}

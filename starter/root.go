@@ -136,7 +136,7 @@ func addGroups(root *cobra.Command, a *invocation.App) {
 		{"see", "See what happens:", []*cobra.Command{newStatus(a), newList(a), newWatch(a), newPreflight(a), newHistory(a), newReport(a), newAudit(a)}},
 		{"tell", "Tell a maintenance:", tell.Commands(a)},
 		{"cluster", "The cluster as a whole:", []*cobra.Command{newLimits(a), newFreeze(a), newThaw(a), newWindows(a), health.New(a), profile.New(a), newDoctor(a), setup.New(a), codecserver.New(a), uiguard.New(a)}},
-		{"other", "Other commands:", []*cobra.Command{newSchema(a), newVersion(a)}},
+		{"other", "Other commands:", []*cobra.Command{newExplain(a), newSchema(a), newVersion(a)}},
 	}
 	for _, g := range groups {
 		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title})

@@ -63,18 +63,25 @@ var outputs = map[string]struct {
 	"version":         {Versions{}, []string{"version"}},
 }
 
+// inputPrefix begins the names of inputs, which outputs have too.
+const inputPrefix = "input-"
+
 func newSchema(a *invocation.App) *cobra.Command {
 	var output terminal.Output
 	names := slices.Sorted(maps.Keys(outputs))
+	for _, input := range schemas.Inputs() {
+		names = append(names, inputPrefix+input)
+	}
 	cmd := &cobra.Command{
-		Use:   "schema [OUTPUT]",
-		Short: "Show the JSON schema of what a command prints with -o json",
-		Long: `Show the JSON schema (draft 2020-12) of what a command prints with -o json, and in the same form with -o yaml; without
-OUTPUT, which outputs there are.
+		Use:   "schema [OUTPUT | input-INPUT]",
+		Short: "Show the JSON schema of what a command prints with -o json, or of an input",
+		Long: `Show the JSON schema (draft 2020-12) of what a command prints with -o json, and in the same form with -o yaml, or of what a
+workflow takes as input; without an argument, which there are. "drydock explain" has the fields of inputs for people.
 
 Times are RFC 3339 in UTC, durations Go duration strings. Fields may be added; what one means does not change.`,
 		Example: `  drydock schema
-  drydock schema status > status.schema.json`,
+  drydock schema status > status.schema.json
+  drydock schema input-maintenance > maintenance.schema.json`,
 		Args:      cobra.MaximumNArgs(1),
 		ValidArgs: names,
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -83,6 +90,9 @@ Times are RFC 3339 in UTC, durations Go duration strings. Fields may be added; w
 				return nil
 			}
 			schema, err := schemas.Of(args[0])
+			if input, ok := strings.CutPrefix(args[0], inputPrefix); ok {
+				schema, err = schemas.OfInput(input)
+			}
 			if err != nil {
 				return exit.UsageError("there is no output %q: want one of %s", args[0], strings.Join(names, ", "))
 			}
@@ -96,8 +106,11 @@ Times are RFC 3339 in UTC, durations Go duration strings. Fields may be added; w
 func renderOutputs(w io.Writer, names []string) {
 	r := terminal.NewRows(w, "OUTPUT", "OF THE COMMANDS")
 	for _, name := range names {
-		r.Add(name, strings.Join(outputs[name].commands, ", "))
+		if commands := outputs[name].commands; len(commands) > 0 {
+			r.Add(name, strings.Join(commands, ", "))
+		}
 	}
 	r.Done()
 	fmt.Fprintln(w, "Commands that tell a maintenance something print a summary.")
+	fmt.Fprintf(w, "\nInputs: %s%s\n", inputPrefix, strings.Join(schemas.Inputs(), ", "+inputPrefix))
 }

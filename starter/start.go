@@ -70,7 +70,7 @@ func (o *startOptions) run(ctx context.Context, cmd *cobra.Command, args []strin
 	if err := invocation.CheckTimeout(o.timeout, o.wait); err != nil {
 		return err
 	}
-	orders, err := input.OrdersOf(a, cmd, &o.spec, args)
+	orders, err := input.OrdersOf(a, &o.spec, args)
 	if err != nil {
 		return err
 	}

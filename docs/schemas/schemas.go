@@ -1,4 +1,4 @@
-// Package schemas has the JSON schemas of what the command line prints for programs.
+// Package schemas has the JSON schemas of what the command line prints for programs, and of what workflows take as input.
 package schemas
 
 import "embed"

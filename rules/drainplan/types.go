@@ -17,10 +17,11 @@ func Types() []PodType { return []PodType{Default, DaemonSet, Static} }
 
 // Entry selects the pods of one tier, and in a drain target the pods that are to leave.
 type Entry struct {
-	PodType PodType `json:"podType"`
-	// PodPriority selects the pods of this priority or less.
-	PodPriority int32 `json:"podPriority"`
-	// PodSelector is the text of a label selector. The empty one selects all pods.
+	// PodType is that of the pods.
+	PodType PodType `json:"podType" jsonschema:"enum=Default,enum=DaemonSet,enum=Static,default=Default"`
+	// PodPriority is the priority of the pods, or less.
+	PodPriority int32 `json:"podPriority" jsonschema:"required"`
+	// PodSelector is a label selector, as text or as an object. The empty one selects all pods.
 	PodSelector string `json:"podSelector,omitempty"`
 }
 

@@ -11,10 +11,16 @@ import (
 // UnhealthyCondition makes a node ill once it has been so for longer than Duration: once its condition Type has been Status, or once the
 // check has seen it without the condition Missing.
 type UnhealthyCondition struct {
-	Type     string          `json:"type,omitempty"`
-	Status   string          `json:"status,omitempty"`
-	Missing  string          `json:"missing,omitempty"`
-	Duration period.Duration `json:"duration"`
+	// Type is that of a condition of the node, which has to have `status`. Any will do, those of node-problem-detector too.
+	Type string `json:"type,omitempty"`
+	// Status is the one in which the condition makes the node ill.
+	Status string `json:"status,omitempty"`
+	// Missing is, in place of `type` and `status`, the type of a condition that the node does not have: what should report it does not run
+	// there.
+	Missing string `json:"missing,omitempty"`
+	// Duration is the time for longer than which the node has to be so. It is counted from the condition's `lastTransitionTime`, for a
+	// `missing` one from when the check first saw it so.
+	Duration period.Duration `json:"duration" jsonschema:"required"`
 }
 
 // source is a kind of thing that makes a node ill. A new one is a file with a type that implements it, fields of UnhealthyCondition, and a

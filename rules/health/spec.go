@@ -14,72 +14,89 @@ import (
 
 // Spec is a health check, with the fields of medik8s' NodeHealthCheck and some beside them. Exactly one of
 // RemediationTemplate, Maintenance and EscalatingRemediations is set.
+//
+// The comments of its fields are their documentation everywhere, as those of spec.Maintenance are.
 type Spec struct {
-	// Selector chooses the nodes; an empty one is refused.
-	Selector metav1.LabelSelector `json:"selector"`
-	// UnhealthyConditions are those of which any makes a node ill; absent, Ready is False or Unknown for 300 s.
-	UnhealthyConditions []UnhealthyCondition `json:"unhealthyConditions,omitempty"`
-	// MinHealthy is how many of the selected nodes have to be healthy for a remediation to begin, a percentage rounded up;
-	// MaxUnhealthy how many may not be. At most one is set; where neither is, MinHealthy is 51%.
-	MinHealthy   schedule.Amount `json:"minHealthy,omitzero"`
+	// Selector is a LabelSelector of the nodes. An empty one is refused.
+	Selector metav1.LabelSelector `json:"selector" jsonschema:"required"`
+	// UnhealthyConditions are what makes a node ill, any of them, at most 50. Absent, a node is ill that has been Ready `False` or Ready
+	// `Unknown` for more than 300s.
+	UnhealthyConditions []UnhealthyCondition `json:"unhealthyConditions,omitempty" jsonschema:"maxItems=50"`
+	// MinHealthy is how many of the selected nodes have to be healthy for a remediation to begin; equality is enough. It is a number, digits in
+	// quotes, or a percentage, rounded up. It is 51% where neither it nor `maxUnhealthy` is given.
+	MinHealthy schedule.Amount `json:"minHealthy,omitzero"`
+	// MaxUnhealthy is, in place of `minHealthy`, how many of the selected nodes may be unhealthy. A percentage is rounded up, which allows
+	// more. A number greater than that of the nodes is no limit. It is refused beside `minHealthy`, and with
+	// `MachineDeletionRemediationTemplate`.
 	MaxUnhealthy schedule.Amount `json:"maxUnhealthy,omitzero"`
-	// Groups adds thresholds for each group of the nodes.
+	// Groups adds a threshold for each group of the nodes. Both have to hold.
 	Groups *GroupThreshold `json:"groups,omitempty"`
-	// StormCooldownDuration is how long nothing begins after the threshold was not met; absent, the first moment at which it
-	// is met will do.
+	// StormCooldownDuration is how long nothing begins once enough nodes are healthy again.
 	StormCooldownDuration *period.Duration `json:"stormCooldownDuration,omitempty"`
-	// HealthyDelay is how long a recovered node has to stay healthy before its remediation is removed; a negative one waits for
-	// somebody to confirm it.
-	HealthyDelay SignedDuration `json:"healthyDelay,omitzero"`
-	// RemediationTemplate is what the one object that remediates a node is made from. It has no timeout.
+	// HealthyDelay is how long a recovered node has to stay healthy before its remediation is removed. A negative one waits until somebody
+	// confirms it.
+	HealthyDelay SignedDuration `json:"healthyDelay,omitzero" jsonschema:"default=0s"`
+	// RemediationTemplate is what a remediation object is made of: one step, without a timeout. Exactly one of it, `maintenance` and
+	// `escalatingRemediations` is given.
 	RemediationTemplate *TemplateRef `json:"remediationTemplate,omitempty"`
-	// Maintenance is the one remediation of a node, by a NodeMaintenance of ours. It has no timeout.
+	// Maintenance is, in its place, a maintenance of ours.
 	Maintenance *Repair `json:"maintenance,omitempty"`
-	// EscalatingRemediations are tried one after the other, in the order of Order.
-	EscalatingRemediations []Escalation `json:"escalatingRemediations,omitempty"`
-	// PauseRequests say why nothing new begins, as long as there is one.
+	// EscalatingRemediations are, in their place, several steps, at most 20: each a `remediationTemplate` or a `maintenance`.
+	EscalatingRemediations []Escalation `json:"escalatingRemediations,omitempty" jsonschema:"maxItems=20"`
+	// PauseRequests are reasons why nothing new begins, as long as there is one.
 	PauseRequests []string `json:"pauseRequests,omitempty"`
-	// Flapping has a node that falls ill again go on with the next step of EscalatingRemediations.
+	// Flapping has a node that falls ill again go on with the next step.
 	Flapping *Flapping `json:"flapping,omitempty"`
-	// Notify names the channels that are notified; nil are those of the worker's configuration.
+	// Notify are names of [channels](#channels) that are sent what happens. Absent, they are the worker's default ones.
 	Notify *[]string `json:"notify,omitempty"`
-	// Etcd has control-plane nodes remediated only while etcd can lose the node's member.
+	// Etcd is where etcd's PodDisruptionBudget is: a control-plane node is remediated only while that lets go.
 	Etcd *Etcd `json:"etcd,omitempty"`
-	// ControlPlane decides when a control-plane node may be remediated.
+	// ControlPlane says when a control-plane node is remediated, one at a time in any case.
 	ControlPlane *ControlPlane `json:"controlPlane,omitempty"`
 }
 
 // GroupThreshold is a threshold that each group of the selected nodes has to meet for a remediation within it: nodes with
 // the same values of the labels By are one. Exactly one of MinHealthy and MaxUnhealthy is set; percentages are of the group.
 type GroupThreshold struct {
-	By           []string        `json:"by"`
-	MinHealthy   schedule.Amount `json:"minHealthy,omitzero"`
+	// By are label keys, such as that of a zone. Nodes without one are a group of their own.
+	By []string `json:"by" jsonschema:"required"`
+	// MinHealthy is how many nodes of a group have to be healthy for a remediation in it.
+	MinHealthy schedule.Amount `json:"minHealthy,omitzero"`
+	// MaxUnhealthy is, in its place, how many nodes of a group may be unhealthy.
 	MaxUnhealthy schedule.Amount `json:"maxUnhealthy,omitzero"`
 }
 
 // TemplateRef names the object that remediation objects are made from.
 type TemplateRef struct {
-	APIVersion string `json:"apiVersion"`
-	Kind       string `json:"kind"`
-	Namespace  string `json:"namespace,omitempty"`
-	Name       string `json:"name"`
+	// APIVersion is that of the template.
+	APIVersion string `json:"apiVersion" jsonschema:"required"`
+	// Kind is that of the template, which ends in `Template`.
+	Kind string `json:"kind" jsonschema:"required"`
+	// Namespace is that of the template.
+	Namespace string `json:"namespace,omitempty"`
+	// Name is that of the template.
+	Name string `json:"name" jsonschema:"required"`
 }
 
 // Repair is a remediation by a NodeMaintenance of ours.
 type Repair struct {
-	// Input is the maintenance's, without node, requestor, additionalRequestors and type.
+	// Input is any part of [a maintenance's input](#a-maintenances-input) but `node`, `requestor`, `additionalRequestors`, `type`, `approval`
+	// and `notBefore`.
 	Input json.RawMessage `json:"input,omitempty"`
-	// OutOfService sets the taint node.kubernetes.io/out-of-service once the maintenance's work has proven the node to be off.
+	// OutOfService sets the taint `node.kubernetes.io/out-of-service` once the maintenance's work has proven the node to be off.
 	OutOfService bool `json:"outOfService,omitempty"`
 }
 
 // Escalation is a step of several. Exactly one of RemediationTemplate and Maintenance is set.
 type Escalation struct {
+	// RemediationTemplate is what the step's remediation object is made of.
 	RemediationTemplate *TemplateRef `json:"remediationTemplate,omitempty"`
-	Maintenance         *Repair      `json:"maintenance,omitempty"`
-	Order               int          `json:"order"`
-	// Timeout is how long the step has, at least a minute; the next one begins after it, and as soon as the step fails.
-	Timeout period.Duration `json:"timeout"`
+	// Maintenance is, in its place, a maintenance of ours.
+	Maintenance *Repair `json:"maintenance,omitempty"`
+	// Order is the place among the steps.
+	Order int `json:"order" jsonschema:"required"`
+	// Timeout is how long the step has, 1m or more. The next one begins after it, and as soon as the step fails.
+	Timeout period.Duration `json:"timeout" jsonschema:"required"`
 }
 
 // Remediation is a step as it is carried out: of a check without escalation there is one, whose Timeout is 0, which is none.
@@ -94,13 +111,14 @@ type Remediation struct {
 type Flapping struct {
 	// Within is how long after its remediation's end a node that is ill again has its next one begin with the step after the
 	// one that was at work.
-	Within period.Duration `json:"within"`
+	Within period.Duration `json:"within" jsonschema:"required"`
 }
 
 // Etcd says where etcd's disruption budget is.
 type Etcd struct {
-	Namespace string `json:"namespace"`
-	// Budget is the name of its PodDisruptionBudget; empty is the only one in the namespace.
+	// Namespace is that of etcd's PodDisruptionBudget.
+	Namespace string `json:"namespace" jsonschema:"required"`
+	// Budget is its name. Absent, it is the only one in the namespace.
 	Budget string `json:"budget,omitempty"`
 }
 
@@ -119,8 +137,10 @@ const (
 
 // ControlPlane decides when a control-plane node may be remediated, one at a time in any case.
 type ControlPlane struct {
-	// Allow is healthy, while a majority of etcd or of the control plane is healthy without the node, or always.
-	Allow string `json:"allow"`
+	// Allow is when: `healthy` while etcd's budget allows it (on OpenShift there has to be one), elsewhere while a majority of etcd's static
+	// pods (`kube-system`, kubeadm's labels), or without such pods of the control plane's nodes, is Ready without the node; `always` without
+	// asking etcd, which control planes of one or two nodes need.
+	Allow string `json:"allow" jsonschema:"enum=healthy,enum=always,default=healthy"`
 }
 
 // AskEtcd is how etcd is asked about a control-plane node.

@@ -13,16 +13,16 @@ import (
 
 // Selection chooses nodes: by one of NodeSelector, Selector, Nodes and All.
 type Selection struct {
-	// NodeSelector chooses nodes as a pod's node affinity does, matchFields included.
-	NodeSelector *corev1.NodeSelector `json:"nodeSelector,omitempty"`
-	// Selector is a label selector.
-	Selector string `json:"selector,omitempty"`
-	// Nodes are names; one that does not exist is waited for by nobody.
+	// Nodes are names of nodes. One that does not exist is waited for by nobody, and told in the warnings.
 	Nodes []string `json:"nodes,omitempty"`
-	// All chooses every node of the cluster.
-	All bool `json:"all,omitempty"`
-	// Exclude are names of nodes that are left alone, whatever chooses them.
-	Exclude []string `json:"exclude,omitempty"`
+	// Selector is a label selector of the nodes. Nodes that come to match are taken in; those that cease to match are left alone.
+	Selector string `json:"selector,omitempty" jsonschema_extras:"x-flag=selector"`
+	// NodeSelector chooses nodes by `nodeSelectorTerms`, as a pod's node affinity does, `matchFields` included.
+	NodeSelector *corev1.NodeSelector `json:"nodeSelector,omitempty"`
+	// All chooses every node of the cluster, control-plane nodes included.
+	All bool `json:"all,omitempty" jsonschema_extras:"x-flag=all"`
+	// Exclude are names of nodes that are left alone, whatever chooses them. `plan create` warns of those that no node has.
+	Exclude []string `json:"exclude,omitempty" jsonschema_extras:"x-flag=exclude"`
 }
 
 // Check tells what is wrong with it; the error joins one line per wrong field.

@@ -13,7 +13,7 @@ import (
 // schedule.Limits.Remediations, which bounds also those that somebody starts by hand.
 type Remediation struct {
 	// Check is the name of the health check.
-	Check string `json:"check"`
+	Check string `json:"check" jsonschema:"required"`
 }
 
 const (

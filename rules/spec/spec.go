@@ -11,121 +11,148 @@ import (
 )
 
 // Maintenance is the input of the NodeMaintenance workflow after defaults. Only Node is required of the input.
+//
+// The comments of its fields are their documentation everywhere: in docs/reference.md, in the JSON schema, in `drydock explain`, and, up
+// to the first full stop, in the help of the flag that x-flag names.
 type Maintenance struct {
 	// Node is the name of the node to take out of service.
-	Node string `json:"node"`
-	// Requestor is the domain-style name of whoever asks, 2 to 63 characters. Node and requestor are the
-	// identity of a maintenance.
-	Requestor string `json:"requestor"`
-	// AdditionalRequestors share this maintenance: the node is released when all of them are done.
-	AdditionalRequestors []string `json:"additionalRequestors,omitempty"`
-	// Reason, Ticket, Owner and Type are shown everywhere. Owner is who answers for the node or the work on it, Type is
-	// Planned or Unplanned.
-	Reason string `json:"reason,omitempty"`
-	Ticket string `json:"ticket,omitempty"`
-	Owner  string `json:"owner,omitempty"`
-	Type   string `json:"type"`
-	// Approval waits for somebody's "approve" before anything else; ApprovalReminder is how often the channels are
-	// reminded meanwhile: 24 h where it is absent, 0 is never.
-	Approval         bool     `json:"approval,omitempty"`
-	ApprovalReminder Duration `json:"approvalReminder,omitzero"`
-	// NotBefore is the earliest time at which a slot is asked for: until then the maintenance is announced only.
-	NotBefore *time.Time `json:"notBefore,omitempty"`
-	// Windows are names of windows of the worker's configuration: the slot is granted only while all of them are open, with
-	// those of the scheduler's limits. ExpectedDuration is how long it is to take: it is granted only where that ends before
-	// they close. IgnoreWindows lets it go at any time.
-	Windows          []string       `json:"windows,omitempty"`
-	ExpectedDuration Duration       `json:"expectedDuration,omitzero"`
-	IgnoreWindows    *IgnoreWindows `json:"ignoreWindows,omitempty"`
-	// Priority ranks requests for a slot: higher goes first.
-	Priority int `json:"priority"`
-	// Cordon marks the node unschedulable.
-	Cordon bool `json:"cordon"`
-	// WaitForPodCompletion lets pods finish by themselves before the drain; absent waits for none.
+	Node string `json:"node" jsonschema:"required"`
+	// Requestor is who asks; node and requestor are the identity of a maintenance. It has 2 to 63 letters, digits, `-`, `_`, `.`, and is a
+	// part of the workflow ID, `node-maintenance/<node>/<requestor>`. The command line says your user name.
+	Requestor string `json:"requestor" jsonschema_extras:"x-flag=requestor"`
+	// AdditionalRequestors are others who share the maintenance; the node is released when all are done.
+	AdditionalRequestors []string `json:"additionalRequestors,omitempty" jsonschema_extras:"x-flag=additional-requestor"`
+	// Reason is why, shown everywhere. It has at most 1024 bytes, as ticket and owner have.
+	Reason string `json:"reason,omitempty" jsonschema_extras:"x-flag=reason"`
+	// Ticket is the ticket of the change, shown everywhere.
+	Ticket string `json:"ticket,omitempty" jsonschema_extras:"x-flag=ticket"`
+	// Owner is who answers for the node or the work on it, shown everywhere.
+	Owner string `json:"owner,omitempty" jsonschema_extras:"x-flag=owner"`
+	// Type is what kind of maintenance it is, shown everywhere.
+	Type string `json:"type" jsonschema:"enum=planned,enum=unplanned" jsonschema_extras:"x-flag=type"`
+	// Approval waits for somebody's `approve` before anything else. `deny` ends the maintenance Cancelled.
+	Approval bool `json:"approval,omitempty" jsonschema_extras:"x-flag=approval"`
+	// ApprovalReminder is how often the channels are sent `ApprovalReminder` while it waits; 0s is never.
+	ApprovalReminder Duration `json:"approvalReminder,omitzero" jsonschema:"default=24h"`
+	// NotBefore is the time before which no slot is asked for; until then the maintenance is announced only. The channels are sent
+	// `MaintenanceScheduled`; a preflight comes before that notice. A time that was over by more than a minute at the start is refused;
+	// `reschedule` moves it. The flag also takes how long from now.
+	NotBefore *time.Time `json:"notBefore,omitempty" jsonschema_extras:"x-flag=not-before"`
+	// Windows are names of [windows](#windows) of the worker's configuration: the slot is granted only while all of them are open. Those of
+	// the scheduler's limits count besides. It has at most 10 names; `[]` takes a default back, which is `--window none`.
+	Windows []string `json:"windows,omitempty" jsonschema_extras:"x-flag=window"`
+	// ExpectedDuration is how long the maintenance takes from the grant on: it is granted its slot only where that ends before the windows
+	// close. It is compared to the minute, and at most 7d. Nothing ends a maintenance that takes longer.
+	ExpectedDuration Duration `json:"expectedDuration,omitzero" jsonschema_extras:"x-flag=expected-duration"`
+	// IgnoreWindows lets no window count, neither the maintenance's own nor one of the limits. A [policy](policy.md) may forbid it.
+	IgnoreWindows *IgnoreWindows `json:"ignoreWindows,omitempty"`
+	// Priority ranks those that wait for a slot: higher goes first.
+	Priority int `json:"priority" jsonschema_extras:"x-flag=priority"`
+	// Cordon makes the node unschedulable. Without it the node is marked as held all the same.
+	Cordon bool `json:"cordon" jsonschema_extras:"x-flag=no-cordon"`
+	// WaitForPodCompletion lets pods complete by themselves before the drain.
 	WaitForPodCompletion *WaitForPods `json:"waitForPodCompletion,omitempty"`
-	Drain                Drain        `json:"drain"`
-	// Preflight looks, before a slot is asked for, at what would stop the drain: PreflightOff, PreflightWait or
-	// PreflightFail.
-	Preflight string `json:"preflight"`
-	// ReadyTimeout is how long the requestor may hold the node; 0 is for ever.
-	ReadyTimeout Duration `json:"readyTimeout"`
-	// OnReadyTimeout is FailOnTimeout or ReleaseOnTimeout.
-	OnReadyTimeout string `json:"onReadyTimeout"`
-	// OnNodeReplaced is AdoptReplacement or EndOnReplacement.
-	OnNodeReplaced string `json:"onNodeReplaced"`
-	// SLA is the time in which the node is to be empty; absent sets none.
-	SLA *SLA `json:"sla,omitempty"`
-	// Hooks are called on the way; Validation is what must hold before the node returns to production, absent checks
-	// nothing.
-	Hooks      validation.Hooks       `json:"hooks,omitzero"`
-	Validation *validation.Validation `json:"validation,omitempty"`
-	// Work is the name of what the worker does to the node once it is Ready, for the requestor; empty leaves it to the
-	// requestor.
-	Work string `json:"work,omitempty"`
-	// Remediation is that of a maintenance which repairs a node for a health check, in a slot of its own; nil for any other.
-	Remediation *Remediation `json:"remediation,omitempty"`
-	// OutOfService has the node tainted as out of service once Work has proven that it is off, until its pods are gone and
-	// its volumes detached: Kubernetes then moves them elsewhere.
-	OutOfService bool `json:"outOfService,omitempty"`
-	// Lockstep is that of a maintenance which maintenance plans of strategy allAtOnce share: it drains its node as far as
-	// they have come together, and holds it between. Its requestor is PlansRequestor.
+	// Drain says how the node is emptied.
+	Drain Drain `json:"drain"`
+	// Preflight is what happens where something would stop the drain, which is looked at before a slot is asked for: `wait` waits until
+	// nothing would, `fail` ends the maintenance, `off` does not look. See [preflight](#preflight).
+	Preflight string `json:"preflight" jsonschema:"enum=off,enum=wait,enum=fail" jsonschema_extras:"x-flag=preflight"`
+	// ReadyTimeout is how long the requestor may hold the node; 0s is for ever.
+	ReadyTimeout Duration `json:"readyTimeout" jsonschema_extras:"x-flag=ready-timeout"`
+	// OnReadyTimeout is what follows a ready timeout: with `fail` the node stays out of service until somebody decides, with `release` it
+	// is given back.
+	OnReadyTimeout string `json:"onReadyTimeout" jsonschema:"enum=fail,enum=release" jsonschema_extras:"x-flag=on-ready-timeout"`
+	// OnNodeReplaced is what becomes of a node that is deleted and created again while the requestor holds it: `adopt` holds it anew, `end`
+	// ends the maintenance NodeGone.
+	OnNodeReplaced string `json:"onNodeReplaced" jsonschema:"enum=adopt,enum=end" jsonschema_extras:"x-flag=on-node-replaced"`
+	// SLA is the time in which the node is to be empty.
+	SLA *SLA `json:"sla,omitempty" jsonschema_extras:"x-flag=sla"`
+	// Hooks are names of the worker's [hooks](#hooks), called on the way in their order: see [hooks and closings](#hooks-and-closings).
+	Hooks validation.Hooks `json:"hooks,omitzero" jsonschema_extras:"x-flag=hook"`
+	// Work is the name of the worker's [work](#work) that is done to the node once it is Ready, for the requestor. See [work on a
+	// node](#work-on-a-node). `""` takes a default back.
+	Work string `json:"work,omitempty" jsonschema_extras:"x-flag=work"`
+	// Lockstep is that of a maintenance which plans share: see [a maintenance that plans share](#a-maintenance-that-plans-share). Its
+	// requestor is `plans`, and nobody else's is.
 	Lockstep bool `json:"lockstep,omitempty"`
-	// Notify are the names of the channels that are told; absent are the worker's default ones, empty tells nobody.
-	Notify *[]string `json:"notify,omitempty"`
+	// Remediation is that of a maintenance which repairs a node for a health check, in a slot of its own: see
+	// [remediations](#remediations). Its requestor is `health-<check>` and its type `unplanned`; `drain.onNodeNotReady` is then `ignore`
+	// unless the input says otherwise.
+	Remediation *Remediation `json:"remediation,omitempty"`
+	// OutOfService has the node tainted `node.kubernetes.io/out-of-service=nodeshutdown:NoExecute`, once `work` has proven that it is off,
+	// until its pods are gone and its volumes detached. Kubernetes then moves them elsewhere: see [a node that is off](#a-node-that-is-off).
+	// It needs `work`.
+	OutOfService bool `json:"outOfService,omitempty"`
+	// Validation is what must hold before the node returns to production: see [validation](#validation). Without any of its fields up to
+	// `signal` nothing is looked at.
+	Validation *validation.Validation `json:"validation,omitempty"`
+	// Notify are names of the worker's [channels](#channels) that are sent what happens. `[]` sends nothing to anybody, which is `--notify
+	// none`. Absent, the worker's default channels are.
+	Notify *[]string `json:"notify,omitempty" jsonschema_extras:"x-flag=notify"`
 }
 
 // SLA is the time that workloads were promised. Its end is an event of its own (NotifyMaintenance, SLAExpired).
 type SLA struct {
-	// After is the time since the cordon, on the clock of the escalation.
-	After Duration `json:"after"`
-	// Do is the rung that is taken then; empty only tells.
-	Do string `json:"do,omitempty"`
+	// After is the time in which the node is to be empty, on the clock of the escalation; then `SLAExpired` is sent.
+	After Duration `json:"after" jsonschema:"required"`
+	// Do is the rung that is taken then. Absent, only the channels are told.
+	Do string `json:"do,omitempty" jsonschema:"enum=notify,enum=bypassBudget,enum=kill,enum=giveBack,enum=fail"`
 }
 
 // WaitForPods selects pods that have to complete before the drain. Completed pods do not count, nor do the pods
 // that stay on a drained node: those of DaemonSets and static pods.
 type WaitForPods struct {
-	// PodSelector is a label selector; empty selects every pod.
-	PodSelector string `json:"podSelector"`
-	// Timeout is how long to wait before going on regardless; 0 is for ever.
-	Timeout Duration `json:"timeout"`
+	// PodSelector is a label selector of the pods that have to complete before the drain. The empty one selects every pod.
+	PodSelector string `json:"podSelector" jsonschema_extras:"x-flag=wait-for-pods"`
+	// Timeout is how long to wait for them before going on regardless; 0s is for ever.
+	Timeout Duration `json:"timeout" jsonschema_extras:"x-flag=wait-for-pods-timeout"`
 }
 
 // Drain says how the node is emptied.
 type Drain struct {
-	Mode string `json:"mode"`
-	// PodSelector and PodEvictionFilters choose the pods, before any question of consent.
-	PodSelector        string           `json:"podSelector,omitempty"`
-	PodEvictionFilters []EvictionFilter `json:"podEvictionFilters,omitempty"`
-	// Namespaces are those whose pods leave; the pods of others stay on the node.
+	// Mode is who empties the node: `evict` evicts its pods, `wait` lets the cordoned node empty by itself, `external` waits for somebody
+	// else who drains it and says `drained`, `none` leaves the pods alone.
+	Mode string `json:"mode" jsonschema:"enum=evict,enum=wait,enum=external,enum=none" jsonschema_extras:"x-flag=drain-mode"`
+	// PodSelector is a label selector of the pods that the drain is about, before any question of consent. Absent, it is about all pods.
+	PodSelector string `json:"podSelector,omitempty" jsonschema_extras:"x-flag=pod-selector"`
+	// PodEvictionFilters choose the pods that request a resource: one that any of them matches. Absent, the drain is about all pods.
+	PodEvictionFilters []EvictionFilter `json:"podEvictionFilters,omitempty" jsonschema_extras:"x-flag=eviction-filter"`
+	// Namespaces are those whose pods leave. The pods of others stay on the node, and the drain does not wait for them; preflight lists
+	// them (reason `Namespace`), and `status` in `drain.stays`.
 	Namespaces Namespaces `json:"namespaces,omitzero"`
 	// Force consents to the loss of pods that no controller re-creates.
-	Force bool `json:"force,omitempty"`
+	Force bool `json:"force,omitempty" jsonschema_extras:"x-flag=force"`
 	// DeleteEmptyDir consents to the loss of the data in emptyDir volumes.
-	DeleteEmptyDir bool `json:"deleteEmptyDir,omitempty"`
-	// GracePeriodSeconds replaces the pods' own grace period; absent keeps it.
-	GracePeriodSeconds *int64 `json:"gracePeriodSeconds,omitempty"`
-	// Plan are the tiers in which the pods leave; absent is one tier of all Default pods.
+	DeleteEmptyDir bool `json:"deleteEmptyDir,omitempty" jsonschema_extras:"x-flag=delete-emptydir-data"`
+	// GracePeriodSeconds is how long a pod gets to terminate, in seconds. Absent, it is the pod's own.
+	GracePeriodSeconds *int64 `json:"gracePeriodSeconds,omitempty" jsonschema:"minimum=0" jsonschema_extras:"x-flag=grace-period"`
+	// Plan are the tiers in which the pods leave: see [the drain](#the-drain). Absent, all pods of type Default leave at once. KEP-4212's
+	// own form, a list of tiers, is taken too, and includes all pod types.
 	Plan *Plan `json:"plan,omitempty"`
-	// Via is ViaEviction or ViaEvictionRequest.
-	Via string `json:"via"`
-	// ProtectedFor is how long after the cordon pods are left alone that ask not to be disrupted, by the cluster
-	// autoscaler's safe-to-evict=false or karpenter's do-not-disrupt; 0 ignores their wish.
-	ProtectedFor Duration `json:"protectedFor"`
-	// OnNodeNotReady says what a pod that was told to end means on a node whose kubelet does not answer: it is waited
-	// for (WaitForKubelet), or ignored once its grace period is over (IgnoreStuck).
-	OnNodeNotReady string `json:"onNodeNotReady"`
-	// WaitForVolumeDetach waits, once the pods are gone, until their volumes are detached from the node.
-	WaitForVolumeDetach bool `json:"waitForVolumeDetach,omitempty"`
-	// Escalation is what happens when the node does not empty, on one clock from the cordon. Empty waits for ever.
-	Escalation []Rung `json:"escalation"`
+	// Via is how pods are asked to leave: `eviction` by the subresource, `evictionRequest` by the alpha API lifecycle.k8s.io (KEP-4563),
+	// and the subresource where nobody answers. See [EvictionRequest](#evictionrequest).
+	Via string `json:"via" jsonschema:"enum=eviction,enum=evictionRequest" jsonschema_extras:"x-flag=via"`
+	// ProtectedFor is how long after the cordon pods are left alone that ask not to be disrupted; 0s ignores their wish. They ask by
+	// `cluster-autoscaler.kubernetes.io/safe-to-evict: "false"` or `karpenter.sh/do-not-disrupt: "true"`. The rungs bypassBudget and kill
+	// end it early.
+	ProtectedFor Duration `json:"protectedFor" jsonschema_extras:"x-flag=protected-for"`
+	// OnNodeNotReady is what becomes of pods that were told to end, on a node whose kubelet does not answer (its condition Ready is
+	// Unknown): `wait` waits for them, `ignore` does no longer than their grace period. A kubelet that says of itself that it is not Ready
+	// still ends pods, and they are waited for.
+	OnNodeNotReady string `json:"onNodeNotReady" jsonschema:"enum=wait,enum=ignore" jsonschema_extras:"x-flag=on-node-not-ready"`
+	// WaitForVolumeDetach waits, when the pods are gone, until their volumes are detached from the node.
+	WaitForVolumeDetach bool `json:"waitForVolumeDetach,omitempty" jsonschema_extras:"x-flag=wait-for-volumes"`
+	// Escalation is what is done when the node does not empty, on one clock from the cordon: see [the escalation](#the-escalation). `[]`
+	// waits for ever.
+	Escalation []Rung `json:"escalation" jsonschema_extras:"x-flag=escalation"`
 }
 
 // Namespaces choose namespaces by their names.
 type Namespaces struct {
-	// Include are the only ones; absent is all. Exclude are left out of them.
-	Include []string `json:"include,omitempty"`
-	Exclude []string `json:"exclude,omitempty"`
+	// Include are the only namespaces whose pods are drained, at most 64. Absent, those of all are.
+	Include []string `json:"include,omitempty" jsonschema_extras:"x-flag=include-namespace"`
+	// Exclude are namespaces whose pods stay on the node, at most 64.
+	Exclude []string `json:"exclude,omitempty" jsonschema_extras:"x-flag=exclude-namespace"`
 }
 
 // IsZero leaves out of JSON what names no namespace.
@@ -139,26 +166,28 @@ func (n Namespaces) Has(name string) bool {
 // Plan are the tiers of a drain (KEP-4212, drainPlan). The KEP's own form, a list of entries, is accepted in its
 // place and includes all pod types.
 type Plan struct {
+	// Tiers are pods that leave one tier after the other: each entry those of its pod type, its priority or less, and its selector.
 	Tiers []drainplan.Entry `json:"tiers,omitempty"`
 	// Include are the pod types whose standard entries are added to the tiers, so that none of their pods is left.
-	Include []drainplan.PodType `json:"include"`
-	// Static is what a tier of static pods does, which cannot be evicted: SkipStatic reports them, WaitForStatic waits
-	// until somebody takes them off the node.
-	Static string `json:"static"`
+	Include []drainplan.PodType `json:"include" jsonschema:"enum=Default,enum=DaemonSet,enum=Static"`
+	// Static is what a tier of static pods does, which cannot be evicted: `skip` reports them, `wait` waits until somebody takes them off
+	// the node.
+	Static string `json:"static" jsonschema:"enum=skip,enum=wait"`
 }
 
 // EvictionFilter selects pods that request a resource whose name matches; entries are joined by OR
 // (maintenance-operator, drainSpec.podEvictionFilters).
 type EvictionFilter struct {
-	ByResourceNameRegex string `json:"byResourceNameRegex"`
+	// ByResourceNameRegex is a regular expression that the name of a resource matches which the pod requests.
+	ByResourceNameRegex string `json:"byResourceNameRegex" jsonschema:"required"`
 }
 
 // Rung is one step of the escalation.
 type Rung struct {
 	// After is the time since the cordon.
-	After Duration `json:"after"`
-	// Do is Notify, BypassBudget, Kill, GiveBack or Fail.
-	Do string `json:"do"`
+	After Duration `json:"after" jsonschema:"required"`
+	// Do is the rung that is taken then.
+	Do string `json:"do" jsonschema:"required,enum=notify,enum=bypassBudget,enum=kill,enum=giveBack,enum=fail"`
 }
 
 // LateNotice is how long a notBefore may be over when it is given: clocks differ, and to type it takes time.

@@ -13,8 +13,8 @@ import (
 
 // IgnoreWindows lets a maintenance go at any time.
 type IgnoreWindows struct {
-	// Reason says why; it is required.
-	Reason string `json:"reason"`
+	// Reason is why the maintenance goes at any time.
+	Reason string `json:"reason" jsonschema:"required" jsonschema_extras:"x-flag=ignore-windows"`
 }
 
 // WindowsIgnored is why no window counts for the maintenance, empty where they do.

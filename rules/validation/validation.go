@@ -24,25 +24,24 @@ const MaxEntries = 64
 
 // Validation is what must hold on a node before it is given back. Nothing of it is looked at where it is Empty.
 type Validation struct {
-	// Ready looks whether the node is Ready, which goes with everything else unless it is false: of a node that is not, the
-	// control plane only knows what was so before. Absent, it is implied where anything is to be looked at.
+	// Ready wants the node Ready. It is true where anything else is looked at, since of a node that is not Ready the control plane only
+	// knows what was so before; `false` switches that off. A condition `Ready` in `conditions` takes its place.
 	Ready *bool `json:"ready,omitempty"`
-	// Conditions of the node that must have their status.
-	Conditions []Condition `json:"conditions,omitempty"`
-	// NewBootID: the node was restarted since it was cordoned.
+	// Conditions are those of the node that must have their status.
+	Conditions []Condition `json:"conditions,omitempty" jsonschema:"maxItems=64"`
+	// NewBootID wants the node restarted since it was cordoned first.
 	NewBootID bool `json:"newBootID,omitempty"`
-	// DaemonSets are those whose pods on the node must be there and Ready, if they are for this node: AllDaemonSets or
-	// a selector over the DaemonSets' labels.
+	// DaemonSets are `all`, or a selector over DaemonSets' labels: those that want a pod on the node have a Ready one there.
 	DaemonSets string `json:"daemonSets,omitempty"`
-	// Allocatable are amounts that the node must offer to pods.
-	Allocatable []Resource `json:"allocatable,omitempty"`
-	// Checks are names of checks in the worker's configuration.
-	Checks []string `json:"checks,omitempty"`
-	// Signal waits for somebody's "validated" or "validation-failed".
+	// Allocatable are amounts of resources that the node must offer to pods.
+	Allocatable []Resource `json:"allocatable,omitempty" jsonschema:"maxItems=64"`
+	// Checks are names of the worker's [checks](#checks) that must pass.
+	Checks []string `json:"checks,omitempty" jsonschema:"maxItems=64"`
+	// Signal waits for somebody's `validated` or `validation-failed`.
 	Signal bool `json:"signal,omitempty"`
-	// Soak is how long all of it must keep holding; 0 is satisfied by the first good look.
+	// Soak is how long all that is looked at must keep holding; 0s is satisfied by the first good look. It is less than `deadline`.
 	Soak period.Duration `json:"soak"`
-	// Deadline is the time after the beginning at which the validation has failed.
+	// Deadline is the time after which the validation has failed.
 	Deadline period.Duration `json:"deadline"`
 	// Every is the time between two looks.
 	Every period.Duration `json:"every"`
@@ -50,21 +49,23 @@ type Validation struct {
 
 // Condition is a condition of the node.
 type Condition struct {
-	Type string `json:"type"`
-	// Status is "True", "False" or "Unknown"; absent is "True".
-	Status string `json:"status,omitempty"`
+	// Type is that of the condition, such as `Ready`.
+	Type string `json:"type" jsonschema:"required"`
+	// Status is what it must be.
+	Status string `json:"status,omitempty" jsonschema:"enum=True,enum=False,enum=Unknown,default=True"`
 	// ForAtLeast is how long the condition must have had its status.
 	ForAtLeast period.Duration `json:"forAtLeast,omitzero"`
 }
 
 // Resource is an amount of one resource, or of each whose name matches.
 type Resource struct {
+	// Name is that of the resource, such as `nvidia.com/gpu`.
 	Name string `json:"name,omitempty"`
 	// NameRegex is a regular expression that the whole name must match: at least one resource does, and each that does
 	// has the amount.
 	NameRegex string `json:"nameRegex,omitempty"`
 	// AtLeast is a Kubernetes quantity, such as "8" or "64Gi".
-	AtLeast string `json:"atLeast"`
+	AtLeast string `json:"atLeast" jsonschema:"required"`
 }
 
 // Defaults are merged under the worker's defaults and the input.

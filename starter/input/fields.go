@@ -1,36 +1,112 @@
 package input
 
 import (
+	"cmp"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"drydock/docs/schemas"
 	"drydock/starter/exit"
 )
 
-// fieldsOf are the fields that a flag sets, by their paths.
-func fieldsOf(put setter) []string {
-	alone := map[string]any{}
-	if put(alone) != nil {
-		return nil
-	}
-	return paths("", alone)
+// FieldFlags are the flags that set the fields of an input. Its schema declares them: a field that names a flag has one, with the
+// field's comment as its help.
+type FieldFlags struct {
+	flags []*fieldFlag
+	// given are the flags that have set something, by its field.
+	given map[string]string
 }
 
-func paths(prefix string, object map[string]any) []string {
-	var all []string
-	for _, name := range slices.Sorted(maps.Keys(object)) {
-		if below, ok := object[name].(map[string]any); ok && len(below) > 0 {
-			all = append(all, paths(prefix+name+".", below)...)
+// Form is how a flag is written where that is not how its field is.
+type Form struct {
+	// Field is the path of what it sets, for a flag that no field names.
+	Field string
+	// Usage takes the place of what the field says of itself, and Words that of its values.
+	Usage, Shorthand string
+	Words            []string
+	// Read makes a value of what was given, a text each time that the flag was. Without it the texts become what the field's type is.
+	Read func(texts []string) (any, error)
+}
+
+// WithFlags are the fields of an input that name a flag.
+func WithFlags(input string) []schemas.Field {
+	of, err := schemas.InputOf(input)
+	if err != nil {
+		panic(err) // the schema is part of the program
+	}
+	return slices.DeleteFunc(of.Below(), func(f schemas.Field) bool { return f.Flag == "" })
+}
+
+// Register adds the flags of fields to a command, and those of forms that name a field themselves.
+func (s *FieldFlags) Register(cmd *cobra.Command, fields []schemas.Field, forms map[string]Form) {
+	all := slices.Clone(fields)
+	for _, name := range slices.Sorted(maps.Keys(forms)) {
+		if forms[name].Field != "" {
+			all = append(all, schemas.Field{Path: forms[name].Field, Flag: name, Type: "string", List: true})
+		}
+	}
+	for _, field := range all {
+		form := forms[field.Flag]
+		f := &fieldFlag{field: field, form: form}
+		if form.Usage == "" {
+			form.Usage = field.Usage()
+		}
+		registered := cmd.Flags().VarPF(f, field.Flag, form.Shorthand, form.Usage)
+		if f.Type() == "bool" {
+			registered.NoOptDefVal = "true"
+		}
+		if words := cmp.Or(strings.Join(form.Words, ","), strings.Join(field.Values, ",")); words != "" && field.Fields == nil {
+			// It fails only for a flag that does not exist or was registered before.
+			_ = cmd.RegisterFlagCompletionFunc(field.Flag, cobra.FixedCompletions(strings.Split(words, ","), cobra.ShellCompDirectiveNoFileComp))
+		}
+		s.flags = append(s.flags, f)
+	}
+}
+
+// Put puts the flags that were given into an input, over what is there: what is absent stays absent and gets the worker's default.
+func (s *FieldFlags) Put(input map[string]any) error {
+	s.given = map[string]string{}
+	for _, f := range s.flags {
+		if len(f.texts) == 0 {
 			continue
 		}
-		all = append(all, prefix+name)
+		value, err := f.value()
+		if err == nil {
+			err = SetField(input, f.field.Path, value)
+		}
+		if err != nil {
+			return exit.UsageError("--%s: %w", f.field.Flag, err)
+		}
+		for _, path := range paths(f.field.Path, value) {
+			s.given[path] = f.field.Flag
+		}
+	}
+	return nil
+}
+
+// Given is the flag that has set a field; empty where none has.
+func (s *FieldFlags) Given(path string) string { return s.given[path] }
+
+// paths are those of the values of an object; of anything else its own.
+func paths(path string, value any) []string {
+	object, ok := value.(map[string]any)
+	if !ok || len(object) == 0 {
+		return []string{path}
+	}
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(object)) {
+		all = append(all, paths(path+"."+name, object[name])...)
 	}
 	return all
 }
 
 // inFlags has an error of the input speak of the flags that were given, and of fields only where those are in a file.
-func (s *Flags) inFlags(err error) error {
+func (s *FieldFlags) inFlags(err error) error {
 	if err == nil || len(s.given) == 0 {
 		return err
 	}
@@ -45,11 +121,65 @@ func (s *Flags) inFlags(err error) error {
 }
 
 // flagOf is the flag that has set a field, or a part of it such as sla.after or hooks.beforeCordon[0].
-func (s *Flags) flagOf(field string) string {
+func (s *FieldFlags) flagOf(field string) string {
 	for _, path := range slices.Sorted(maps.Keys(s.given)) {
 		if rest, ok := strings.CutPrefix(field, path); ok && (rest == "" || rest[0] == '.' || rest[0] == '[') {
 			return s.given[path]
 		}
 	}
 	return ""
+}
+
+// fieldFlag is the flag of a field.
+type fieldFlag struct {
+	field schemas.Field
+	form  Form
+	texts []string
+}
+
+var _ pflag.Value = &fieldFlag{}
+
+func (f *fieldFlag) String() string { return strings.Join(f.texts, ",") }
+
+// Type is shown in the help; of a bool pflag wants no value.
+func (f *fieldFlag) Type() string {
+	switch {
+	case f.field.Type == "boolean":
+		return "bool"
+	case f.field.Type == "integer":
+		return "int"
+	case f.form.Read != nil, f.field.Type == "object":
+		return "string"
+	case f.field.List:
+		return "strings"
+	}
+	return f.field.Type
+}
+
+// Set takes what was given, and refuses what cannot be read.
+func (f *fieldFlag) Set(text string) error {
+	if !f.field.List && f.form.Read == nil {
+		f.texts = nil // the last one counts
+	}
+	f.texts = append(f.texts, text)
+	if f.form.Read != nil {
+		return nil // Put says what is wrong with it
+	}
+	_, err := f.value()
+	return err
+}
+
+func (f *fieldFlag) value() (any, error) {
+	last := f.texts[len(f.texts)-1]
+	switch {
+	case f.form.Read != nil:
+		return f.form.Read(f.texts)
+	case f.field.Type == "boolean":
+		return strconv.ParseBool(last)
+	case f.field.Type == "integer":
+		return strconv.ParseInt(last, 10, 64)
+	case f.field.List:
+		return strings.Split(strings.Join(f.texts, ","), ","), nil
+	}
+	return last, nil
 }

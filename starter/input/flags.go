@@ -2,105 +2,62 @@ package input
 
 import (
 	"fmt"
-	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
-	"github.com/spf13/pflag"
-
 	"drydock/rules/period"
+	"drydock/rules/spec"
 	"drydock/starter/invocation"
 )
 
-// aboutFlags say who asks for a maintenance and why, and who is told.
-type aboutFlags struct {
-	requestor            string
-	additionalRequestors []string
-	reason               string
-	ticket               string
-	kind                 string
-	owner                string
-	notify               []string
+// forms are how flags of a maintenance are written where that is not how their fields are.
+var forms = map[string]Form{
+	"requestor": {
+		Shorthand: "r",
+		Usage:     "who asks; node and requestor are the identity of a maintenance (env " + invocation.EnvRequestor + ", default your user name)",
+	},
+	"no-cordon": {Usage: "do not mark the node unschedulable", Read: not},
+	"not-before": {
+		Usage: "announce the maintenance, and ask for a slot at this time (RFC 3339) or after this long, such as 48h or 2d",
+		Read:  notBefore,
+	},
+	"window": {
+		Usage: "go only while this window of the worker's configuration is open, with several while all are, none for none (repeatable); see \"drydock windows\"",
+		Read:  names,
+	},
+	"notify":         {Usage: "channel of the worker's configuration to tell, none for nobody (repeatable, default the worker's default channels)", Read: names},
+	"ignore-windows": {Usage: "go at any time, for this reason, if the policy lets it"},
+	"sla":            {Usage: "when the workloads' time to leave is over: TIME, or TIME=RUNG, counted from the cordon", Read: sla},
+	"hook": {
+		Usage: "call a hook of the worker's configuration: WHEN=NAME, WHEN being beforeCordon, afterDrain or beforeRelease (repeatable)",
+		Read:  hooks,
+	},
+	"eviction-filter": {
+		Usage: "drain only pods that request a resource whose name matches this regular expression (repeatable)", Read: evictionFilters,
+	},
+	"escalation": {
+		Usage: "what to do when the node does not empty: TIME=RUNG, counted from the cordon, RUNG being " + strings.Join(spec.Rungs, ", ") +
+			"; none waits for ever (repeatable, default 1h=giveBack)",
+		Read: escalation,
+	},
 }
 
-func (s *aboutFlags) register(f *pflag.FlagSet) {
-	f.StringVarP(&s.requestor, "requestor", "r", "", "who asks; node and requestor are the identity of a maintenance (env "+invocation.EnvRequestor+", default your user name)")
-	f.StringSliceVar(&s.additionalRequestors, "additional-requestor", nil, "somebody who shares the maintenance; the node is released when all are done (repeatable)")
-	f.StringVar(&s.reason, "reason", "", "why, shown everywhere")
-	f.StringVar(&s.ticket, "ticket", "", "ticket of the change, shown everywhere")
-	f.StringVar(&s.kind, "type", "", "planned or unplanned (default planned)")
-	f.StringVar(&s.owner, "owner", "", "who answers for the node or the work on it, shown everywhere")
-	f.StringSliceVar(&s.notify, "notify", nil, "channel of the worker's configuration to tell, none for nobody (repeatable, default the worker's default channels)")
+func not(texts []string) (any, error) {
+	set, err := strconv.ParseBool(texts[len(texts)-1])
+	return !set, err
 }
 
-func (s *aboutFlags) setters() map[string]setter {
-	return map[string]setter{
-		"requestor":            set("requestor", s.requestor),
-		"additional-requestor": set("additionalRequestors", s.additionalRequestors),
-		"reason":               set("reason", s.reason),
-		"ticket":               set("ticket", s.ticket),
-		"type":                 set("type", s.kind),
-		"owner":                set("owner", s.owner),
-		"notify":               set("notify", slices.DeleteFunc(append([]string{}, s.notify...), func(n string) bool { return n == "none" })),
-	}
+// names are those that were given, "none" for an empty list.
+func names(texts []string) (any, error) {
+	all := strings.Split(strings.Join(texts, ","), ",")
+	return slices.DeleteFunc(all, func(name string) bool { return name == "none" }), nil
 }
 
-// courseFlags say when a maintenance goes on and what holds it up.
-type courseFlags struct {
-	priority       int
-	noCordon       bool
-	preflight      string
-	readyTimeout   string
-	onReadyTimeout string
-	onNodeReplaced string
-	notBefore      string
-	windows        windowFlags
-	approval       bool
-	sla            string
-	hooks          []string
-	work           string
-}
-
-func (s *courseFlags) register(f *pflag.FlagSet) {
-	f.IntVar(&s.priority, "priority", 0, "rank among those that wait for a slot: higher goes first")
-	f.BoolVar(&s.noCordon, "no-cordon", false, "do not mark the node unschedulable")
-	f.StringVar(&s.preflight, "preflight", "", "before a slot is asked for, look at what would stop the drain: off, wait (until nothing would) or fail (default off)")
-	f.StringVar(&s.readyTimeout, "ready-timeout", "", "how long you may hold the node, such as 4h or 2d; 0s is for ever (default 1h)")
-	f.StringVar(&s.onReadyTimeout, "on-ready-timeout", "", "what follows: fail (the node stays out) or release (default fail)")
-	f.StringVar(&s.onNodeReplaced, "on-node-replaced", "", "when the node is re-created while you hold it: adopt or end (default adopt)")
-	f.StringVar(&s.notBefore, "not-before", "", "announce the maintenance, and ask for a slot at this time (RFC 3339) or after this long, such as 48h or 2d")
-	s.windows.register(f)
-	f.BoolVar(&s.approval, "approval", false, "wait for \"approve\" before anything else")
-	f.StringVar(&s.sla, "sla", "", "when the workloads' time to leave is over: TIME, or TIME=RUNG, counted from the cordon")
-	f.StringVar(&s.work, "work", "", "have the worker do this work of its configuration once the node is Ready, and be done or failed by its result")
-	f.StringArrayVar(&s.hooks, "hook", nil, "call a hook of the worker's configuration: WHEN=NAME, WHEN being beforeCordon, afterDrain or beforeRelease (repeatable)")
-}
-
-func (s *courseFlags) setters() map[string]setter {
-	all := s.windows.setters()
-	maps.Copy(all, map[string]setter{
-		"priority":         set("priority", s.priority),
-		"no-cordon":        set("cordon", !s.noCordon),
-		"preflight":        set("preflight", s.preflight),
-		"ready-timeout":    set("readyTimeout", s.readyTimeout),
-		"on-ready-timeout": set("onReadyTimeout", s.onReadyTimeout),
-		"on-node-replaced": set("onNodeReplaced", s.onNodeReplaced),
-		"not-before":       s.setNotBefore,
-		"approval":         set("approval", s.approval),
-		"sla":              s.setSLA,
-		"hook":             s.setHooks,
-		"work":             set("work", s.work),
-	})
-	return all
-}
-
-func (s *courseFlags) setNotBefore(input map[string]any) error {
-	at, err := NotBefore(s.notBefore, time.Now())
-	if err != nil {
-		return err
-	}
-	return SetField(input, "notBefore", at.Format(time.RFC3339))
+func notBefore(texts []string) (any, error) {
+	at, err := NotBefore(texts[len(texts)-1], time.Now())
+	return at.Format(time.RFC3339), err
 }
 
 // NotBefore reads a time, or how long from now.
@@ -118,23 +75,47 @@ func NotBefore(text string, now time.Time) (time.Time, error) {
 	return at, nil
 }
 
-func (s *courseFlags) setSLA(input map[string]any) error {
-	after, do, _ := strings.Cut(s.sla, "=")
+func sla(texts []string) (any, error) {
+	after, do, _ := strings.Cut(texts[len(texts)-1], "=")
 	sla := map[string]any{"after": after}
 	if do != "" {
 		sla["do"] = do
 	}
-	return SetField(input, "sla", sla)
+	return sla, nil
 }
 
-func (s *courseFlags) setHooks(input map[string]any) error {
-	named := map[string][]string{}
-	for _, hook := range s.hooks {
+func hooks(texts []string) (any, error) {
+	named := map[string]any{}
+	for _, hook := range texts {
 		when, name, ok := strings.Cut(hook, "=")
 		if !ok || !slices.Contains([]string{"beforeCordon", "afterDrain", "beforeRelease"}, when) {
-			return fmt.Errorf("%q is not WHEN=NAME, WHEN being beforeCordon, afterDrain or beforeRelease, such as beforeCordon=silence-alerts", hook)
+			return nil, fmt.Errorf("%q is not WHEN=NAME, WHEN being beforeCordon, afterDrain or beforeRelease, such as beforeCordon=silence-alerts", hook)
 		}
-		named[when] = append(named[when], name)
+		before, _ := named[when].([]string)
+		named[when] = append(before, name)
 	}
-	return SetField(input, "hooks", named)
+	return named, nil
+}
+
+func evictionFilters(patterns []string) (any, error) {
+	filters := make([]any, len(patterns))
+	for i, p := range patterns {
+		filters[i] = map[string]any{"byResourceNameRegex": p}
+	}
+	return filters, nil
+}
+
+func escalation(rungs []string) (any, error) {
+	if len(rungs) == 1 && rungs[0] == "none" {
+		return []any{}, nil
+	}
+	result := make([]any, len(rungs))
+	for i, rung := range rungs {
+		after, do, ok := strings.Cut(rung, "=")
+		if !ok {
+			return nil, fmt.Errorf("%q: want TIME=RUNG such as 1h=giveBack, or none", rung)
+		}
+		result[i] = map[string]any{"after": after, "do": do}
+	}
+	return result, nil
 }

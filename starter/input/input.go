@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 	"sigs.k8s.io/yaml"
 
 	"drydock/client"
@@ -20,15 +19,10 @@ import (
 	"drydock/starter/invocation"
 )
 
-// Flags are the flags that describe a maintenance: one for each field of its input but the node and the plan of
-// the drain, which only a file has room for.
+// Flags are the flags that describe a maintenance: those of the fields of its input, and --file.
 type Flags struct {
-	file   string
-	about  aboutFlags
-	course courseFlags
-	drain  drainFlags
-	// given are the flags that have set something, by its field.
-	given map[string]string
+	FieldFlags
+	file string
 }
 
 // Register adds the flags to a command.
@@ -39,31 +33,11 @@ func (s *Flags) Register(cmd *cobra.Command) {
 
 // RegisterFields adds the flags without --file, for a command whose file says more than one maintenance.
 func (s *Flags) RegisterFields(cmd *cobra.Command) {
-	f := cmd.Flags()
-	s.about.register(f)
-	s.course.register(f)
-	s.drain.register(f)
-}
-
-// setter puts a flag into the input.
-type setter func(input map[string]any) error
-
-// set sets a field by its path.
-func set(path string, value any) setter {
-	return func(input map[string]any) error { return SetField(input, path, value) }
-}
-
-// setters are the flags in the form of the input's fields. A field is set only if its flag was given, so that what
-// is absent stays absent and gets the worker's default.
-func (s *Flags) setters() map[string]setter {
-	all := s.about.setters()
-	maps.Copy(all, s.course.setters())
-	maps.Copy(all, s.drain.setters())
-	return all
+	s.FieldFlags.Register(cmd, WithFlags("maintenance"), forms)
 }
 
 // Input builds the maintenance's input: the file, the flags over it, and a requestor where neither names one.
-func (s *Flags) Input(flags *pflag.FlagSet, env invocation.Environment, stdin io.Reader) (map[string]any, error) {
+func (s *Flags) Input(env invocation.Environment, stdin io.Reader) (map[string]any, error) {
 	input := map[string]any{}
 	if s.file != "" {
 		var err error
@@ -74,28 +48,19 @@ func (s *Flags) Input(flags *pflag.FlagSet, env invocation.Environment, stdin io
 	if _, inFile := input["requestor"]; !inFile || env.Get(invocation.EnvRequestor) != "" {
 		input["requestor"] = env.Requestor()
 	}
-	if err := s.Put(flags, input); err != nil {
+	if err := s.Put(input); err != nil {
 		return nil, err
 	}
 	return input, nil
 }
 
 // Put puts the flags that were given into an input, over what is there.
-func (s *Flags) Put(flags *pflag.FlagSet, input map[string]any) error {
-	setters := s.setters()
-	s.given = map[string]string{}
-	for _, name := range slices.Sorted(maps.Keys(setters)) {
-		if flags.Changed(name) {
-			if err := setters[name](input); err != nil {
-				return exit.UsageError("--%s: %w", name, err)
-			}
-			for _, field := range fieldsOf(setters[name]) {
-				s.given[field] = name
-			}
-		}
+func (s *Flags) Put(input map[string]any) error {
+	if err := s.FieldFlags.Put(input); err != nil {
+		return err
 	}
 	// Without a selector the timeout alone would wait for every pod, which nobody has asked for.
-	if wait, ok := input["waitForPodCompletion"].(map[string]any); ok && flags.Changed("wait-for-pods-timeout") {
+	if wait, ok := input["waitForPodCompletion"].(map[string]any); ok && s.Given("waitForPodCompletion.timeout") != "" {
 		if _, selected := wait["podSelector"]; !selected {
 			return exit.UsageError("--wait-for-pods-timeout: needs --wait-for-pods, which says for which pods to wait")
 		}

@@ -23,7 +23,7 @@ func buildInput(t *testing.T, env invocation.Environment, stdin string, args ...
 	if err := cmd.ParseFlags(args); err != nil {
 		t.Fatal(err)
 	}
-	return s.Input(cmd.Flags(), env, strings.NewReader(stdin))
+	return s.Input(env, strings.NewReader(stdin))
 }
 
 func TestInputHasOnlyWhatWasSet(t *testing.T) {
@@ -245,7 +245,7 @@ func TestErrorsSpeakOfTheFlagsThatWereGiven(t *testing.T) {
 		if err := cmd.ParseFlags(args); err != nil {
 			t.Fatal(err)
 		}
-		in, err := s.Input(cmd.Flags(), invocation.Environment{invocation.EnvRequestor + "=ops"}, nil)
+		in, err := s.Input(invocation.Environment{invocation.EnvRequestor + "=ops"}, nil)
 		if err == nil {
 			_, err = s.OrdersFor(in, []string{"worker-01"})
 		}

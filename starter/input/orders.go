@@ -1,8 +1,6 @@
 package input
 
 import (
-	"github.com/spf13/cobra"
-
 	"drydock/client"
 	"drydock/rules/spec"
 	"drydock/starter/invocation"
@@ -15,8 +13,8 @@ type Order struct {
 }
 
 // OrdersOf makes an order for each node from the flags and the file, before anything is started.
-func OrdersOf(a *invocation.App, cmd *cobra.Command, flags *Flags, args []string) ([]Order, error) {
-	input, err := flags.Input(cmd.Flags(), a.Env, a.Stdin)
+func OrdersOf(a *invocation.App, flags *Flags, args []string) ([]Order, error) {
+	input, err := flags.Input(a.Env, a.Stdin)
 	if err != nil {
 		return nil, err
 	}

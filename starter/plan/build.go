@@ -5,53 +5,36 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"maps"
 	"slices"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
+	"drydock/docs/schemas"
 	"drydock/rules/plan"
 	"drydock/starter/exit"
 	"drydock/starter/input"
 )
 
-// planFlags describe a plan: its file, which nodes it chooses, its strategy, and what its maintenances share.
+// planFlags describe a plan: its file, its own fields, and what its maintenances share.
 type planFlags struct {
 	file string
 	// name is that of the plan which was built: as it was given, or as KEP-4212's object in the file has it.
-	name     string
-	selector string
-	all      bool
-	exclude  []string
-	strategy strategyFlags
-	shared   input.Flags
-}
-
-// planFields are the fields of a maintenance's input that a plan has itself, by their flags.
-var planFields = map[string]string{
-	"requestor": "requestor", "reason": "reason", "ticket": "ticket", "owner": "owner", "notify": "notify", "window": "windows",
+	name   string
+	own    input.FieldFlags
+	shared input.Flags
 }
 
 func (p *planFlags) register(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVarP(&p.file, "file", "f", "", "YAML or JSON file with the plan, or with KEP-4212's NodeMaintenance, - for standard input; flags go over it")
-	p.registerNodes(cmd)
-	p.strategy.register(cmd)
+	p.own.Register(cmd, input.WithFlags("plan"), forms)
 	p.shared.RegisterFields(cmd)
 	f.Lookup("requestor").Usage = "who asks in the plan's maintenances (default plan-NAME)"
-	f.Lookup("requestor").DefValue = ""
-}
-
-// registerNodes adds the flags that choose nodes.
-func (p *planFlags) registerNodes(cmd *cobra.Command) {
-	f := cmd.Flags()
-	f.StringVarP(&p.selector, "selector", "l", "", "label selector of the nodes; those that come to match are taken in")
-	f.BoolVar(&p.all, "all", false, "all nodes of the cluster, control-plane nodes included")
-	f.StringSliceVar(&p.exclude, "exclude", nil, "leave this node alone, whatever chooses it (repeatable)")
 }
 
 // build makes the plan's input of the file and the flags over it, and reads it as the workflow will.
-func (p *planFlags) build(flags *pflag.FlagSet, stdin io.Reader, name string, nodes []string) (json.RawMessage, plan.Plan, error) {
+func (p *planFlags) build(stdin io.Reader, name string, nodes []string) (json.RawMessage, plan.Plan, error) {
 	fields := map[string]any{}
 	if p.file != "" {
 		var err error
@@ -69,13 +52,11 @@ func (p *planFlags) build(flags *pflag.FlagSet, stdin io.Reader, name string, no
 	if p.name = name; name == "" {
 		return nil, plan.Plan{}, exit.UsageError("missing NAME: only a file with KEP-4212's NodeMaintenance names its plan itself")
 	}
-	if err := p.putNodes(flags, fields, nodes); err != nil {
+	inFile := maps.Clone(fields)
+	if err := p.own.Put(fields); err != nil {
 		return nil, plan.Plan{}, err
 	}
-	if err := p.strategy.put(flags, fields); err != nil {
-		return nil, plan.Plan{}, err
-	}
-	if err := p.putShared(flags, fields); err != nil {
+	if err := cmp.Or(putNodes(&p.own, fields, inFile, nodes), checkCanary(fields), p.putShared(fields)); err != nil {
 		return nil, plan.Plan{}, err
 	}
 	encoded, err := json.Marshal(fields)
@@ -89,41 +70,39 @@ func (p *planFlags) build(flags *pflag.FlagSet, stdin io.Reader, name string, no
 	return encoded, decoded, nil
 }
 
+// waysToChoose are the fields that choose nodes, of which a plan has one.
+var waysToChoose = []string{"nodes", "selector", "nodeSelector", "all"}
+
 // putNodes chooses the nodes; what the command line chooses takes the place of what the file does.
-func (p *planFlags) putNodes(flags *pflag.FlagSet, fields map[string]any, nodes []string) error {
+func putNodes(given *input.FieldFlags, fields, inFile map[string]any, names []string) error {
 	ways := 0
-	for _, given := range []bool{len(nodes) > 0, flags.Changed("selector"), p.all} {
-		if given {
+	for _, field := range waysToChoose {
+		if given.Given(field) != "" && fields[field] != false {
 			ways++
 		}
 	}
-	inFile := slices.ContainsFunc([]string{"nodes", "selector", "nodeSelector", "all"}, func(field string) bool { return fields[field] != nil })
+	if len(names) > 0 {
+		fields["nodes"] = input.Unique(names)
+		ways++
+	}
 	switch {
 	case ways > 1:
 		return exit.UsageError("pass one of --selector, --all and names")
-	case ways == 0 && !inFile:
+	case ways == 0 && !slices.ContainsFunc(waysToChoose, func(field string) bool { return inFile[field] != nil }):
 		return exit.UsageError("missing nodes: pass --selector, --all, names, or a file that chooses them")
-	case ways == 1:
-		for _, field := range []string{"nodes", "selector", "nodeSelector", "all"} {
+	case ways == 0:
+		return nil
+	}
+	for _, field := range waysToChoose {
+		if given.Given(field) == "" && (field != "nodes" || len(names) == 0) {
 			delete(fields, field)
 		}
-	}
-	switch {
-	case len(nodes) > 0:
-		fields["nodes"] = input.Unique(nodes)
-	case flags.Changed("selector"):
-		fields["selector"] = p.selector
-	case p.all:
-		fields["all"] = true
-	}
-	if flags.Changed("exclude") {
-		fields["exclude"] = p.exclude
 	}
 	return nil
 }
 
 // putShared puts what the maintenances share into the plan: what it has a field for itself there, the rest into maintenance.
-func (p *planFlags) putShared(flags *pflag.FlagSet, fields map[string]any) error {
+func (p *planFlags) putShared(fields map[string]any) error {
 	maintenance, ok := fields["maintenance"].(map[string]any)
 	if !ok && fields["maintenance"] != nil {
 		return nil // its decoder says what is wrong with it
@@ -131,23 +110,23 @@ func (p *planFlags) putShared(flags *pflag.FlagSet, fields map[string]any) error
 	if !ok {
 		maintenance = map[string]any{}
 	}
-	before := map[string]any{}
-	for _, field := range planFields {
-		if value, given := maintenance[field]; given {
-			before[field] = value
-		}
-	}
-	if err := p.shared.Put(flags, maintenance); err != nil {
+	before := maps.Clone(maintenance)
+	if err := p.shared.Put(maintenance); err != nil {
 		return err
 	}
-	for flag, field := range planFields {
-		value, given := maintenance[field]
-		if !given || !flags.Changed(flag) {
+	own, err := schemas.InputOf("plan")
+	if err != nil {
+		return err
+	}
+	for _, field := range own.Fields {
+		if p.shared.Given(field.Path) == "" {
 			continue
 		}
-		fields[field] = value
-		if delete(maintenance, field); before[field] != nil {
-			maintenance[field] = before[field]
+		fields[field.Path] = maintenance[field.Path]
+		if was, ok := before[field.Path]; ok {
+			maintenance[field.Path] = was
+		} else {
+			delete(maintenance, field.Path)
 		}
 	}
 	if len(maintenance) > 0 {

@@ -37,7 +37,7 @@ func madeOf(t *testing.T, file string, args ...string) (json.RawMessage, plan.Pl
 	if err := cmd.ParseFlags(args); err != nil {
 		t.Fatal(err)
 	}
-	return p.build(cmd.Flags(), strings.NewReader(""), "kernel", cmd.Flags().Args())
+	return p.build(strings.NewReader(""), "kernel", cmd.Flags().Args())
 }
 
 func TestPlansOfFlagsAndFiles(t *testing.T) {

@@ -89,7 +89,7 @@ func (o *createOptions) run(ctx context.Context, cmd *cobra.Command, name string
 	if o.plan.file == "-" && !o.yes && !o.dryRun {
 		return exit.UsageError("standard input is the plan, and cannot answer: pass --yes")
 	}
-	raw, p, err := o.plan.build(cmd.Flags(), a.Stdin, name, nodes)
+	raw, p, err := o.plan.build(a.Stdin, name, nodes)
 	if err != nil {
 		return err
 	}

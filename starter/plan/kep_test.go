@@ -44,7 +44,7 @@ func takenFrom(t *testing.T, content string) (name string, p plan.Plan, err erro
 	if err := cmd.ParseFlags([]string{"--file", file}); err != nil {
 		t.Fatal(err)
 	}
-	_, p, err = flags.build(cmd.Flags(), strings.NewReader(""), "", nil)
+	_, p, err = flags.build(strings.NewReader(""), "", nil)
 	return flags.name, p, err
 }
 

@@ -120,7 +120,7 @@ func (o *scheduleOptions) run(ctx context.Context, cmd *cobra.Command, name stri
 		if err := when.Check(); err != nil {
 			return exit.UsageError("--%w", err)
 		}
-		if raw, p, err = o.plan.build(cmd.Flags(), o.app.Stdin, name, nodes); err != nil {
+		if raw, p, err = o.plan.build(o.app.Stdin, name, nodes); err != nil {
 			return err
 		}
 		if o.plan.file == "-" && !o.yes {

@@ -1,13 +1,14 @@
 package plan
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"drydock/client"
 	"drydock/rules/drainplan"
@@ -35,39 +36,16 @@ func stageOf(text string, of []plan.Stage) (plan.Stage, error) {
 	return "", fmt.Errorf("%q: want one of %s", text, strings.Join(namesOf(of), ", "))
 }
 
-// putStages puts what is of plans whose nodes go through stages together into a plan.
-func (s *strategyFlags) putStages(flags *pflag.FlagSet, fields map[string]any) error {
-	if flags.Changed("strategy") {
-		kind, ok := kinds[s.kind]
-		if !ok {
-			return exit.UsageError("--strategy %q: want rolling or all-at-once", s.kind)
-		}
-		if err := input.SetField(fields, "strategy.type", kind); err != nil {
-			return exit.UsageError("--strategy: %w", err)
-		}
-	}
-	if flags.Changed("stage") {
-		stage, err := stageOf(s.stage, plan.FirstStages)
-		if err != nil {
-			return exit.UsageError("--stage %w", err)
-		}
-		fields["stage"] = stage
-	}
-	if !flags.Changed("tier") {
-		return nil
-	}
-	tiers := make([]any, len(s.tiers))
-	for i, text := range s.tiers {
+func tiers(texts []string) (any, error) {
+	all := make([]any, len(texts))
+	for i, text := range texts {
 		entry, err := tierOf(text)
 		if err != nil {
-			return exit.UsageError("--tier %w", err)
+			return nil, err
 		}
-		tiers[i] = entry
+		all[i] = entry
 	}
-	if err := input.SetField(fields, "drainPlan.tiers", tiers); err != nil {
-		return exit.UsageError("--tier: %w", err)
-	}
-	return nil
+	return all, nil
 }
 
 // tierOf reads [TYPE:]PRIORITY[:SELECTOR].
@@ -130,7 +108,7 @@ has the command.`,
 
 func newSetSelector(a *invocation.App) *cobra.Command {
 	o := &tellOptions{app: a}
-	var chosen planFlags
+	var chosen input.FieldFlags
 	cmd := &cobra.Command{
 		Use:   "set-selector NAME (NODE... | --selector S | --all)",
 		Short: "Have a plan of strategy all-at-once choose its nodes otherwise",
@@ -139,19 +117,34 @@ them before, --exclude included. Nodes that come to match join; those that the p
 		Example: `  drydock plan set-selector firmware --selector rack=r12 --exclude worker-07`,
 		Args:    func(cmd *cobra.Command, args []string) error { return onePlan(cmd, args[:min(1, len(args))]) },
 		RunE: func(cmd *cobra.Command, args []string) error {
-			fields := map[string]any{}
-			if err := chosen.putNodes(cmd.Flags(), fields, args[1:]); err != nil {
+			nodes, err := selectionOf(&chosen, args[1:])
+			if err != nil {
 				return err
-			}
-			nodes := plan.Selection{Nodes: input.Unique(args[1:]), Selector: chosen.selector, All: chosen.all, Exclude: chosen.exclude}
-			if err := nodes.Check(); err != nil {
-				return exit.UsageError("%w", err)
 			}
 			return o.says(func(p *client.Plan, ctx context.Context, comment string) (string, error) {
 				return p.SetSelector(ctx, nodes, comment)
 			})(cmd, args[:1])
 		},
 	}
-	chosen.registerNodes(cmd)
+	chosen.Register(cmd, choosing(), map[string]input.Form{"selector": forms["selector"]})
 	return o.register(cmd)
+}
+
+// selectionOf are the nodes that the command line alone chooses.
+func selectionOf(chosen *input.FieldFlags, names []string) (nodes plan.Selection, err error) {
+	fields := map[string]any{}
+	if err := chosen.Put(fields); err != nil {
+		return nodes, err
+	}
+	if err := putNodes(chosen, fields, nil, names); err != nil {
+		return nodes, err
+	}
+	encoded, err := json.Marshal(fields)
+	if err == nil {
+		err = json.Unmarshal(encoded, &nodes)
+	}
+	if err = cmp.Or(err, nodes.Check()); err != nil {
+		return nodes, exit.UsageError("%w", err)
+	}
+	return nodes, nil
 }

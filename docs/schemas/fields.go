@@ -1,0 +1,232 @@
+package schemas
+
+import (
+	"bytes"
+	"embed"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// The schemas of inputs are made of the types that the workflows read and the comments of their fields.
+//
+//go:embed inputs/*.json
+var inputs embed.FS
+
+// OfInput is the JSON schema of an input, such as "maintenance".
+func OfInput(name string) ([]byte, error) { return inputs.ReadFile("inputs/" + name + ".schema.json") }
+
+// Inputs are the names of all inputs.
+func Inputs() []string {
+	files, err := inputs.ReadDir("inputs")
+	if err != nil {
+		panic(err) // it is embedded
+	}
+	names := make([]string, len(files))
+	for i, f := range files {
+		names[i], _, _ = strings.Cut(f.Name(), ".")
+	}
+	return names
+}
+
+// Field is a field of an input.
+type Field struct {
+	// Name is that of the field, Path where it is in its input, such as "drain.escalation[].after".
+	Name, Path string
+	// Flag is that of the command line which sets it; empty where none does.
+	Flag string
+	// Description is the comment of the field. It is Markdown, and its links are those of docs/reference.md.
+	Description string
+	// Default is what an input without the field has, as JSON; nil where that is nothing.
+	Default json.RawMessage
+	// Values are all that it takes; nil where it takes others.
+	Values []string
+	// Required: an input, or an object that it is a field of, is refused without it.
+	Required bool
+	// Type is a type of JSON, or "duration" or "time", which are strings; List says that the field is a list of them.
+	Type string
+	List bool
+	// Fields are those of an object, or of the objects of a list.
+	Fields []Field
+}
+
+// InputOf is an input as a field of no other, with its fields in the order of their declarations.
+func InputOf(name string) (Field, error) {
+	text, err := OfInput(name)
+	if err != nil {
+		return Field{}, fmt.Errorf("there is no input %q: want one of %s", name, strings.Join(Inputs(), ", "))
+	}
+	var root schema
+	if err := json.Unmarshal(text, &root); err != nil {
+		return Field{}, fmt.Errorf("the schema of %s: %w", name, err)
+	}
+	return Field{Name: name, Type: root.Type, Description: root.Title, Fields: root.fields("")}, nil
+}
+
+// Below are the fields below a field, each before its own.
+func (f Field) Below() []Field {
+	var all []Field
+	for _, own := range f.Fields {
+		all = append(append(all, own), own.Below()...)
+	}
+	return all
+}
+
+// schema is what a schema of an input has of JSON Schema.
+type schema struct {
+	Title       string          `json:"title"`
+	Type        string          `json:"type"`
+	Format      string          `json:"format"`
+	Description string          `json:"description"`
+	Default     json.RawMessage `json:"default"`
+	Values      []string        `json:"enum"`
+	Flag        string          `json:"x-flag"`
+	Items       *schema         `json:"items"`
+	Required    []string        `json:"required"`
+	Properties  properties      `json:"properties"`
+}
+
+// properties are in the order in which they are written, which a map would lose.
+type properties []property
+
+type property struct {
+	name string
+	schema
+}
+
+func (p *properties) UnmarshalJSON(data []byte) error {
+	var each map[string]schema
+	if err := json.Unmarshal(data, &each); err != nil {
+		return err
+	}
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	if _, err := decoder.Token(); err != nil { // the brace
+		return err
+	}
+	for decoder.More() {
+		name, err := decoder.Token()
+		if err != nil {
+			return err
+		}
+		var skipped json.RawMessage
+		if err := decoder.Decode(&skipped); err != nil {
+			return err
+		}
+		text, _ := name.(string)
+		*p = append(*p, property{name: text, schema: each[text]})
+	}
+	return nil
+}
+
+func (s schema) fields(prefix string) []Field {
+	var all []Field
+	for _, p := range s.Properties {
+		f := Field{
+			Name: p.name, Path: prefix + p.name, Flag: p.Flag, Description: p.Description, Default: p.Default, Values: p.Values,
+			Required: slices.Contains(s.Required, p.name), Type: p.typeName(),
+		}
+		below, inside := p.schema, f.Path+"."
+		if p.Items != nil {
+			below, inside, f.List, f.Type = *p.Items, f.Path+"[].", true, p.Items.typeName()
+			f.Values = append(f.Values, p.Items.Values...)
+		}
+		f.Fields = below.fields(inside)
+		all = append(all, f)
+	}
+	return all
+}
+
+func (s schema) typeName() string {
+	switch {
+	case s.Format == "date-time":
+		return "time"
+	case s.Format != "":
+		return s.Format
+	case s.Type == "":
+		return "value"
+	}
+	return s.Type
+}
+
+// Meaning is the description without the field's name in front: what a row of a table, or the help of a flag, says.
+func (f Field) Meaning() string {
+	first, rest, _ := strings.Cut(f.Description, " ")
+	if !strings.EqualFold(first, f.Name) {
+		return f.Description
+	}
+	for _, verb := range []string{"is ", "are ", "is, ", "are, "} {
+		if meaning, ok := strings.CutPrefix(rest, verb); ok {
+			return meaning
+		}
+	}
+	return rest
+}
+
+// link is one of Markdown.
+var link = regexp.MustCompile(`\[([^\]]*)\]\(([^)]*)\)`)
+
+// Usage is the meaning up to its first full stop, as the help of a flag has it, with the values and the default.
+func (f Field) Usage() string {
+	usage, _, _ := strings.Cut(f.Row()+" ", ". ")
+	usage = strings.TrimSuffix(strings.TrimSpace(strings.ReplaceAll(Plain(usage), "`", "")), ".")
+	if f.Type == "boolean" {
+		usage = imperative(usage)
+	}
+	if f.List {
+		usage += " (repeatable)"
+	}
+	if text := f.DefaultText(); text != "" && text != "false" && f.Fields == nil {
+		usage += " (default " + text + ")"
+	}
+	return usage
+}
+
+// Row is the meaning with the values, where it does not name them itself.
+func (f Field) Row() string {
+	first, rest, more := strings.Cut(strings.TrimSuffix(f.Meaning(), "."), ". ")
+	if len(f.Values) > 0 && slices.ContainsFunc(f.Values, func(value string) bool { return !strings.Contains(first, "`"+value+"`") }) {
+		first += ": `" + strings.Join(f.Values, "`, `") + "`"
+	}
+	if more {
+		first += ". " + rest
+	}
+	return first
+}
+
+// imperative turns "waits for somebody" into what a flag does, "wait for somebody".
+func imperative(text string) string {
+	verb, rest, _ := strings.Cut(text, " ")
+	return strings.TrimSuffix(verb, "s") + " " + rest
+}
+
+// DefaultText is the default as one would write it; empty where there is none.
+func (f Field) DefaultText() string {
+	if text := ""; len(f.Default) > 0 && json.Unmarshal(f.Default, &text) == nil {
+		return text
+	}
+	var compact bytes.Buffer
+	if json.Compact(&compact, f.Default) != nil {
+		return "" // there is none
+	}
+	return compact.String()
+}
+
+// Plain is Markdown without links, as a terminal shows it.
+func Plain(markdown string) string { return link.ReplaceAllString(markdown, "$1") }
+
+// Links are the pages that the description names, with their sections.
+func (f Field) Links() []string {
+	var all []string
+	for _, found := range link.FindAllStringSubmatch(f.Description, -1) {
+		page := "docs/" + found[2]
+		if strings.HasPrefix(found[2], "#") {
+			page = "docs/reference.md" + found[2]
+		}
+		if !slices.Contains(all, page) {
+			all = append(all, page)
+		}
+	}
+	return all
+}

@@ -1,0 +1,136 @@
+package starter
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"drydock/docs/schemas"
+	"drydock/starter/exit"
+	"drydock/starter/invocation"
+	"drydock/starter/terminal"
+)
+
+func newExplain(a *invocation.App) *cobra.Command {
+	var output terminal.Output
+	return &cobra.Command{
+		Use:   "explain [INPUT[.FIELD...]]",
+		Short: "Explain the fields of an input: of a maintenance, a plan, or a health check",
+		Long: `Explain a field of an input, and list the fields below it, as "kubectl explain" does; without a field, those of the whole
+input. INPUT is one of ` + strings.Join(schemas.Inputs(), ", ") + `.
+
+"drydock schema INPUT" has the same as a JSON schema, for an editor that completes and checks the files.`,
+		Example: `  drydock explain maintenance
+  drydock explain maintenance.drain.escalation
+  drydock explain plan.strategy.onBlocked`,
+		Args: cobra.MaximumNArgs(1),
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return paths(), cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(_ *cobra.Command, args []string) error {
+			w := output.Page(a.Stdout)
+			if len(args) == 0 {
+				listFields(w, inputs())
+				return nil
+			}
+			field, err := find(args[0])
+			if err != nil {
+				return err
+			}
+			explain(w, args[0], field)
+			return nil
+		},
+	}
+}
+
+func inputs() []schemas.Field {
+	var all []schemas.Field
+	for _, name := range schemas.Inputs() {
+		input, err := schemas.InputOf(name)
+		if err != nil {
+			panic(err) // the schemas are part of the program
+		}
+		all = append(all, input)
+	}
+	return all
+}
+
+// find looks for a field by its path. Indexes and the brackets of lists may stand in it, or not.
+func find(path string) (found schemas.Field, err error) {
+	fields, at := inputs(), ""
+	for _, name := range strings.Split(path, ".") {
+		name, _, _ = strings.Cut(name, "[")
+		i := slices.IndexFunc(fields, func(f schemas.Field) bool { return strings.EqualFold(f.Name, name) })
+		if i < 0 {
+			return found, exit.UsageError("there is no %s%s: want one of %s", at, name, strings.Join(namesOf(fields), ", "))
+		}
+		found = fields[i]
+		fields, at = found.Fields, at+found.Name+"."
+	}
+	return found, nil
+}
+
+func namesOf(fields []schemas.Field) []string {
+	names := make([]string, len(fields))
+	for i, f := range fields {
+		names[i] = f.Name
+	}
+	return names
+}
+
+func paths() []string {
+	var all []string
+	for _, input := range inputs() {
+		all = append(all, input.Name)
+		for _, f := range input.Below() {
+			all = append(all, input.Name+"."+strings.ReplaceAll(f.Path, "[]", ""))
+		}
+	}
+	return all
+}
+
+func explain(w io.Writer, path string, f schemas.Field) {
+	r := terminal.NewRows(w)
+	r.Add("FIELD", path)
+	r.Add("TYPE", typeOf(f))
+	if len(f.Values) > 0 {
+		r.Add("VALUES", strings.Join(f.Values, ", "))
+	}
+	if text := f.DefaultText(); text != "" {
+		r.Add("DEFAULT", text)
+	}
+	if f.Flag != "" {
+		r.Add("FLAG", "--"+f.Flag)
+	}
+	r.Done()
+	terminal.Print(w, "\n%s\n", schemas.Plain(f.Description))
+	if links := f.Links(); len(links) > 0 {
+		fmt.Fprintf(w, "\nMore in %s\n", strings.Join(links, ", "))
+	}
+	if len(f.Fields) > 0 {
+		fmt.Fprintln(w)
+		listFields(w, f.Fields)
+	}
+}
+
+func listFields(w io.Writer, fields []schemas.Field) {
+	r := terminal.NewRows(w, "FIELD", "TYPE", "MEANING")
+	for _, f := range fields {
+		r.Add(f.Name, typeOf(f), f.Usage())
+	}
+	r.Done()
+}
+
+func typeOf(f schemas.Field) string {
+	text := f.Type
+	if f.List {
+		text = "list of " + text + "s"
+	}
+	if f.Required {
+		text += ", required"
+	}
+	return text
+}
