@@ -179,6 +179,8 @@ type RemediationStatus struct {
 	Lease string `json:"lease,omitempty"`
 	// Orphaned is since when its check does not answer.
 	Orphaned *time.Time `json:"orphaned,omitempty"`
+	// Troubles are what fails and is tried again.
+	Troubles []Trouble `json:"troubles,omitempty"`
 }
 
 // HealthStatusRequest selects a page of a check's nodes that are not healthy, those under remediation first. The zero value

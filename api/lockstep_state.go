@@ -147,6 +147,8 @@ type LockstepState struct {
 	NextOffset int `json:"nextOffset,omitempty"`
 	// Unwanted counts nodes with a running maintenance that no plan wants.
 	Unwanted int `json:"unwanted,omitempty"`
+	// Troubles are what fails and is tried again.
+	Troubles []Trouble `json:"troubles,omitempty"`
 	// Notes are the latest of what was refused, ignored or is worth to know.
 	Notes []RecordedDecision `json:"notes,omitempty"`
 }

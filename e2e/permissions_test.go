@@ -45,6 +45,34 @@ func TestAMissingPermissionFailsAtOnceAndIsNamed(t *testing.T) {
 	s.slotFree("worker-01")
 }
 
+// What the worker lacks a permission for is not started, by a command that names what grants it.
+func TestWhatTheWorkerMayNotDoIsNotStarted(t *testing.T) {
+	s := prepareSite(t, "")
+	s.options.Kubeconfig = s.account(
+		rule("", "nodes", "get", "list", "watch", "patch"), rule("", "pods", "get", "list", "watch"),
+		rule("", "events", "create"), rule("apps", "daemonsets", "get"), rule("policy", "poddisruptionbudgets", "get", "list", "watch"),
+	)
+	s.startWorker()
+	before := s.imprint("worker-01")
+	kep := s.file("kep.yaml", `{apiVersion: maintenance.example/v1alpha1, kind: NodeMaintenance, metadata: {name: kernel},
+  spec: {nodeSelector: {nodeSelectorTerms: [{matchFields: [{key: metadata.name, operator: In, values: [worker-01]}]}]}, stage: Drain}}
+`)
+	for _, args := range [][]string{{"kernel", "worker-01"}, {"-f", kep}, {"kernel", "-f", s.file("plan.yaml", "nodes: [worker-01]\n")}} {
+		r := s.drydock(append([]string{"plan", "create", "--yes"}, args...)...)
+		s.exits(r, 5, "plan kernel was not started", "may not create pods/eviction", "kubectl apply -f deploy/kubernetes/rbac.yaml")
+		if strings.Contains(r.out(), "Plan kernel over") {
+			t.Errorf("it announces what it does not start:\n%s", r.out())
+		}
+	}
+	s.exits(s.drydock("plan", "status", "kernel"), 1, "there is no plan kernel")
+	s.exits(s.drydock("plan", "create", "waits", "--selector", "none=none", "--yes", "--file", s.file("wait.yaml", "maintenance: {drain: {mode: wait}}\n")), 0, "plan started")
+	check := s.file("check.json", `{"name":"workers","selector":{"matchLabels":{"none":"none"}},"maintenance":{"input":{"drain":{"mode":"wait"}}}}`)
+	s.exits(s.drydock("health", "start", "--file", check), 5, "health check workers was not started",
+		"may not list leases in API group coordination.k8s.io (namespace medik8s-leases)", "kubectl apply -f deploy/kubernetes/rbac-health.yaml")
+	s.exits(s.drydock("health", "status", "workers"), 1, "there is no health check workers")
+	s.back("worker-01", before)
+}
+
 func rule(group, resource string, verbs ...string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: verbs}
 }

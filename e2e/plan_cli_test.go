@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"drydock/api"
 	"drydock/docs/schemas/schematest"
 	"drydock/rules/plan"
@@ -51,6 +53,29 @@ func (s *site) readyInPlan(name, node string) {
 	s.untilShown(name, "has "+node+" Ready", func(p show.Plan) bool {
 		return slices.ContainsFunc(p.Slowest, func(n show.SlowNode) bool { return n.Node == node && n.Phase == api.Ready })
 	})
+}
+
+// Dry run, create and status say which limits a plan is larger than, those of groups too, each once with the command that raises it.
+func TestAPlanThatIsLargerThanTheLimitsIsToldSo(t *testing.T) {
+	s := newSite(t, "scheduler: {maxParallel: 2, groups: [{name: zone, groupBy: ["+corev1.LabelTopologyZone+"], maxParallel: 1}]}")
+	create := []string{"plan", "create", "kernel", "worker-01", "worker-04", "worker-07", "--max-parallel", "3"} // all are of zone a
+	for _, args := range [][]string{
+		append(slices.Clone(create), "--dry-run", "--preflights", "0"), append(slices.Clone(create), "--yes"), {"plan", "status", "kernel"},
+	} {
+		out := s.drydock(args...).out()
+		for _, want := range []string{
+			"the plan goes slower than it may: needs 3 slots at once; maxParallel is 2: drydock limits set --max-parallel 3",
+			"the plan goes slower than it may: needs 3 slots at once; group zone[" + corev1.LabelTopologyZone + "=zone-a] maxParallel is 1: " +
+				"drydock limits set --group zone --max-parallel 3",
+		} {
+			if strings.Count(out, want) != 1 {
+				t.Errorf("drydock %s does not say once %q:\n%s", strings.Join(args, " "), want, out)
+			}
+		}
+	}
+	if p := s.planOf("kernel"); len(p.Warnings) != 2 {
+		t.Errorf("programs are told %q", p.Warnings)
+	}
 }
 
 func TestAPlanFromTheCommandLine(t *testing.T) {

@@ -100,7 +100,7 @@ func lintProfiles(path string) (report profile.Report, jobs []conf.Problem, err 
 func profileActivities(o Options, kube kubeClient, to connection, events nodeevent.Recorder, registry prometheus.Registerer) *profileactivity.Activities {
 	agent := "drydock-worker/" + o.Version
 	a := &profileactivity.Activities{
-		Nodes: k8s.NewWholeNodes(kube), Temporal: to.client, Namespace: to.namespace, Home: to.home, Events: events,
+		Nodes: k8s.NewWholeNodes(kube), Defaults: o.Config.Defaults, Temporal: to.client, Namespace: to.namespace, Home: to.home, Events: events,
 		Facts: &facts.Gatherer{Client: kube, Agent: agent}, Sender: &notice.Sender{Client: kube, Agent: agent}, Counts: profileactivity.NewMetrics(registry, kube, o.Logger),
 	}
 	if path := o.Config.Profiles.File; path != "" {

@@ -19,8 +19,10 @@ const troubledLooked = 200
 // troubled are the workflows that say what fails, by their types, with the query that asks them.
 var troubled = []struct{ workflow, query string }{
 	{api.HealthCheckType, api.QueryStatus},
+	{api.NodeRemediationType, api.QueryStatus},
 	{api.ProfilesType, api.QueryState},
 	{api.MaintenancePlanType, api.QueryStatus},
+	{api.LockstepType, api.QueryState},
 }
 
 // troubles asks workflows that decide what fails and is tried again. What one does not answer is no finding of theirs.

@@ -3,13 +3,13 @@ package preflight
 import (
 	"cmp"
 	"context"
-	"slices"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"drydock/api"
 	"drydock/k8s"
+	"drydock/k8s/kube"
 	"drydock/k8s/nodelease"
 	"drydock/rules/preflight"
 	"drydock/rules/spec"
@@ -32,24 +32,22 @@ type PlannedDrain struct {
 // CheckPermissions tells which permissions the worker's account lacks. It asks the API server and changes nothing.
 func (p *Activities) CheckPermissions(ctx context.Context, in PermissionsInput) (api.PermissionsReport, error) {
 	var needs []preflight.Need
-	add := func(some []preflight.Need) {
-		for _, need := range some {
-			if !need.Optional && !slices.Contains(needs, need) {
-				needs = append(needs, need)
-			}
-		}
-	}
 	if in.HealthCheck {
-		add(preflight.HealthNeeds(cmp.Or(p.LeaseNamespace, nodelease.DefaultNamespace)))
+		needs = preflight.HealthNeeds(cmp.Or(p.LeaseNamespace, nodelease.DefaultNamespace))
 	}
 	for _, planned := range in.Drains {
-		add(preflight.Needs(planned.Drain, planned.WaitsForPods))
+		needs = append(needs, preflight.Needs(planned.Drain, planned.WaitsForPods)...)
 	}
+	return Lacks(ctx, p.Client, preflight.Required(needs))
+}
+
+// Lacks asks the API server which of some permissions the client's account lacks.
+func Lacks(ctx context.Context, client kube.Interface, needs []preflight.Need) (api.PermissionsReport, error) {
 	requests := make([]authorizationv1.ResourceAttributes, len(needs))
 	for i, need := range needs {
 		requests[i] = need.ResourceAttributes
 	}
-	allowed, err := k8s.MayDo(ctx, p.Client, requests)
+	allowed, err := k8s.MayDo(ctx, client, requests)
 	switch {
 	case apierrors.IsForbidden(err): // nobody can confirm it
 		return api.PermissionsReport{Missing: []preflight.Finding{}, Unchecked: err.Error()}, nil

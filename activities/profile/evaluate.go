@@ -182,6 +182,9 @@ func (e *evaluator) look(ctx context.Context) (result Evaluated, again time.Dura
 	case config == nil:
 		return result, 0, errors.New("this worker has read no good file: " + problem) // another may have
 	}
+	if denied := e.denied(ctx, config); denied != e.in.Denied {
+		result.Denied = &denied
+	}
 	again = config.Requeue
 	if slices.ContainsFunc(e.in.UnderWay, func(u UnderWay) bool { return !u.Ended }) {
 		again = min(again, lookAtRunsEvery)
@@ -201,7 +204,9 @@ func (e *evaluator) look(ctx context.Context) (result Evaluated, again time.Dura
 	if sorting.moves, held = e.hold(ctx, sorting.moves); held {
 		again = min(again, freezeAgain)
 	}
+	denied := result.Denied
 	result = sorting.result()
+	result.Denied = denied
 	if !told {
 		result.Problem = &problem
 	}

@@ -4,6 +4,7 @@ package profile
 
 import (
 	"context"
+	"encoding/json"
 	"time"
 
 	"go.temporal.io/sdk/client"
@@ -28,14 +29,17 @@ type Activities struct {
 	Namespace string
 	Home      execution.Namespace
 	// File has the profiles; nil is that the worker has none.
-	File   *File
-	Events nodeevent.Recorder
-	Facts  Facts
-	Sender Sender
+	File *File
+	// Defaults are the worker's defaults of maintenances, as JSON.
+	Defaults json.RawMessage
+	Events   nodeevent.Recorder
+	Facts    Facts
+	Sender   Sender
 	// Counts are metrics; never nil.
 	Counts Counts
 
 	evaluators evaluators
+	asked      asked
 }
 
 // Facts are what checks look at besides nodes.
@@ -131,6 +135,8 @@ type EvaluateInput struct {
 	Leaving  []Left             `json:"leaving,omitempty"`
 	// Problem is what the workflow knows of why the file is not in force.
 	Problem string `json:"problem,omitempty"`
+	// Denied is what it knows of the permissions that are missing.
+	Denied string `json:"denied,omitempty"`
 	// Room is how many transitions may be returned, Forward how many of them that do not lead back to operational: those that wait for
 	// something must not keep others from giving it back. Notices is how many notifications.
 	Room    int `json:"room"`
@@ -154,10 +160,12 @@ type Evaluated struct {
 	Gone  []Left `json:"gone,omitempty"`
 	// Problem says why the file is not in force as it stands; nil is what the workflow knows.
 	Problem *string `json:"problem,omitempty"`
+	// Denied says which permissions are missing, with what grants them; nil is what the workflow knows.
+	Denied *string `json:"denied,omitempty"`
 }
 
 func (e Evaluated) isEmpty() bool {
-	return !e.Absent && len(e.Begin)+len(e.Notices)+len(e.Stop)+len(e.Ended)+len(e.Leave)+len(e.Gone) == 0 && len(e.Settled) < tellSettled && e.Problem == nil
+	return !e.Absent && len(e.Begin)+len(e.Notices)+len(e.Stop)+len(e.Ended)+len(e.Leave)+len(e.Gone) == 0 && len(e.Settled) < tellSettled && e.Problem == nil && e.Denied == nil
 }
 
 // tellSettled is how many transitions whose end is seen are worth a word of their own.

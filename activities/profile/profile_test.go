@@ -535,6 +535,35 @@ func TestWhatRunsForAProfileThatWasTakenAwayIsStopped(t *testing.T) {
 	}
 }
 
+// Missing permissions are told of before anything needs them, once, with the commands that grant them.
+func TestMissingPermissionsAreToldOfAtOnce(t *testing.T) {
+	d := newDock(t, node("n1", map[string]state.State{"p": state.Operational}))
+	d.server.Deny("patch", "leases")
+	d.server.Deny("delete", "pods")
+	result := d.evaluate(EvaluateInput{})
+	if result.Denied == nil || result.isEmpty() {
+		t.Fatalf("%+v", result)
+	}
+	for _, want := range []string{"patch leases in API group coordination.k8s.io (namespace default): grant it with `kubectl apply -f deploy/kubernetes/rbac-profiles.yaml`",
+		"delete pods in the core API group: grant it with `kubectl apply -f deploy/kubernetes/rbac-delete-pods.yaml`"} {
+		if !strings.Contains(*result.Denied, want) {
+			t.Errorf("%s\nlacks %s", *result.Denied, want)
+		}
+	}
+	d.server.Set(node("n1", map[string]state.State{"p": state.Operational}, annotated("approved", "true")))
+	if known := d.evaluate(EvaluateInput{Denied: *result.Denied}); known.Denied != nil || len(known.Begin) != 1 {
+		t.Errorf("%+v", known)
+	}
+}
+
+// Once they are granted, that is told too.
+func TestPermissionsThatAreGrantedAreToldOf(t *testing.T) {
+	d := newDock(t, node("n1", map[string]state.State{"p": state.Operational}))
+	if result := d.evaluate(EvaluateInput{Denied: "patch leases"}); result.Denied == nil || *result.Denied != "" {
+		t.Errorf("%+v", result)
+	}
+}
+
 func TestABadFileLeavesTheLastGoodOne(t *testing.T) {
 	d := newDock(t, node("n1", map[string]state.State{"p": state.Operational}, annotated("approved", "true")))
 	if result := d.evaluate(EvaluateInput{}); len(result.Begin) != 1 {

@@ -168,7 +168,7 @@ type Facts struct {
 	Deliveries []Delivery
 	// Machines are those of Cluster API that Drydock has had left alone.
 	Machines []Machine
-	// Troubles are what health checks, their watch, profiles and plans say that fails and is tried again.
+	// Troubles are what health checks, their remediations, profiles, plans and their lockstep say that fails and is tried again.
 	Troubles []Trouble
 	// Unchecked says what could not be looked at.
 	Unchecked []string

@@ -1,6 +1,7 @@
 package health
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -138,7 +139,7 @@ func (v *view) retryText(n Node) string {
 	if n.Past == nil {
 		return ""
 	}
-	return fmt.Sprintf("%s; the next try is in %s", n.Past.Failure, period.Age(n.Past.RetryAt.Sub(v.now)))
+	return fmt.Sprintf("%s; the next try is in %s", cmp.Or(n.Past.Trouble, n.Past.Failure), period.Age(n.Past.RetryAt.Sub(v.now)))
 }
 
 // otherWithTurn is another control-plane node that the check remediates, empty where it remediates none. That no other check does is the

@@ -78,7 +78,7 @@ func (d *deciding) recoveries() {
 			}
 			if n.Remediation == nil && n.Past != nil && n.Past.Failed > 0 {
 				past := *n.Past
-				past.Failed, past.RetryAt, past.Failure = 0, time.Time{}, ""
+				past.Failed, past.RetryAt, past.Failure, past.Trouble = 0, time.Time{}, "", ""
 				n.Past = &past
 			}
 		}

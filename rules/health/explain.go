@@ -59,6 +59,9 @@ func (w *showing) explain(n Node) Explanation {
 		w.explainUnhealthy(n, found, &e)
 	}
 	e.Summary = w.summary(n, found, e)
+	if n.Remediation != nil && n.Remediation.Progress != nil && n.Remediation.Progress.Trouble != "" {
+		e.Blocks = slices.Insert(e.Blocks, 0, n.Remediation.Progress.Trouble)
+	}
 	return e
 }
 

@@ -105,6 +105,8 @@ type Progress struct {
 	Indispensable string `json:"indispensable,omitempty"`
 	// Waiting says in words what the remediation waits for.
 	Waiting string `json:"waiting,omitempty"`
+	// Trouble says in words what it cannot do and tries again, and why. With Ended it is what kept it from beginning.
+	Trouble string `json:"trouble,omitempty"`
 	// WaitsForSlot: nothing has begun, since the scheduler has not granted it the slot of a control-plane node.
 	WaitsForSlot bool `json:"waitsForSlot,omitempty"`
 	// PermanentNodeDeletionExpected: a remediator says that the node goes for good, and comes back under another name.

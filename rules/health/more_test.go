@@ -52,6 +52,35 @@ func TestWhatHasNotBegunIsWithdrawnByAPause(t *testing.T) {
 	c.wantBegun("n1", "n2", "n3")
 }
 
+// What a remediation cannot do is said of its node, whole: the command that helps is at its end.
+func TestWhatARemediationCannotDoIsShown(t *testing.T) {
+	trouble := "remove what remediates n1: " + strings.Repeat("long ", 80) + "(grant it with a ClusterRole)"
+	c := newCluster(t, specOf(t, oneTemplate), "n1", "n2", "n3")
+	c.ill("n1", 0)
+	c.pass(301 * time.Second)
+	c.made("n1")
+	c.well("n1")
+	c.obey("n1")
+	c.remediation("n1").Trouble = trouble
+	c.report("n1")
+	shown := func(want string) {
+		t.Helper()
+		explained := Explain(Input{Spec: c.spec, State: c.state, Now: c.now}, "n1")
+		c.want("it is explained", len(explained.Blocks) > 0 && strings.Contains(explained.Blocks[0], want))
+		c.want("the status shows it", strings.Contains(c.status().UnhealthyNodes[0].Blocked, want))
+	}
+	shown(trouble)
+	c.remediation("n1").Trouble = ""
+	c.end("n1")
+	c.ill("n1", 0)
+	c.pass(301 * time.Second)
+	c.end("n1", func(p *Progress) { p.Failure, p.Trouble = "forbidden", trouble })
+	shown(trouble + "; the next try is in ")
+	c.well("n1")
+	n, _ := c.state.Node("n1")
+	c.want("that is forgotten of a node that is healthy", n.Past == nil || n.Past.Trouble == "")
+}
+
 // A control-plane node waits for its slot in its remediation: a pause must end that, or a step would begin in the pause.
 func TestARemediationThatWaitsForItsSlotIsEndedByAPause(t *testing.T) {
 	c := newCluster(t, specOf(t, oneTemplate), numbered(7)...)

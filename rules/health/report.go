@@ -120,6 +120,7 @@ func boundedProgress(p Progress) Progress {
 	p.LeaseHeldBy, p.NotOwned = bounds.Cut(p.LeaseHeldBy, maxShort), bounds.Cut(p.NotOwned, maxShort)
 	p.Indispensable = bounds.Cut(p.Indispensable, maxShort)
 	p.Waiting, p.Failure = bounds.Cut(p.Waiting, maxShort), bounds.Cut(p.Failure, maxShort)
+	p.Trouble = bounds.Cut(p.Trouble, bounds.Text) // it ends with the command that helps
 	return p
 }
 

@@ -106,6 +106,8 @@ type Past struct {
 	Failed  int       `json:"failed,omitempty"`
 	RetryAt time.Time `json:"retryAt,omitzero"`
 	Failure string    `json:"failure,omitempty"`
+	// Trouble is what kept it from beginning, where nothing but that did.
+	Trouble string `json:"trouble,omitempty"`
 }
 
 // Announced is what was announced of a node.

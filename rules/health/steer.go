@@ -48,6 +48,7 @@ func (d *deciding) endedAlone(n *Node, past *Past) {
 	default:
 		kind, reason = endFailed, EventRemediationFailed
 		past.Failure = cmp.Or(p.Failure, "the remediation was removed by somebody else")
+		past.Trouble = p.Trouble
 		wait = min(retryAfter<<min(past.Failed-1, 10), maxRetry)
 	}
 	past.RetryAt = d.now.Add(wait)

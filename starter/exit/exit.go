@@ -33,7 +33,7 @@ const CodesHelp = `Exit codes:
   2    usage: a flag, an argument or the input is wrong, nothing was done
   3    cancelled: the maintenance or the plan ended Cancelled, or a rollout was stopped
   4    timed out: what --timeout waited for did not happen in time, or what was sent is not confirmed
-  5    preflight, plan create --dry-run: something would stop a drain
+  5    preflight, plan create --dry-run: something would stop a drain; plan create, health start: the worker lacks a permission
   130  waiting was interrupted; the maintenance goes on
 exec exits with its command's status, 125 for its own errors, 126 and 127 for a command that cannot be executed or
 is not found, and 3 when it was interrupted before the node was ready.`

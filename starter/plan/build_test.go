@@ -10,11 +10,19 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 
+	"drydock/rules/plan"
 	"drydock/starter/exit"
 )
 
 // built is the plan that a command line makes, in JSON.
 func built(t *testing.T, file string, args ...string) (string, error) {
+	t.Helper()
+	raw, _, err := madeOf(t, file, args...)
+	return string(raw), err
+}
+
+// madeOf is the plan that a command line makes.
+func madeOf(t *testing.T, file string, args ...string) (json.RawMessage, plan.Plan, error) {
 	t.Helper()
 	var p planFlags
 	cmd := &cobra.Command{Use: "create"}
@@ -29,8 +37,7 @@ func built(t *testing.T, file string, args ...string) (string, error) {
 	if err := cmd.ParseFlags(args); err != nil {
 		t.Fatal(err)
 	}
-	raw, _, err := p.build(strings.NewReader(""), "kernel", cmd.Flags().Args())
-	return string(raw), err
+	return p.build(strings.NewReader(""), "kernel", cmd.Flags().Args())
 }
 
 func TestPlansOfFlagsAndFiles(t *testing.T) {

@@ -116,6 +116,9 @@ func (o *createOptions) run(ctx context.Context, cmd *cobra.Command, name string
 	if o.dryRun {
 		return o.preview(ctx, c, name, p, chosen)
 	}
+	if err := o.permitted(ctx, c, name, p); err != nil {
+		return err
+	}
 	announce(a.Stderr, name, p, chosen)
 	for _, warning := range aheadOf(ctx, c.Scheduler(), p, chosen, c.Clock()) {
 		fmt.Fprintf(a.Stderr, "Warning: %s\n", warning)
@@ -124,6 +127,15 @@ func (o *createOptions) run(ctx context.Context, cmd *cobra.Command, name string
 		return err
 	}
 	return o.start(ctx, c, client.PlanOf(c.Client, name), p, raw)
+}
+
+// permitted refuses a plan for whose maintenances the worker lacks a permission. They are alike in all that needs one.
+func (o *createOptions) permitted(ctx context.Context, c *invocation.Connection, name string, p plan.Plan) error {
+	input, err := p.InputOf("any", c.Clock())
+	if err != nil {
+		return err
+	}
+	return c.Permitted(ctx, o.app, "plan "+name, api.PermissionsInput{Maintenance: input})
 }
 
 func (o *createOptions) check() error {

@@ -5,10 +5,13 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"drydock/api"
 	"drydock/client"
 	"drydock/rules/plan"
 	"drydock/rules/schedule"
+	"drydock/starter/invocation"
 	"drydock/starter/terminal"
 )
 
@@ -17,12 +20,20 @@ const limitsWithin = 5 * time.Second
 
 // limitsAhead are the limits in force, for nodes with these labels, which are nil where they are not known.
 func limitsAhead(ctx context.Context, scheduler *client.Scheduler, labels map[string]map[string]string) (schedule.Ahead, error) {
-	asking, cancel := context.WithTimeout(ctx, limitsWithin)
-	defer cancel()
-	state, err := scheduler.State(asking, 1)
+	state, err := limitsInForce(ctx, scheduler)
 	if err != nil {
 		return schedule.Ahead{}, err
 	}
+	return lookAhead(state, labels)
+}
+
+func limitsInForce(ctx context.Context, scheduler *client.Scheduler) (api.State, error) {
+	asking, cancel := context.WithTimeout(ctx, limitsWithin)
+	defer cancel()
+	return scheduler.State(asking, 1)
+}
+
+func lookAhead(state api.State, labels map[string]map[string]string) (schedule.Ahead, error) {
 	nodes := state.Nodes
 	if labels != nil {
 		nodes = len(labels)
@@ -68,18 +79,63 @@ func aheadOf(ctx context.Context, scheduler *client.Scheduler, p plan.Plan, chos
 	return short(p, ahead, waves(p, chosen, now))
 }
 
-// aheadOfStatus says of a plan that runs which limits of the cluster it is larger than, as far as that can be told.
-func aheadOfStatus(ctx context.Context, scheduler *client.Scheduler, status *api.PlanStatus) []string {
+// aheadOfStatus says of a plan that runs which limits of the cluster it is larger than, as far as that can be told. What cannot be found
+// out is left out: the plan's own word is what was asked for.
+func aheadOfStatus(ctx context.Context, a *invocation.App, c *invocation.Connection, p *client.Plan, status *api.PlanStatus) []string {
 	if status == nil || status.Phase.Ended() {
 		return nil
 	}
-	left := status.Counts.Waiting + status.Counts.Running + status.Counts.Held
-	if !status.Plan.Together() {
-		left = min(left, status.Plan.Strategy.MaxParallel.Of(status.Counts.Total))
-	}
-	ahead, err := limitsAhead(ctx, scheduler, nil)
+	state, err := limitsInForce(ctx, c.Scheduler())
 	if err != nil {
-		return nil // the plan's own word is what was asked for
+		return nil
 	}
-	return short(status.Plan, ahead, [][]string{make([]string, left)})
+	left, together := status.Counts.Waiting+status.Counts.Running+status.Counts.Held, status.Counts.Total
+	if !status.Plan.Together() {
+		together = status.Plan.Strategy.MaxParallel.Of(status.Counts.Total)
+	}
+	groups, labels := [][]string{make([]string, min(left, together))}, map[string]map[string]string(nil)
+	if len(state.Limits.Groups) > 0 && together > 0 {
+		if nodes, of, err := stillToGo(ctx, a, p, status.Plan.Strategy.Order); err == nil {
+			groups, labels = slices.Collect(slices.Chunk(nodes, together)), of
+		}
+	}
+	ahead, err := lookAhead(state, labels)
+	if err != nil {
+		return nil
+	}
+	return short(status.Plan, ahead, groups)
+}
+
+// labelsWithin bounds the question for the labels of nodes, by which groups choose them.
+const labelsWithin = 3 * time.Second
+
+// stillToGo are the nodes of a plan that are not over, in their order, and the labels of all nodes of the cluster.
+func stillToGo(ctx context.Context, a *invocation.App, p *client.Plan, order string) (left []string, labels map[string]map[string]string, err error) {
+	k, err := a.Nodes(labelsWithin)
+	if err != nil {
+		return nil, nil, err
+	}
+	asking, cancel := context.WithTimeout(ctx, labelsWithin)
+	defer cancel()
+	all, err := k.List(asking, "")
+	if err != nil {
+		return nil, nil, err
+	}
+	labels = make(map[string]map[string]string, len(all))
+	for _, n := range all {
+		labels[n.Name] = n.Labels
+	}
+	listed, err := allNodes(ctx, p, []string{plan.Waiting.Word(), plan.Running.Word(), plan.Held.Word()})
+	if err != nil {
+		return nil, nil, err
+	}
+	nodes := make([]plan.Node, len(listed))
+	for i, n := range listed {
+		nodes[i].Facts = plan.Facts{Name: n.Node, Zone: labels[n.Node][corev1.LabelTopologyZone]}
+	}
+	plan.Sort(order, nodes)
+	for _, n := range nodes {
+		left = append(left, n.Name)
+	}
+	return left, labels, nil
 }

@@ -110,7 +110,7 @@ func (o *statusOptions) run(ctx context.Context, name string) error {
 		return o.kep(v, p, nodes, more)
 	}
 	shown := show.PlanOf(v, p.WorkflowID(), nodes, more, slowest(ctx, c, p, v))
-	shown.Warnings = append(shown.Warnings, aheadOfStatus(ctx, c.Scheduler(), v.Status)...)
+	shown.Warnings = append(shown.Warnings, aheadOfStatus(ctx, o.app, c, p, v.Status)...)
 	return o.output.Write(o.app.Stdout, shown, func(w io.Writer) { show.PlanStatus(w, shown, c.Clock()) })
 }
 

@@ -501,6 +501,35 @@ func TestKubernetesEventsAreRecordedInBatchesAndOnce(t *testing.T) {
 	}
 }
 
+func TestTheCheckTellsOfNodesThatItMayNotRemediate(t *testing.T) {
+	c := given(func(c *check) {
+		for _, name := range []string{"a", "b", "c", "d", "e", "f", "g", "h"} {
+			c.node(name, func(n *health.Node) {
+				n.Past = &health.Past{EndedAt: now, Failure: "forbidden", Trouble: "grant it", RetryAt: now.Add(time.Minute)}
+			})
+		}
+		c.node("a", func(n *health.Node) { n.Past.Trouble = "" })
+		c.node("b", func(n *health.Node) { n.Remediation = &health.Running{} })
+		c.node("c", func(n *health.Node) { n.Past.RetryAt = now })
+	})
+	answer, err := status{}.Answer(c, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var told []string
+	for _, one := range answer.(api.HealthStatus).Troubles {
+		told = append(told, one.String())
+	}
+	if got := strings.Join(told, ", "); got != "node d is not remediated: grant it, node e is not remediated: grant it, node f is not remediated: grant it, "+
+		"node g is not remediated: grant it, node h is not remediated: grant it" {
+		t.Error(got)
+	}
+	explained, err := explain{api.ExplainRequest{Node: "a"}}.Answer(c, now)
+	if err != nil || slices.ContainsFunc(explained.(api.HealthExplanation).Blocks, func(b string) bool { return strings.Contains(b, "node d") }) {
+		t.Errorf("%+v, %v", explained, err)
+	}
+}
+
 // large is a check that remembers as many nodes as it may.
 func large() *check {
 	c := given()

@@ -154,6 +154,19 @@ func (c *check) child(node string) *child {
 	return one
 }
 
+// maxTroubled bounds the nodes of which the check tells that they cannot be remediated.
+const maxTroubled = 5
+
+// nodeTroubles are what kept remediations from beginning that are tried again.
+func (c *check) nodeTroubles(now time.Time) (all []api.Trouble) {
+	for _, n := range c.Health.Nodes {
+		if past := n.Past; n.Remediation == nil && past != nil && past.Trouble != "" && now.Before(past.RetryAt) && len(all) < maxTroubled {
+			all = append(all, api.Trouble{What: "node " + n.Name + " is not remediated", Why: past.Trouble, Since: past.EndedAt, NextTry: past.RetryAt})
+		}
+	}
+	return all
+}
+
 // troubles are what fails, in the check and in its watch.
 func (c *check) troubles(now time.Time) []api.Trouble {
 	all := c.Troubles()

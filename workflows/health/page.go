@@ -2,6 +2,7 @@ package health
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -30,7 +31,7 @@ func (q status) Answer(c *check, now time.Time) (any, error) {
 	}
 	return api.HealthStatus{
 		Name: c.name, WorkflowID: c.Info.WorkflowID, RunID: c.Info.Run, CreatedAt: c.CreatedAt, Spec: c.Spec,
-		Status: health.Look(c.input(now), max(q.Offset, 0), min(limit, maxPageSize)), WaitingFor: c.waitsFor(now), Troubles: c.troubles(now),
+		Status: health.Look(c.input(now), max(q.Offset, 0), min(limit, maxPageSize)), WaitingFor: c.waitsFor(now), Troubles: slices.Concat(c.troubles(now), c.nodeTroubles(now)),
 		Events: c.Events, Messages: c.Messages,
 	}, nil
 }

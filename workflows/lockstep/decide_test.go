@@ -293,6 +293,15 @@ func TestWhatFailsForABatchKeepsNoOtherWaiting(t *testing.T) {
 	}
 }
 
+func TestTheStateShowsWhatFails(t *testing.T) {
+	l := given(accepted("a", api.StageDrain, "n1"))
+	l.Fails(keyOf(watchEnds, ""), "watch maintenances and plans", "no such luck", now)
+	state, err := l.page(api.LockstepRequest{}, now)
+	if err != nil || len(state.Troubles) != 1 || state.Troubles[0].Why != "no such luck" {
+		t.Errorf("%+v, %v", state.Troubles, err)
+	}
+}
+
 // A plan that is terminated while a maintenance is begun for it may leave a node that nobody wants, and that was not begun.
 func TestANodeThatWasNotBegunAndNobodyWantsIsForgotten(t *testing.T) {
 	l := given(accepted("a", api.StageDrain, "n1"))

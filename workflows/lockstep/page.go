@@ -52,7 +52,7 @@ func (l *lockstep) rebuilding(now time.Time) string {
 func (l *lockstep) page(asked api.LockstepRequest, now time.Time) (api.LockstepState, error) {
 	v := &l.Inventory
 	state := api.LockstepState{
-		Rebuilding: l.rebuilding(now), Plans: []api.LockstepPlan{}, NodesAll: len(v.nodes), Nodes: []api.LockstepNode{}, Notes: l.Notes,
+		Rebuilding: l.rebuilding(now), Plans: []api.LockstepPlan{}, NodesAll: len(v.nodes), Nodes: []api.LockstepNode{}, Troubles: l.Troubles(), Notes: l.Notes,
 	}
 	found := asked.Plan == ""
 	for _, p := range v.plans {

@@ -130,6 +130,34 @@ func startOf(t *testing.T, p *profiles) controller.Start {
 	return d.Effects[0].(controller.Start)
 }
 
+func TestMissingPermissionsAreShown(t *testing.T) {
+	p, denied := given(), "may not patch leases: grant it with rbac-profiles.yaml"
+	told := func(denied *string) api.ProfilesState {
+		t.Helper()
+		o := controller.Came(controller.Activity{Meta: controller.Meta{Key: controller.Key{Kind: evaluateNodes}}}, activity.Evaluated{Denied: denied})
+		p.Outcome(o, now)
+		state, err := question{}.Answer(p, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return state.(api.ProfilesState)
+	}
+	state := told(&denied)
+	if len(state.Troubles) != 1 || state.Troubles[0].Why != denied || !state.Troubles[0].Since.Equal(now) || !strings.Contains(p.Page(now).Details, denied) {
+		t.Errorf("%+v\n%s", state.Troubles, p.Page(now).Details)
+	}
+	if in := p.evaluate(now).Input.(activity.EvaluateInput); in.Denied != denied {
+		t.Errorf("the next evaluation knows %q", in.Denied)
+	}
+	if state = told(nil); len(state.Troubles) != 1 {
+		t.Errorf("%+v", state.Troubles)
+	}
+	none := ""
+	if state = told(&none); len(state.Troubles) != 0 {
+		t.Errorf("%+v", state.Troubles)
+	}
+}
+
 func TestAStartThatComesToSomethingElse(t *testing.T) {
 	for name, c := range map[string]struct {
 		err          error

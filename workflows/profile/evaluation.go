@@ -16,7 +16,7 @@ const (
 	// absentAgain is the pause after a worker had no profiles, absentTimes after how many of them in a row none has any.
 	absentAgain = 20 * time.Second
 	absentTimes = 4
-	// problemAgain is the pause after a worker said nothing but that its file is another.
+	// problemAgain is the pause after a worker said nothing but that its file, or what it may do, is another.
 	problemAgain = 10 * time.Second
 )
 
@@ -24,7 +24,7 @@ const (
 // know that begins nothing for the same node.
 func (p *profiles) evaluate(now time.Time) controller.Watch {
 	all, forward := p.room(now)
-	in := activity.EvaluateInput{Sending: p.Sending, Problem: p.Problem, Room: all, Forward: forward, Notices: p.noticeRoom()}
+	in := activity.EvaluateInput{Sending: p.Sending, Problem: p.Problem, Denied: p.Denied, Room: all, Forward: forward, Notices: p.noticeRoom()}
 	for _, u := range p.Transitions {
 		in.UnderWay = append(in.UnderWay, u.UnderWay)
 	}
@@ -58,11 +58,14 @@ func (p *profiles) evaluated(o controller.Outcome, now time.Time) {
 		return
 	}
 	p.Absences = 0
+	if (seen.Problem != nil || seen.Denied != nil) && len(seen.Begin)+len(seen.Notices)+len(seen.Ended) == 0 {
+		p.Rest(o.Key, problemAgain, now)
+	}
 	if seen.Problem != nil {
-		if len(seen.Begin)+len(seen.Notices)+len(seen.Ended) == 0 {
-			p.Rest(o.Key, problemAgain, now)
-		}
 		p.takeProblem(*seen.Problem, now)
+	}
+	if seen.Denied != nil {
+		p.Denied, p.DeniedAt = *seen.Denied, now
 	}
 	p.settle(seen.Settled, now)
 	for _, u := range seen.Ended {
@@ -87,6 +90,15 @@ func (p *profiles) evaluated(o controller.Outcome, now time.Time) {
 	for _, in := range seen.Begin {
 		p.begin(in, now)
 	}
+}
+
+// troubles are what fails, and what will once it is needed.
+func (p *profiles) troubles(now time.Time) []api.Trouble {
+	all := p.Troubles()
+	if p.Denied != "" {
+		all = append(all, api.Trouble{What: "permissions are missing that profiles need", Why: p.Denied, Since: p.DeniedAt, NextTry: now.Add(activity.AskAgain)})
+	}
+	return all
 }
 
 // takeProblem takes why the file is not in force as it stands.

@@ -10,6 +10,7 @@ import (
 	"drydock/rules/number"
 	"drydock/rules/profile"
 	"drydock/workflows/controller"
+	"drydock/workflows/details"
 )
 
 // shownTransitions bounds what the details show.
@@ -22,8 +23,8 @@ var queries = []controller.Query[*profiles]{{
 // question asks for what people are shown.
 type question struct{}
 
-func (question) Answer(p *profiles, _ time.Time) (any, error) {
-	state := api.ProfilesState{Problem: p.Problem, Sending: len(p.Sending), Troubles: p.Troubles(), Notes: p.Notes}
+func (question) Answer(p *profiles, now time.Time) (any, error) {
+	state := api.ProfilesState{Problem: p.Problem, Sending: len(p.Sending), Troubles: p.troubles(now), Notes: p.Notes}
 	for _, u := range p.running() {
 		state.UnderWay = append(state.UnderWay, api.ProfileUnderWay{
 			Profile: u.Profile, Node: u.Node, UID: u.UID, RunID: u.RunID, Busy: profile.Busy{To: u.To, Enter: u.Enter, Since: u.Began},
@@ -40,7 +41,7 @@ func (question) Answer(p *profiles, _ time.Time) (any, error) {
 	return state, nil
 }
 
-func (p *profiles) Page(time.Time) controller.Page {
+func (p *profiles) Page(now time.Time) controller.Page {
 	running := p.running()
 	var text strings.Builder
 	fmt.Fprintf(&text, "%s under way, %s being sent", number.Of(len(running), "transition"), number.Of(len(p.Sending), "notification"))
@@ -50,7 +51,7 @@ func (p *profiles) Page(time.Time) controller.Page {
 	if p.Problem != "" {
 		fmt.Fprintf(&text, "\n\nthe file is not in force, the last good one is: %s", markdown.Text(p.Problem))
 	}
-	text.WriteString(p.ShowTroubles())
+	text.WriteString(details.Troubles(p.troubles(now)))
 	text.WriteString("\n")
 	for _, u := range running[:min(len(running), shownTransitions)] {
 		fmt.Fprintf(&text, "\n- %s, profile %s: to %s", markdown.Text(u.Node), markdown.Text(u.Profile), u.To)

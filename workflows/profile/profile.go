@@ -28,6 +28,9 @@ type profiles struct {
 	Leaving []leaving         `json:"leaving,omitempty"`
 	// Problem says why the file is not in force as it stands.
 	Problem string `json:"problem,omitempty"`
+	// Denied says which permissions are missing, since DeniedAt.
+	Denied   string    `json:"denied,omitempty"`
+	DeniedAt time.Time `json:"deniedAt,omitzero"`
 	// Changes counts what the next evaluation has to know and the one that runs does not.
 	Changes int `json:"changes,omitempty"`
 	// Absences counts the workers in a row that had no profiles.

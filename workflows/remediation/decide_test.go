@@ -173,6 +173,14 @@ func TestAfterAResetALookUpFromBeforeDoesNotCountAndAnObjectDoes(t *testing.T) {
 }
 
 // What the control plane cannot do without is given up, so that another control-plane node has its turn, and begun again later.
+func TestTheDetailsShowWhatFails(t *testing.T) {
+	r := given(madeStep(0))
+	r.Fails(controller.Key{Kind: actRemove}, "remove what remediates b", "grant it with rbac.yaml", now)
+	if page := r.Page(now).Details; !strings.Contains(page, "**remove what remediates b**: grant it with rbac.yaml") {
+		t.Error(page)
+	}
+}
+
 func TestANodeThatIsIndispensableIsGivenUp(t *testing.T) {
 	for name, c := range map[string]struct {
 		options []option

@@ -105,7 +105,7 @@ func (r *remediation) report(now time.Time, d *controller.Decision) {
 // hasNothingToReport reports whether nothing has happened but the start, which the check knows of.
 func (r *remediation) hasNothingToReport() bool {
 	p := &r.Progress
-	return r.Reports.At.IsZero() && !r.Reports.Urgent && !r.in.Resume && len(p.Steps) == 0 && p.Failure == "" && p.Waiting == "" && !p.Ended
+	return r.Reports.At.IsZero() && !r.Reports.Urgent && !r.in.Resume && len(p.Steps) == 0 && p.Failure == "" && p.Waiting == "" && p.Trouble == "" && !p.Ended
 }
 
 // textOf is a report in words to compare it with others.

@@ -50,15 +50,18 @@ func (r *remediation) Outcome(o controller.Outcome, now time.Time) {
 	}
 }
 
-// take decodes the result of an act, and shows what it waits for where the act has failed.
-func (r *remediation) take(o controller.Outcome, result any, what string) bool {
-	err := o.Get(result)
-	if err != nil {
-		r.wait(what + ": " + call.Cause(err))
-	} else {
-		r.wait("")
+// take decodes the result of an act. Where it has failed, the frame shows that.
+func (r *remediation) take(o controller.Outcome, result any) bool {
+	r.wait("")
+	return o.Get(result) == nil
+}
+
+// trouble says what fails and is tried again; empty is nothing.
+func (r *remediation) trouble() string {
+	if all := r.Troubles(); len(all) > 0 {
+		return all[0].String()
 	}
-	return err == nil
+	return ""
 }
 
 func (r *remediation) wait(what string) { r.Progress.Waiting = bounds.Cut(what, bounds.Text) }
@@ -127,7 +130,7 @@ func (r *remediation) refused(o controller.Outcome, step int, why string, now ti
 		s.Failure = why
 	}
 	r.setStep(s)
-	r.wait(why)
+	r.wait("")
 	if o.Err == nil {
 		r.Fails(o.Key, "step "+strconv.Itoa(step+1)+" cannot begin", why, now)
 	}
@@ -196,7 +199,7 @@ func (r *remediation) takeUp(begun activity.BegunRepair, step int) {
 // nothing runs any more are over, however they have ended.
 func (r *remediation) found(o controller.Outcome) {
 	var found activity.BegunRepair
-	if !r.take(o, &found, "its maintenance to be found") || o.Stale {
+	if !r.take(o, &found) || o.Stale {
 		return
 	}
 	r.Sought = true
@@ -225,7 +228,7 @@ func (r *remediation) found(o controller.Outcome) {
 // looked takes the objects that an earlier workflow has made and not reported. The last step of which there is one is at work.
 func (r *remediation) looked(o controller.Outcome) {
 	var found activity.FoundObjects
-	if !r.take(o, &found, "its remediation objects to be found") || o.Stale {
+	if !r.take(o, &found) || o.Stale {
 		return
 	}
 	r.Looked = true
@@ -246,7 +249,7 @@ func (r *remediation) looked(o controller.Outcome) {
 // marked takes which of the objects that were marked are gone.
 func (r *remediation) marked(o controller.Outcome) {
 	var marked activity.MarkedObjects
-	if !r.take(o, &marked, "its remediation objects to be marked") {
+	if !r.take(o, &marked) {
 		return
 	}
 	in := o.Begun.(controller.Activity).Input.(activity.MarkInput)
@@ -264,21 +267,20 @@ func (r *remediation) marked(o controller.Outcome) {
 
 // endBegan takes that the end of a maintenance was requested.
 func (r *remediation) endBegan(o controller.Outcome) {
+	r.wait("")
 	if o.Err != nil {
-		r.wait("its maintenance to be ended: " + call.Cause(o.Err))
-		return
+		return // the frame shows that
 	}
 	run := o.Begun.(controller.Activity).Input.(activity.EndRepairInput).RunID
 	if m := r.running(); m != nil && m.RunID == run {
 		m.Ending = true
 	}
-	r.wait("")
 }
 
 // removed takes what is left.
 func (r *remediation) removed(o controller.Outcome, now time.Time) {
 	var removed activity.Removed
-	if !r.take(o, &removed, "its remediation objects to be removed") {
+	if !r.take(o, &removed) {
 		return
 	}
 	for i, object := range o.Begun.(controller.Activity).Input.(activity.RemoveInput).Objects {

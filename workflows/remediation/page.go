@@ -16,7 +16,7 @@ type status struct{}
 func (status) Answer(r *remediation, _ time.Time) (any, error) {
 	status := api.RemediationStatus{
 		Check: r.in.Check, Node: r.in.Node, WorkflowID: r.Info.WorkflowID, RunID: r.Info.Run, Since: r.in.Since, Why: r.in.Why,
-		Steps: r.in.Steps, Progress: r.Progress, Order: r.Order,
+		Steps: r.in.Steps, Progress: r.Progress, Order: r.Order, Troubles: r.Troubles(),
 	}
 	if r.Leased {
 		status.Lease = "node-" + strings.ToLower(r.in.Node)
@@ -47,6 +47,7 @@ func (r *remediation) Page(time.Time) controller.Page {
 	if p.Waiting != "" {
 		fmt.Fprintf(&text, "\n\nwaiting for %s", markdown.Text(p.Waiting))
 	}
+	text.WriteString(r.ShowTroubles())
 	if !r.Reports.Orphaned.IsZero() {
 		fmt.Fprintf(&text, "\n\nits check does not run since %s", r.Reports.Orphaned.UTC().Format(time.RFC3339))
 	}

@@ -175,6 +175,7 @@ func (r *remediation) Decide(t controller.Turn) (d controller.Decision) {
 	}
 	d.Effects = append(d.Effects, r.slotEffects()...)
 	d.Watches = r.watches(t.Now)
+	r.Progress.Trouble = r.trouble()
 	r.report(t.Now, &d)
 	if !r.ends() && r.followsUnknown(t.Now) && t.Now.Before(r.OrderBy) {
 		d.WakeAt(r.OrderBy, "go on without an order")

@@ -49,6 +49,8 @@ type site struct {
 	// keeps is how often finalizers keep the objects, removes what was to be removed.
 	keeps   int
 	removes []activity.RemoveInput
+	// denied is why the worker may not remove objects, unmade why it may not make them.
+	denied, unmade error
 	// gone: the check does not run.
 	gone bool
 	// grants has the scheduler grant the slot that it is asked for after a while; nil never does. asleep: it does not run.
@@ -124,6 +126,9 @@ func (s *site) ensure(_ context.Context, in activity.ObjectInput) (activity.Ensu
 		s.note("refuse step %d", in.Step+1)
 		return *next, nil
 	}
+	if s.unmade != nil {
+		return activity.EnsuredObject{}, s.unmade
+	}
 	s.note("make step %d", in.Step+1)
 	return activity.EnsuredObject{
 		Resource:  &health.Resource{APIVersion: "r/v1", Kind: "Reboot", Namespace: "n", Name: fmt.Sprintf("b-%d", in.Step)},
@@ -146,6 +151,9 @@ func (s *site) remove(_ context.Context, in activity.RemoveInput) (activity.Remo
 	s.note("remove %d", len(in.Objects))
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.denied != nil {
+		return activity.Removed{}, s.denied
+	}
 	s.removes = append(s.removes, in)
 	if s.keeps > 0 {
 		s.keeps--
@@ -259,6 +267,44 @@ func TestARemediationMakesItsObjectAndRemovesIt(t *testing.T) {
 	s.want("0s make step 1", "10m0s remove 1", "10m30s remove 0")
 	if !p.Ended || p.Failure != "" || !p.Recovered || len(s.said) == 0 || !s.said[len(s.said)-1].Ended {
 		t.Errorf("%+v", p)
+	}
+}
+
+// What the worker may not do is shown, and told to the check, with the command that grants it, until it can be done.
+func TestWhatARemediationMayNotDoIsShown(t *testing.T) {
+	const why = "deleting Reboot n/b-0: forbidden (grant it with a ClusterRole)"
+	s := newSite(t, template("soft"))
+	s.denied = temporal.NewNonRetryableApplicationError(why, api.ErrorMissingPermission, nil)
+	s.order(time.Minute, health.Order{Node: "b", Revision: 2, Healthy: true})
+	s.at(70*time.Second, func() {
+		defer func() { s.denied = nil }()
+		value, err := s.env.QueryWorkflow(api.QueryStatus)
+		var status api.RemediationStatus
+		if err == nil {
+			err = value.Get(&status)
+		}
+		if err != nil || len(status.Troubles) != 1 || status.Troubles[0].Why != why || status.Troubles[0].NextTry.IsZero() {
+			t.Errorf("%v, %+v", err, status.Troubles)
+			return
+		}
+		if said := s.said[len(s.said)-1]; said.Trouble != status.Troubles[0].String() {
+			t.Errorf("the check is told %q", said.Trouble)
+		}
+	})
+	p := s.run()
+	if !p.Ended || !p.Recovered || p.Trouble != "" || len(s.removes) != 1 || s.said[len(s.said)-1].Trouble != "" {
+		t.Errorf("%+v, removes %v", p, s.removes)
+	}
+}
+
+// What kept it from beginning it ends with, so that its check tells of that.
+func TestARemediationThatMayNotBeginTellsWhy(t *testing.T) {
+	const why = "creating Reboot n/b-0: forbidden (grant it with a ClusterRole)"
+	s := newSite(t, template("soft"))
+	s.unmade = temporal.NewNonRetryableApplicationError(why, api.ErrorMissingPermission, nil)
+	p := s.run()
+	if last := s.said[len(s.said)-1]; !p.Ended || p.Failure != why || !strings.HasSuffix(last.Trouble, why) || !last.Ended {
+		t.Errorf("%+v, told %+v", p, last)
 	}
 }
 
