@@ -59,7 +59,7 @@ func allowed(p plan.Plan, ahead schedule.Ahead, waves [][]string) ([][]string, b
 	return all, true
 }
 
-// aheadOf says of a plan which limits it is larger than, as far as that can be told.
+// aheadOf says of a plan which limits it is larger than, as far as that is known.
 func aheadOf(ctx context.Context, scheduler *client.Scheduler, p plan.Plan, chosen choice, now time.Time) []string {
 	ahead, err := limitsAhead(ctx, scheduler, chosen.labels)
 	if err != nil {
@@ -68,7 +68,7 @@ func aheadOf(ctx context.Context, scheduler *client.Scheduler, p plan.Plan, chos
 	return short(p, ahead, waves(p, chosen, now))
 }
 
-// aheadOfStatus says of a plan that runs which limits of the cluster it is larger than, as far as that can be told.
+// aheadOfStatus says of a plan that runs which limits of the cluster it is larger than, as far as that is known.
 func aheadOfStatus(ctx context.Context, scheduler *client.Scheduler, status *api.PlanStatus) []string {
 	if status == nil || status.Phase.Ended() {
 		return nil
