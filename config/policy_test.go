@@ -63,6 +63,11 @@ func TestThePolicyPageIsTrue(t *testing.T) {
 			t.Fatal(err)
 		}
 		rules += len(c.Policy)
+		for _, rule := range c.Policy {
+			if strings.Contains(rule.Require, "approval.by") {
+				t.Errorf("%s decides by who the approver claims to be: want approval.principal", rule.Name)
+			}
+		}
 		for _, row := range e.rows {
 			rows++
 			if got := verdict(t, compiled, row); got != row[3] {

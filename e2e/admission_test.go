@@ -195,18 +195,22 @@ func (a *admissionSite) kubelets() {
 	for _, by := range [][]string{nil, {"status"}} {
 		a.refused("an annotation of Drydock's", a.patched(a.kubelet, node, `{"metadata":{"annotations":{"drydock.dev/note":"x"}}}`, by...), "a kubelet writes no annotation")
 		a.refused("a label of Drydock's", a.patched(a.kubelet, node, `{"metadata":{"labels":{"drydock.dev/phase":"Ready"}}}`, by...), "a kubelet writes no label")
-		for _, machine := range []string{"cluster.x-k8s.io/machine", "machine.openshift.io/machine"} {
+		for _, machine := range []string{
+			"cluster.x-k8s.io/machine", "cluster.x-k8s.io/cluster-name", "cluster.x-k8s.io/cluster-namespace", "machine.openshift.io/machine",
+		} {
 			a.refused("its Machine", a.patched(a.kubelet, node, fmt.Sprintf(`{"metadata":{"annotations":{%q:"of-another-node"}}}`, machine), by...), "which Machine")
 		}
 	}
 	a.refused("a taint of Drydock's", a.patched(a.kubelet, node, `{"spec":{"taints":[{"key":"drydock.dev/maintenance","effect":"NoSchedule"}]}}`), "a kubelet writes no taint")
 	a.allowed("the worker's label, taint and annotation", a.patched(a.worker, node,
 		`{"metadata":{"labels":{"drydock.dev/phase":"Ready"},"annotations":{"drydock.dev/note":"x"}},"spec":{"taints":[{"key":"drydock.dev/maintenance","effect":"NoSchedule"}]}}`))
-	a.allowed("a Machine named by its controller", a.patched(a.intruder, node, `{"metadata":{"annotations":{"cluster.x-k8s.io/machine":"m-2"}}}`))
+	a.allowed("a Machine named by its controller", a.patched(a.intruder, node,
+		`{"metadata":{"annotations":{"cluster.x-k8s.io/machine":"m-2","cluster.x-k8s.io/cluster-name":"blue","cluster.x-k8s.io/cluster-namespace":"fleet"}}}`))
 	a.allowed("the kubelet's status beside the worker's keys", a.patched(a.kubelet, node, `{"status":{"nodeInfo":{"kernelVersion":"6.13"}}}`, "status"))
 	a.refused("the worker's label taken off", a.patched(a.kubelet, node, `{"metadata":{"labels":{"drydock.dev/phase":null}}}`), "a kubelet writes no label")
 	a.refused("the worker's taint taken off", a.patched(a.kubelet, node, `{"spec":{"taints":null}}`), "a kubelet writes no taint")
 	a.refused("the Machine taken off", a.patched(a.kubelet, node, `{"metadata":{"annotations":{"cluster.x-k8s.io/machine":null}}}`, "status"), "which Machine")
+	a.refused("the cluster changed", a.patched(a.kubelet, node, `{"metadata":{"annotations":{"cluster.x-k8s.io/cluster-name":"green"}}}`), "which Machine")
 }
 
 func (a *admissionSite) work() {
@@ -229,6 +233,15 @@ func (a *admissionSite) work() {
 		_, err := a.intruder.BatchV1().Jobs("default").Create(a.ctx, jobOf("elsewhere", "default"), create)
 		return err
 	}())
+	cronJobs := func(as kubernetes.Interface, name string) error {
+		_, err := as.BatchV1().CronJobs(ns).Create(a.ctx, &batchv1.CronJob{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: ns},
+			Spec:       batchv1.CronJobSpec{Schedule: "0 0 1 1 *", JobTemplate: batchv1.JobTemplateSpec{Spec: jobOf("", ns).Spec}},
+		}, create)
+		return err
+	}
+	a.refused("a CronJob", cronJobs(a.intruder, "forged"), "root on its node")
+	a.allowed("a CronJob of the named group", cronJobs(a.workAdmin, "amy"))
 	a.allowed("a Job of the worker's", jobs(a.worker, "worker"))
 	a.allowed("a Job of the named group", jobs(a.workAdmin, "amy"))
 	// The controller makes the pods of both, as itself.
@@ -245,9 +258,16 @@ func (a *admissionSite) work() {
 	}
 	a.refused("a container put into a pod of work", debug(a.intruder), "root on its node")
 	a.allowed("a container put in by the named group", debug(a.workAdmin))
-	err = a.intruder.CoreV1().RESTClient().Post().Namespace(ns).Resource("pods").Name(one.Name).SubResource("exec").
-		Param("command", "id").Do(a.ctx).Error()
-	a.refused("a command in a pod of work", err, "root on its node")
+	for how, param := range map[string][2]string{"exec": {"command", "id"}, "attach": {"stdin", "true"}} {
+		connect := func(as kubernetes.Interface) error {
+			return as.CoreV1().RESTClient().Post().Namespace(ns).Resource("pods").Name(one.Name).SubResource(how).Param(param[0], param[1]).Do(a.ctx).Error()
+		}
+		a.refused(how+" in a pod of work", connect(a.intruder), "root on its node")
+		// No node runs the pod: the policies let the request pass, and the API server then finds nobody to connect it to.
+		if err := connect(a.workAdmin); apierrors.IsForbidden(err) {
+			a.Errorf("%s of the named group: %v", how, err)
+		}
+	}
 }
 
 // until waits for a condition; last is what kept it from holding.

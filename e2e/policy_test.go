@@ -14,7 +14,7 @@ policy:
   when: node.labels[?"e2e-env"].orValue("") == "production"
   require: maintenance.approval
   message: production nodes need somebody's approval
-- name: two-pairs-of-eyes
+- name: no-slip # it compares claims, which stops slips alone
   require: approval.by != maintenance.requestor
 - name: no-force
   require: "!maintenance.drain.force"
@@ -51,7 +51,7 @@ func TestAPolicyIsJudged(t *testing.T) {
 	s.until(approved, api.AwaitingApproval)
 	s.signal(approved, api.MsgApprove, map[string]string{"by": "ops", "comment": "my own"})
 	s.untilStatus(approved, "the policy has refused", func(status api.Status) bool {
-		return len(status.Messages) == 1 && status.Messages[0].Effect == "ignored: policy two-pairs-of-eyes: it requires approval.by != maintenance.requestor"
+		return len(status.Messages) == 1 && status.Messages[0].Effect == "ignored: policy no-slip: it requires approval.by != maintenance.requestor"
 	})
 	if status := s.mustStatus(approved); status.Phase != api.AwaitingApproval || status.Approval != nil {
 		t.Errorf("%s, approval %+v", status.Phase, status.Approval)

@@ -19,6 +19,10 @@ import (
 // latencies are the bounds of the SDK's histograms, in seconds: requests take milliseconds, workflows days.
 var latencies = []float64{0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 3600, 24 * 3600}
 
+// maxSeries bounds the series of each of the SDK's metrics: their labels have types of workflows, which whoever starts a workflow on the
+// worker's queue chooses. The rest is one series with otel_metric_overflow="true".
+const maxSeries = 1000
+
 // ownMetrics registers the metrics of the process itself, and returns what the SDK and workflows measure by.
 func ownMetrics(o Options, registry prometheus.Registerer) (client.MetricsHandler, error) {
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -30,7 +34,7 @@ func ownMetrics(o Options, registry prometheus.Registerer) (client.MetricsHandle
 	if err != nil {
 		return nil, fmt.Errorf("preparing metrics: %w", err)
 	}
-	provider := metric.NewMeterProvider(metric.WithReader(exporter), metric.WithView(metric.NewView(
+	provider := metric.NewMeterProvider(metric.WithReader(exporter), metric.WithCardinalityLimit(maxSeries), metric.WithView(metric.NewView(
 		metric.Instrument{Kind: metric.InstrumentKindHistogram},
 		metric.Stream{Aggregation: metric.AggregationExplicitBucketHistogram{Boundaries: latencies}},
 	)))

@@ -1,12 +1,14 @@
 package worker
 
 import (
+	"fmt"
 	"log/slog"
 	"os"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
@@ -61,6 +63,41 @@ func registered(t *testing.T) descs {
 	profile.NewMetrics(d, nil, o.Logger)
 	differsGauge(d)
 	return d
+}
+
+func TestTypesOfWorkflowsMakeNoSeriesWithoutEnd(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	handler, err := ownMetrics(Options{Config: config.Default(), Logger: slog.New(slog.DiscardHandler), Version: "v1"}, registry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const named = maxSeries + 100
+	for i := range named {
+		of := handler.WithTags(map[string]string{"workflow_type": fmt.Sprint("Forged-", i)})
+		of.Counter("temporal_workflow_failed").Inc(1)
+		of.Timer("temporal_workflow_endtoend_latency").Record(time.Second)
+	}
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, family := range families {
+		if !strings.HasPrefix(family.GetName(), "temporal_workflow_") {
+			continue
+		}
+		found++
+		total := 0.0
+		for _, m := range family.GetMetric() {
+			total += m.GetGauge().GetValue() + float64(m.GetHistogram().GetSampleCount())
+		}
+		if n := len(family.GetMetric()); n > maxSeries || total != named {
+			t.Errorf("%s has %d series, which count %v of %d", family.GetName(), n, total, named)
+		}
+	}
+	if found != 2 {
+		t.Errorf("%d metrics of the SDK", found)
+	}
 }
 
 // docs/metrics.md has every metric, and none that there is not.

@@ -32,7 +32,7 @@ import (
 // rules are those of the tests.
 var rules = []policy.Rule{
 	{Name: "production-needs-approval", When: `node.labels[?"env"].orValue("") == "production"`, Require: "maintenance.approval", Message: "ask somebody"},
-	{Name: "two-pairs-of-eyes", Require: "approval.by != maintenance.requestor"},
+	{Name: "no-slip", Require: "approval.by != maintenance.requestor"},
 	{Name: "no-force", Require: "!maintenance.drain.force"},
 }
 
@@ -390,7 +390,7 @@ func TestJudgeApproval(t *testing.T) {
 		want  string
 	}{
 		"two people":               {rules, Word{Name: "approve", By: "amy"}, "", production(), ""},
-		"the requestor itself":     {rules, Word{Name: "approve", By: "ops"}, "", production(), "policy two-pairs-of-eyes: it requires approval.by != maintenance.requestor"},
+		"the requestor itself":     {rules, Word{Name: "approve", By: "ops"}, "", production(), "policy no-slip: it requires approval.by != maintenance.requestor"},
 		"the requestor may deny":   {rules, Word{Name: "deny", By: "ops"}, "", production(), ""},
 		"nobody was verified":      {[]policy.Rule{verified}, Word{Name: "approve", By: "amy"}, "", nil, "policy verified: nobody was verified"},
 		"somebody was verified":    {[]policy.Rule{verified}, Word{Name: "approve", By: "amy"}, "amy", nil, ""},

@@ -46,7 +46,7 @@ var byDefault = regexp.MustCompile(`\$\{\w+:-([^}]*)\}`)
 
 func TestServicesAreConfined(t *testing.T) {
 	all := services(t, "docker-compose.yaml")
-	for _, name := range []string{"postgres", "schema", "temporal", "setup", "ui", "ui-guard", "worker", "prometheus", "grafana", "cli"} {
+	for _, name := range []string{"postgres", "schema", "temporal", "setup", "ui", "ui-guard", "worker", "prometheus", "prometheus-guard", "grafana", "cli"} {
 		s, ok := all[name]
 		if !ok {
 			t.Errorf("there is no service %s", name)
@@ -72,7 +72,7 @@ func TestServicesAreConfined(t *testing.T) {
 			}
 		}
 	}
-	for _, name := range []string{"setup", "ui-guard", "worker", "cli"} {
+	for _, name := range []string{"setup", "ui-guard", "prometheus-guard", "worker", "cli"} {
 		if !all[name].ReadOnly {
 			t.Errorf("%s: its root file system can be written", name)
 		}
@@ -82,17 +82,32 @@ func TestServicesAreConfined(t *testing.T) {
 // refused are ports that no browser sends a request to (https://fetch.spec.whatwg.org/#port-blocking): those of IRC, since browsers have refused any.
 var refused = []string{"6665", "6666", "6667", "6668", "6669"}
 
-// TestNoPageReachesTheUI holds the UI, which answers every name, to a port that browsers refuse, with the guard before it where people look for
-// it; and the servers beside it to what they have against pages of other sites.
-func TestNoPageReachesTheUI(t *testing.T) {
+// TestNoPageReachesTheUIs holds Temporal's UI and Prometheus, which answer every name, to ports that browsers refuse, with guards before them
+// where people look for them; and the servers beside them to what they have against pages of other sites.
+func TestNoPageReachesTheUIs(t *testing.T) {
 	all := services(t, "docker-compose.yaml")
 	plain := func(text string) string { return byDefault.ReplaceAllString(text, "$1") }
-	port := plain(all["ui"].Environment["TEMPORAL_UI_PORT"])
-	if !slices.Contains(refused, port) {
-		t.Errorf("the UI listens on port %s, where browsers go", port)
+	option := func(service, name string) string {
+		for _, arg := range all[service].Command {
+			if value, is := strings.CutPrefix(arg, name+"="); is {
+				return plain(value)
+			}
+		}
+		return ""
 	}
-	if got, want := plain(strings.Join(all["ui-guard"].Command, " ")), "ui-guard --listen=127.0.0.1:8233 --ui=http://127.0.0.1:"+port; got != want {
-		t.Errorf("before the UI runs %q, want %q", got, want)
+	for _, ui := range []struct{ guard, listens, people string }{
+		{"ui-guard", "127.0.0.1:" + plain(all["ui"].Environment["TEMPORAL_UI_PORT"]), "8233"},
+		{"prometheus-guard", option("prometheus", "--web.listen-address"), "9090"},
+	} {
+		if host, port, _ := strings.Cut(ui.listens, ":"); host != "127.0.0.1" || !slices.Contains(refused, port) {
+			t.Errorf("what is behind %s listens on %q, where browsers go", ui.guard, ui.listens)
+		}
+		if got, want := plain(strings.Join(all[ui.guard].Command, " ")), "ui-guard --listen=127.0.0.1:"+ui.people+" --ui=http://"+ui.listens; got != want {
+			t.Errorf("%s runs %q, want %q", ui.guard, got, want)
+		}
+	}
+	if got, want := plain(all["grafana"].Environment["PROMETHEUS_URL"]), "http://"+option("prometheus", "--web.listen-address"); got != want {
+		t.Errorf("Grafana asks %s, and Prometheus is %s", got, want)
 	}
 	if got := all["temporal"].Environment["FRONTEND_HTTP_PORT"]; got != "0" {
 		t.Errorf("Temporal's HTTP API has port %q, and answers every page", got)

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"drydock/k8s/kube"
 	"drydock/k8s/objects"
 )
 
@@ -22,30 +23,45 @@ var (
 // Client reads and writes Leases.
 type Client struct{ Objects *objects.Client }
 
-// Get reads a Lease.
-func (c Client) Get(ctx context.Context, namespace, name string) (*coordinationv1.Lease, error) {
-	object, err := c.Objects.Get(ctx, kind, namespace, name)
-	if err != nil {
-		return nil, err
+// Clock is the time by the API server's clock, as an answer says it: a worker whose own clock is wrong must not take a Lease that
+// lasts, nor write one that nobody believes. The answer has whole seconds: the time is not before Earliest and not after Latest.
+type Clock struct{ Earliest, Latest time.Time }
+
+func clockAt(date time.Time) Clock {
+	if date.IsZero() { // the answer did not say
+		now := time.Now()
+		return Clock{now, now}
 	}
-	return typed(object)
+	return Clock{date, date.Add(time.Second)}
+}
+
+// Get reads a Lease. The time is known also where there is none.
+func (c Client) Get(ctx context.Context, namespace, name string) (*coordinationv1.Lease, Clock, error) {
+	var date time.Time
+	object, err := c.Objects.Get(kube.NoteServerTime(ctx, &date), kind, namespace, name)
+	if err != nil {
+		return nil, clockAt(date), err
+	}
+	lease, err := typed(object)
+	return lease, clockAt(date), err
 }
 
 // List reads the Leases of a namespace.
-func (c Client) List(ctx context.Context, namespace string) ([]*coordinationv1.Lease, error) {
-	found, err := c.Objects.List(ctx, kind, namespace, "")
+func (c Client) List(ctx context.Context, namespace string) ([]*coordinationv1.Lease, Clock, error) {
+	var date time.Time
+	found, err := c.Objects.List(kube.NoteServerTime(ctx, &date), kind, namespace, "")
 	if err != nil {
-		return nil, err
+		return nil, clockAt(date), err
 	}
 	var all []*coordinationv1.Lease
 	for i := range found {
 		lease, err := typed(&found[i])
 		if err != nil {
-			return nil, err
+			return nil, clockAt(date), err
 		}
 		all = append(all, lease)
 	}
-	return all, nil
+	return all, clockAt(date), nil
 }
 
 // Create writes a Lease. Somebody may be faster: that is a conflict.

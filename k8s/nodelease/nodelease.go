@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/retry"
 
-	"drydock/k8s/kube"
 	"drydock/k8s/lease"
 	"drydock/k8s/objects"
 )
@@ -68,18 +67,6 @@ type State struct {
 	Until   time.Time
 }
 
-// clock is what time it is by the API server's clock, as one answer said it: a worker whose own clock is wrong must not take a
-// lease that lasts, nor write one that nobody believes. The answer says whole seconds, so that the time is between its two ends.
-type clock struct{ earliest, latest time.Time }
-
-func clockAt(date time.Time) clock {
-	if date.IsZero() { // the answer did not say
-		now := time.Now()
-		return clock{now, now}
-	}
-	return clock{date, date.Add(time.Second)}
-}
-
 // Name is the lease's name of a node.
 func Name(node string) string { return strings.ToLower("node-" + node) }
 
@@ -101,7 +88,7 @@ func (l Leases) Take(ctx context.Context, w Want) (state State, err error) {
 			state = State{HeldBy: lease.Holder(found), Until: expiry(found)}
 			return nil
 		}
-		now := metav1.NewMicroTime(at.earliest)
+		now := metav1.NewMicroTime(at.Earliest)
 		spec := map[string]any{
 			"holderIdentity": w.Holder, "leaseDurationSeconds": w.seconds(), "acquireTime": now, "renewTime": now,
 			"leaseTransitions": transitions(found) + 1,
@@ -129,7 +116,7 @@ func (l Leases) Renew(ctx context.Context, w Want) (state State, err error) {
 		case !w.owns(found):
 			state = State{HeldBy: lease.Holder(found), Until: expiry(found)}
 			return nil
-		case w.isOverdue(found, at.earliest):
+		case w.isOverdue(found, at.Earliest):
 			state = State{Overdue: true}
 			return l.delete(ctx, found)
 		}
@@ -199,7 +186,7 @@ type Held struct{ Node, Holder string }
 
 // Holders are all who have leases of nodes, expired or not.
 func (l Leases) Holders(ctx context.Context) (held []Held, err error) {
-	all, err := l.leases().List(ctx, l.namespace())
+	all, _, err := l.leases().List(ctx, l.namespace())
 	if err != nil {
 		return nil, fmt.Errorf("listing the leases of nodes: %w", err)
 	}
@@ -220,15 +207,13 @@ func (l Leases) namespace() string {
 
 func (l Leases) leases() lease.Client { return lease.Client{Objects: l.Objects} }
 
-func (l Leases) get(ctx context.Context, node string) (*coordinationv1.Lease, clock, error) {
-	var date time.Time
-	found, err := l.leases().Get(kube.NoteServerTime(ctx, &date), l.namespace(), Name(node))
-	return found, clockAt(date), err
+func (l Leases) get(ctx context.Context, node string) (*coordinationv1.Lease, lease.Clock, error) {
+	return l.leases().Get(ctx, l.namespace(), Name(node))
 }
 
 // create writes a lease, and the namespace where that is missing. Somebody may be faster: that is a conflict.
-func (l Leases) create(ctx context.Context, w Want, at clock) (State, error) {
-	now := metav1.NewMicroTime(at.earliest)
+func (l Leases) create(ctx context.Context, w Want, at lease.Clock) (State, error) {
+	now := metav1.NewMicroTime(at.Earliest)
 	wanted := &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: Name(w.Node), Namespace: l.namespace(),
@@ -256,8 +241,8 @@ func (l Leases) create(ctx context.Context, w Want, at clock) (State, error) {
 
 // prolong renews a lease of the holder's that would expire before what is wanted is over. When it was acquired does not change, and
 // it never gets shorter.
-func (l Leases) prolong(ctx context.Context, found *coordinationv1.Lease, w Want, at clock) (State, error) {
-	now := at.earliest
+func (l Leases) prolong(ctx context.Context, found *coordinationv1.Lease, w Want, at lease.Clock) (State, error) {
+	now := at.Earliest
 	if until := expiry(found); !until.Before(now.Add(w.duration())) {
 		return State{Held: true, Until: until}, nil
 	}
@@ -308,7 +293,7 @@ func expiry(l *coordinationv1.Lease) time.Time {
 }
 
 // isFree reports whether a lease of somebody else's may be taken over.
-func isFree(l *coordinationv1.Lease, at clock) bool {
+func isFree(l *coordinationv1.Lease, at lease.Clock) bool {
 	until := expiry(l)
-	return lease.Holder(l) == "" || until.IsZero() || until.Before(at.earliest) || l.Spec.RenewTime.After(at.latest)
+	return lease.Holder(l) == "" || until.IsZero() || until.Before(at.Earliest) || l.Spec.RenewTime.After(at.Latest)
 }

@@ -141,6 +141,8 @@ type workspace struct {
 	kinds *k8stest.Kinds
 	// refuse has replies refused with an error of Slack's, those to one thread where deleted names it.
 	refuse, deleted string
+	// ahead is how far the API server's clock is ahead of this machine's.
+	ahead time.Duration
 }
 
 func open(t *testing.T) *workspace {
@@ -148,7 +150,10 @@ func open(t *testing.T) *workspace {
 	w := &workspace{kinds: k8stest.NewKinds()}
 	w.kinds.Set(`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"ns"}}`)
 	server := k8stest.New()
-	server.Handle = w.kinds.Handle
+	server.Handle = func(answer http.ResponseWriter, r *http.Request) bool {
+		answer.Header().Set("Date", time.Now().Add(w.ahead).UTC().Format(http.TimeFormat))
+		return w.kinds.Handle(answer, r)
+	}
 	w.slack = notifytest.Receive(t, func(answer http.ResponseWriter, r notifytest.Received) {
 		answer.Header().Set("Content-Type", "application/json")
 		if w.refuse != "" && strings.Contains(string(r.Body), "thread_ts="+w.deleted) {
@@ -222,6 +227,30 @@ func TestThread(t *testing.T) {
 	}
 	if got := w.posted(t); !strings.HasSuffix(got, "0.9:three, Title, 5.1:four") || w.spec(t)["leaseTransitions"] != int64(3) {
 		t.Errorf("posted %s: %v", got, w.spec(t))
+	}
+}
+
+// TestAThreadLastsByTheServersClock: the worker's clock is an hour behind the API server's, or ahead of it.
+func TestAThreadLastsByTheServersClock(t *testing.T) {
+	for _, ahead := range []time.Duration{time.Hour, -time.Hour} {
+		w := open(t)
+		w.ahead = ahead
+		server := time.Now().Add(ahead)
+		w.lease(t, "0.9", server)
+		if err := w.send(t.Context(), "one"); err != nil {
+			t.Fatal(err)
+		}
+		w.lease(t, "0.9", server.Add(-2*time.Minute))
+		if err := w.send(t.Context(), "two"); err != nil {
+			t.Fatal(err)
+		}
+		if got := w.posted(t); got != "0.9:one, Title, 2.1:two" {
+			t.Errorf("%s ahead: posted %s", ahead, got)
+		}
+		text, _ := w.spec(t)["renewTime"].(string)
+		if renewed, err := time.Parse(time.RFC3339, text); err != nil || renewed.Sub(server).Abs() > time.Minute {
+			t.Errorf("%s ahead: the lease is of %s, %v", ahead, text, err)
+		}
 	}
 }
 

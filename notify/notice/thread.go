@@ -3,7 +3,6 @@ package notice
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/slack-go/slack/slackutilsx"
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -65,48 +64,48 @@ func (s *Sender) thread(ctx context.Context, n notice.SlackThread, title, gone s
 // counts, and this one stays a title without replies.
 func (s *Sender) open(ctx context.Context, n notice.SlackThread, title, gone string) (string, error) {
 	leases := lease.Client{Objects: objects.New(s.Client)}
-	found, err := read(ctx, leases, n)
+	found, at, err := read(ctx, leases, n)
 	if err != nil {
 		return "", err
 	}
-	if thread := lasting(found, time.Now()); thread != "" && thread != gone {
+	if thread := lasting(found, at); thread != "" && thread != gone {
 		return thread, nil
 	}
 	thread, err := s.say(ctx, n, "", title)
 	if err != nil {
 		return "", err
 	}
-	err = leases.Take(ctx, found, lease.Claim{Namespace: n.LeaseNamespace, Name: n.LeaseName, Holder: thread, At: time.Now(), For: n.Period})
+	err = leases.Take(ctx, found, lease.Claim{Namespace: n.LeaseNamespace, Name: n.LeaseName, Holder: thread, At: at.Earliest, For: n.Period})
 	switch {
 	case err == nil:
 		return thread, nil
 	case !apierrors.IsConflict(err):
 		return thread, fmt.Errorf("having lease %s/%s remember the thread: %w", n.LeaseNamespace, n.LeaseName, err)
 	}
-	if found, err = read(ctx, leases, n); err != nil {
+	if found, at, err = read(ctx, leases, n); err != nil {
 		return thread, err
 	}
-	if theirs := lasting(found, time.Now()); theirs != "" && theirs != gone {
+	if theirs := lasting(found, at); theirs != "" && theirs != gone {
 		return theirs, nil
 	}
 	return thread, nil
 }
 
 // read reads the Lease of a thread, nil where there is none.
-func read(ctx context.Context, leases lease.Client, n notice.SlackThread) (*coordinationv1.Lease, error) {
-	found, err := leases.Get(ctx, n.LeaseNamespace, n.LeaseName)
+func read(ctx context.Context, leases lease.Client, n notice.SlackThread) (*coordinationv1.Lease, lease.Clock, error) {
+	found, at, err := leases.Get(ctx, n.LeaseNamespace, n.LeaseName)
 	if apierrors.IsNotFound(err) {
-		return nil, nil
+		return nil, at, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading lease %s/%s: %w", n.LeaseNamespace, n.LeaseName, err)
+		return nil, at, fmt.Errorf("reading lease %s/%s: %w", n.LeaseNamespace, n.LeaseName, err)
 	}
-	return found, nil
+	return found, at, nil
 }
 
 // lasting is the thread that a Lease remembers, empty where it has expired.
-func lasting(found *coordinationv1.Lease, now time.Time) string {
-	if found == nil || now.Sub(lease.Renewed(found)) > lease.For(found) {
+func lasting(found *coordinationv1.Lease, at lease.Clock) string {
+	if found == nil || at.Earliest.Sub(lease.Renewed(found)) > lease.For(found) {
 		return ""
 	}
 	return lease.Holder(found)

@@ -196,7 +196,9 @@ func (d *deciding) escalate(n *Node, order *Order) {
 	}
 	why := fmt.Sprintf("step %d has not helped within %s", order.Step+1, long(d.steps[order.Step].Timeout))
 	if step.failed() {
-		why = fmt.Sprintf("step %d has failed", order.Step+1)
+		if why = fmt.Sprintf("step %d has failed", order.Step+1); step.Failure != "" {
+			why += " (" + step.Failure + ")"
+		}
 	}
 	if !step.succeeded() && !slices.Contains(order.TimedOut, order.Step) {
 		order.TimedOut = append(order.TimedOut, order.Step)

@@ -19,6 +19,8 @@ type Facts struct {
 	Unread  map[string]string
 	Samples map[check.Query]check.Sample
 	Leases  map[check.LeaseName]check.Lease
+	// Ahead is how far the API server's clock is ahead of this machine's.
+	Ahead time.Duration
 }
 
 // Decide evaluates all nodes of a cluster, one after the other, so that each sees what was granted to those before: that is how
@@ -51,6 +53,7 @@ func viewOf(nodes []Node, facts Facts) *check.View {
 	}
 	view := check.NewView(objects, entering)
 	view.Marked, view.Unread, view.Samples = facts.Marked, facts.Unread, facts.Samples
+	view.Ahead = facts.Ahead
 	view.Leases = map[check.LeaseName]check.Lease{}
 	for name, lease := range facts.Leases {
 		view.Leases[name] = lease

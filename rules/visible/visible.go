@@ -9,14 +9,19 @@ import (
 )
 
 // hidden are the characters that are shown by their numbers, beside those of control.
-var hidden = &unicode.RangeTable{R16: []unicode.Range16{
-	{Lo: 0x061c, Hi: 0x061c, Stride: 1},
-	{Lo: 0x200b, Hi: 0x200f, Stride: 1},
-	{Lo: 0x2028, Hi: 0x202e, Stride: 1},
-	{Lo: 0x2060, Hi: 0x2060, Stride: 1},
-	{Lo: 0x2066, Hi: 0x2069, Stride: 1},
-	{Lo: 0xfeff, Hi: 0xfeff, Stride: 1},
-}}
+var hidden = &unicode.RangeTable{
+	R16: []unicode.Range16{
+		{Lo: 0x00ad, Hi: 0x00ad, Stride: 1},
+		{Lo: 0x061c, Hi: 0x061c, Stride: 1},
+		{Lo: 0x180e, Hi: 0x180e, Stride: 1},
+		{Lo: 0x200b, Hi: 0x200f, Stride: 1},
+		{Lo: 0x2028, Hi: 0x202e, Stride: 1},
+		{Lo: 0x2060, Hi: 0x206f, Stride: 1},
+		{Lo: 0xfeff, Hi: 0xfeff, Stride: 1},
+	},
+	R32:         []unicode.Range32{{Lo: 0xe0000, Hi: 0xe007f, Stride: 1}}, // tags, which spell a text of their own
+	LatinOffset: 1,
+}
 
 // Line is a text in one line: a line break or a tab becomes a space, and what nobody sees becomes its number, as in
 // \u{202e}. A byte that is no UTF-8 becomes the replacement character.

@@ -44,7 +44,9 @@ page whose name is made to lead to this machine (DNS rebinding) can start, signa
 localhost, loopback addresses and the names that you give, no page of another origin, and no text and forms that any page may send.
 
 Let the UI listen where browsers do not go: on another machine's loopback behind "kubectl port-forward", or on a port that they refuse,
-such as 6668 (https://fetch.spec.whatwg.org/#port-blocking), as docker-compose.yaml does.`,
+such as 6668 (https://fetch.spec.whatwg.org/#port-blocking), as docker-compose.yaml does.
+
+Another UI that answers every name, such as Prometheus', can be behind it as well.`,
 		Example: "  drydock ui-guard --ui http://127.0.0.1:6668",
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
@@ -71,7 +73,7 @@ func (o *options) run(ctx context.Context) error {
 	}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
-	fmt.Fprintf(o.app.Stdout, "Temporal's UI is http://%s\n", listener.Addr())
+	fmt.Fprintf(o.app.Stdout, "The UI is http://%s\n", listener.Addr())
 	select {
 	case err := <-served:
 		return fmt.Errorf("serving: %w", err)
@@ -104,7 +106,7 @@ func proxy(ui *url.URL) http.Handler {
 			return nil
 		},
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
-			http.Error(w, fmt.Sprintf("Temporal's UI at %s does not answer: %v", ui, err), http.StatusBadGateway)
+			http.Error(w, fmt.Sprintf("the UI at %s does not answer: %v", ui, err), http.StatusBadGateway)
 		},
 	}
 }

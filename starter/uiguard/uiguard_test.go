@@ -40,7 +40,7 @@ func guard(t *testing.T, ui http.Handler, args ...string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return strings.TrimPrefix(strings.TrimSpace(line), "Temporal's UI is ")
+	return strings.TrimPrefix(strings.TrimSpace(line), "The UI is ")
 }
 
 // answer is a response whose body was read.

@@ -83,9 +83,11 @@ type site struct {
 	// makes is how long it takes to make an object, removes to remove all.
 	makes, removes time.Duration
 	begun          int
-	recorded       []string
-	received       []string
-	channels       []notices.Channel
+	// recorded are the Events on nodes, messages their texts.
+	recorded []string
+	messages map[string]string
+	received []string
+	channels []notices.Channel
 	// deafUntil is until when no channel takes anything.
 	deafUntil time.Duration
 	// sent are the messages that a channel was sent, by their keys.
@@ -158,7 +160,7 @@ func oneStep(more string) string {
 func newSite(t *testing.T, spec string, names ...string) *site {
 	s := &site{
 		t: t, start: time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC), spec: spec, nodes: map[string]*seenNode{}, run: "default-test-run-id", reseted: -1,
-		remediations: map[string]*remedied{}, sent: map[string]string{}, makes: time.Second, removes: 2 * time.Second,
+		remediations: map[string]*remedied{}, sent: map[string]string{}, messages: map[string]string{}, makes: time.Second, removes: 2 * time.Second,
 	}
 	for _, name := range names {
 		s.add(name)
@@ -593,7 +595,8 @@ func (s *site) record(_ context.Context, in node.EventsInput) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, e := range in.Events {
-		s.recorded = append(s.recorded, e.Event.Reason+" "+e.Node)
+		what := e.Event.Reason + " " + e.Node
+		s.recorded, s.messages[what] = append(s.recorded, what), e.Event.Message
 	}
 	return nil
 }

@@ -92,6 +92,37 @@ func TestRemediationEscalatesThroughTwoTemplatesOfOneKind(t *testing.T) {
 	}
 }
 
+func TestANodeWhoseMachineIsNotBelievedHasAnEvent(t *testing.T) {
+	const why = "machine fixers/a, which annotation machine.openshift.io/machine of the node names, does not name the node"
+	for name, c := range map[string]struct {
+		spec, event string
+		answer      func(s *site, r *remedied)
+		goesOn      func(s *site) bool
+	}{
+		"and is tried again later": {oneStep(""), "RemediationFailed b", func(s *site, r *remedied) { s.end(r, why) },
+			func(s *site) bool { return s.begun == 2 }},
+		"and the next step is taken": {twoSteps, "RemediationEscalated b", func(s *site, r *remedied) {
+			failed := false
+			r.p.Steps = []health.StepState{{Index: 0, StartedAt: s.env.Now(), Succeeded: &failed, Failure: why}}
+			s.say(r)
+		}, func(s *site) bool { return s.begun == 1 && s.remediations["b"].order.Step == 1 }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t, c.spec, "a", "b", "c")
+			s.makes = time.Hour
+			s.ill(10*time.Second, 0, "b")
+			s.at(5*time.Minute+15*time.Second, func() { c.answer(s, s.remediations["b"]) })
+			s.live(8 * time.Minute)
+			if got := s.messages[c.event]; !strings.Contains(got, why) {
+				t.Errorf("the node has the Event %q: %q", c.event, got)
+			}
+			if !c.goesOn(s) {
+				t.Errorf("it does not go on: %q", s.log)
+			}
+		})
+	}
+}
+
 func TestAStormCoolsDownBeforeAnythingBegins(t *testing.T) {
 	s := newSite(t, oneStep(`,"minHealthy":4,"stormCooldownDuration":"2m"`), names("n", 7)...)
 	s.ill(10*time.Second, 0, names("n", 4)...)

@@ -81,16 +81,21 @@ func ofRelease(s *workflowtest.Site, is010 func(run int) bool) {
 }
 
 // drains is a maintenance that begins its drain again, and may go on in a new run between two.
-var drains = wait{name: "drain", set: func(s *workflowtest.Site) {
-	s.Answer("Drain", workflowtest.Reply{After: 24 * time.Hour}, workflowtest.Reply{After: 24 * time.Hour}, workflowtest.Reply{After: 24 * time.Hour})
+var drains = wait{name: "drain", set: func(s *workflowtest.Site) { drainAgain(s, hops) }}
+
+// drainAgain has a drain last until somebody wants another try, so many times.
+func drainAgain(s *workflowtest.Site, times int) {
 	for i := range hops {
 		s.SignalAt(hopAt(i)+time.Second, api.MsgRetryNow, nil)
 	}
+	for range times {
+		s.Answer("Drain", workflowtest.Reply{After: 24 * time.Hour})
+	}
 	s.DoneAt(time.Hour)
-}}
+}
 
 // isKept is a maintenance that is not let give its node back.
-var isKept = wait{name: "release forbidden", set: func(s *workflowtest.Site) {
+var isKept = wait{name: "release forbidden", differs: ofItsEnd, set: func(s *workflowtest.Site) {
 	s.DoneAt(5 * time.Minute)
 	for range 20 {
 		s.Answer("ReleaseNode", workflowtest.Reply{Err: workflowtest.Failing(api.ErrorMissingPermission, "may not patch nodes")})
@@ -104,6 +109,12 @@ func hopAt(i int) time.Duration { return reached + time.Duration(i)*time.Minute 
 // TestAMaintenanceGoesThereAndBack has a maintenance go on in 0.1.0, this release, 0.1.0 and this release, and the other way
 // round, wherever it continues as new: it comes to what it comes to in one run.
 func TestAMaintenanceGoesThereAndBack(t *testing.T) {
+	var lost []string // 0.1.0 drops what it does not know
+	for _, path := range maintenance.Contract.Dispensable {
+		if field, is := strings.CutPrefix(path, "status."); is {
+			lost = append(lost, field)
+		}
+	}
 	var all []wait
 	for _, w := range waits {
 		switch w.name {
@@ -123,6 +134,7 @@ func TestAMaintenanceGoesThereAndBack(t *testing.T) {
 					w.set(s)
 					return s
 				}
+				without := slices.Concat(lost, w.differs)
 				want := begin(func(int) bool { return first }).Run(workflowtest.InputWith(w.input))
 				s := begin(func(run int) bool { return (run%2 == 0) == first })
 				for i := range hops {
@@ -132,9 +144,7 @@ func TestAMaintenanceGoesThereAndBack(t *testing.T) {
 				if s.Runs != hops+1 {
 					t.Errorf("%d runs, want %d", s.Runs, hops+1)
 				}
-				if got, want := came(got), came(want); got != want {
-					t.Errorf("in one run\n%s\nthere and back\n%s", want, got)
-				}
+				expectSameLines(t, came(t, got, without...), came(t, want, without...))
 			})
 		}
 	}

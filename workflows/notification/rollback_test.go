@@ -14,8 +14,11 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
+	"drydock/activities/delivery"
 	"drydock/api"
+	"drydock/notify"
 	"drydock/rules/notices"
+	"drydock/rules/period"
 	"drydock/workflows/handover/handovertest"
 	"drydock/workflows/notification"
 	olderapi "drydock/workflows/testdata/code/v0.1.0/api"
@@ -48,50 +51,121 @@ func TestTheFieldsOf010AreThoseThatItWrites(t *testing.T) {
 	}
 }
 
+// hopped runs a notification with the code of one release, and returns what it hands to its next run; nil where it has ended.
+func hopped(t *testing.T, s *workflowtest.Site, run int, is010 bool, input converter.RawValue) *converter.RawValue {
+	t.Helper()
+	s.Intercept(&inbox.Interceptor{})
+	if run > 0 {
+		s.Env.SetContinuedExecutionRunID(workflowtest.RunID)
+	}
+	if is010 {
+		s.Env.ExecuteWorkflow(older.Notification, input)
+	} else {
+		s.Env.ExecuteWorkflow(notification.Notification, input)
+	}
+	var again *workflow.ContinueAsNewError
+	if errors.As(s.Env.GetWorkflowError(), &again) {
+		next := converter.NewRawValue(again.Input.GetPayloads()[0])
+		return &next
+	}
+	if err := s.Env.GetWorkflowError(); err != nil {
+		t.Fatalf("run %d ended: %v", run, err)
+	}
+	return nil
+}
+
+// thereAndBack has a test run with this release first, and with 0.1.0 first.
+func thereAndBack(t *testing.T, test func(t *testing.T, is010 func(run int) bool)) {
+	for first, name := range []string{"begun by this release", "begun by 0.1.0"} {
+		t.Run(name, func(t *testing.T) { test(t, func(run int) bool { return (run+first)%2 == 1 }) })
+	}
+}
+
 // TestANotificationGoesThereAndBack has its runs done by 0.1.0 and by this release in turns: each event is told once.
 func TestANotificationGoesThereAndBack(t *testing.T) {
-	for first, name := range []string{"begun by this release", "begun by 0.1.0"} {
-		t.Run(name, func(t *testing.T) {
-			args := []any{workflowtest.Raw(asJSON(t, follows))}
-			states := []notices.State{notices.MaintenanceUnknown, notices.MaintenanceScheduled, notices.MaintenanceStarted, notices.ObjectsDrained, notices.MaintenanceComplete}
-			account := happened()
-			var all []string
-			for run := range states {
-				s := prepare(t, plain)
-				s.Intercept(&inbox.Interceptor{})
-				s.Env.SetStartTime(noon.Add(time.Duration(run) * time.Hour))
-				if run > 0 {
-					s.Env.SetContinuedExecutionRunID(workflowtest.RunID)
-				}
-				add(account, states[run])
-				s.Account, s.Ended = account, run == len(states)-1
-				latest := account.States[run]
-				s.SignalAt(time.Minute, api.SignalEvent, latest.Moment())
-				s.ContinueAt(10 * time.Minute)
-				if (run+first)%2 == 1 {
-					s.Env.ExecuteWorkflow(older.Notification, args...)
-				} else {
-					s.Env.ExecuteWorkflow(notification.Notification, args...)
-				}
-				all = append(all, strings.Fields(told(s))...)
-				var again *workflow.ContinueAsNewError
-				if !errors.As(s.Env.GetWorkflowError(), &again) {
-					if err := s.Env.GetWorkflowError(); err != nil || run != len(states)-1 {
-						t.Fatalf("run %d ended: %v", run, err)
-					}
-					status := ask(t, s)
-					if status.Delivered != len(states) || status.GivenUp != 0 {
-						t.Errorf("status %+v", status)
-					}
-					continue
-				}
-				args = []any{converter.NewRawValue(again.Input.GetPayloads()[0])}
+	thereAndBack(t, func(t *testing.T, is010 func(int) bool) {
+		next := new(workflowtest.Raw(asJSON(t, follows)))
+		states := []notices.State{notices.MaintenanceUnknown, notices.MaintenanceScheduled, notices.MaintenanceStarted, notices.ObjectsDrained, notices.MaintenanceComplete}
+		account := happened()
+		var all []string
+		var status api.NotificationStatus
+		for run := range states {
+			if next == nil {
+				t.Fatalf("it ended before run %d", run)
 			}
-			if got, want := fmt.Sprint(all), fmt.Sprint(states); got != want {
-				t.Errorf("told %s, want %s", got, want)
+			s := prepare(t, plain)
+			s.Env.SetStartTime(noon.Add(time.Duration(run) * time.Hour))
+			add(account, states[run])
+			s.Account, s.Ended = account, run == len(states)-1
+			latest := account.States[run]
+			s.SignalAt(time.Minute, api.SignalEvent, latest.Moment())
+			s.ContinueAt(10 * time.Minute)
+			next = hopped(t, s, run, is010(run), *next)
+			all, status = append(all, strings.Fields(told(s))...), ask(t, s)
+		}
+		if next != nil || status.Delivered != len(states) || status.GivenUp != 0 {
+			t.Errorf("it goes on: %v, status %+v", next != nil, status)
+		}
+		if got, want := fmt.Sprint(all), fmt.Sprint(states); got != want {
+			t.Errorf("told %s, want %s", got, want)
+		}
+	})
+}
+
+// TestACollectorGoesThereAndBack hands over what waits for the next digest, what has come already, and the thread: each event is told
+// once, with those of its digest, in one thread, and for as long as it was queued.
+func TestACollectorGoesThereAndBack(t *testing.T) {
+	plan := digest(10 * time.Minute)
+	plan.Thread, plan.ThreadPeriod = notices.ThreadPeriod, period.Duration(24*time.Hour)
+	const runs = 4
+	thereAndBack(t, func(t *testing.T, is010 func(int) bool) {
+		next := new(workflowtest.Raw(asJSON(t, collects)))
+		begun := func(run int) time.Time { return noon.Add(time.Duration(run) * 15 * time.Minute) }
+		queued := begun(0).Add(time.Second)
+		var status api.NotificationStatus
+		for run := range runs {
+			if next == nil {
+				t.Fatalf("it ended before run %d", run)
 			}
-		})
-	}
+			s := prepare(t, plan)
+			s.Env.SetStartTime(begun(run))
+			// It takes five minutes, in which the first event of the next digest comes, and the last one once more.
+			s.Answer("Deliver", workflowtest.Reply{After: 5 * time.Minute, Value: notify.Receipt{Thread: "thread-1"}})
+			own := fmt.Sprintf("n%d", run)
+			if run == 0 {
+				s.SignalAt(time.Second, api.SignalCollect, event(own))
+			}
+			s.SignalAt(time.Minute, api.SignalCollect, event(own+"-too"))
+			if run < runs-1 {
+				s.SignalAt(12*time.Minute, api.SignalCollect, event(fmt.Sprintf("n%d", run+1)))
+				s.SignalAt(12*time.Minute, api.SignalCollect, event(own))
+				s.ContinueAt(13 * time.Minute)
+			}
+			next, status = hopped(t, s, run, is010(run), *next), ask(t, s)
+
+			if n := s.Count("Deliver"); n != 1 {
+				t.Fatalf("run %d sent %d messages", run, n)
+			}
+			sent := workflowtest.InputOf[delivery.DeliverInput](s, "Deliver", 0)
+			var nodes []string
+			for _, e := range sent.Events {
+				nodes = append(nodes, e.Node)
+			}
+			if got, want := strings.Join(nodes, " "), own+" "+own+"-too"; got != want {
+				t.Errorf("run %d told of %s, want %s", run, got, want)
+			}
+			if want := queued.Add(plan.Digest.Std() + plan.RetryFor.Std()); !sent.Until.Equal(want) {
+				t.Errorf("run %d tries until %s, want %s", run, sent.Until, want)
+			}
+			if (sent.Thread == "thread-1") != (run > 0) {
+				t.Errorf("run %d answers to thread %q", run, sent.Thread)
+			}
+			queued = begun(run).Add(12 * time.Minute)
+		}
+		if next != nil || status.Delivered != runs || status.GivenUp != 0 || status.Waiting != 0 {
+			t.Errorf("it goes on: %v, status %+v", next != nil, status)
+		}
+	})
 }
 
 // TestANotificationsStateIsKeptOrStandsStill: what a newer release handed over is handed on, and no state ends it.

@@ -44,6 +44,8 @@ type gathering struct {
 	*Gatherer
 	mu    sync.Mutex
 	facts profile.Facts
+	// dated is set once an answer said how far the API server's clock is ahead.
+	dated bool
 }
 
 func (g *Gatherer) leases() lease.Client { return lease.Client{Objects: objects.New(g.Client)} }
@@ -103,7 +105,8 @@ func (r *gathering) readLeases(ctx context.Context, names []check.LeaseName, do 
 		}
 		for _, name := range these {
 			do(func() {
-				found, err := r.leases().Get(ctx, name.Namespace, name.Name)
+				found, at, err := r.leases().Get(ctx, name.Namespace, name.Name)
+				r.noteClock(at)
 				r.noteLease(name, found, err)
 			})
 		}
@@ -111,7 +114,8 @@ func (r *gathering) readLeases(ctx context.Context, names []check.LeaseName, do 
 }
 
 func (r *gathering) listLeases(ctx context.Context, namespace string, names []check.LeaseName) {
-	found, err := r.leases().List(ctx, namespace)
+	found, at, err := r.leases().List(ctx, namespace)
+	r.noteClock(at)
 	by := map[string]*coordinationv1.Lease{}
 	for _, l := range found {
 		by[l.Name] = l
@@ -121,6 +125,16 @@ func (r *gathering) listLeases(ctx context.Context, namespace string, names []ch
 			r.noteLease(name, l, err)
 		}
 	}
+}
+
+// noteClock compares the API server's clock with this machine's. Of several answers the earliest time counts: no Lease that lasts is taken.
+func (r *gathering) noteClock(at lease.Clock) {
+	ahead := time.Until(at.Earliest)
+	r.note(func(f *profile.Facts) {
+		if !r.dated || ahead < f.Ahead {
+			r.dated, f.Ahead = true, ahead
+		}
+	})
 }
 
 func (r *gathering) noteLease(name check.LeaseName, found *coordinationv1.Lease, err error) {

@@ -137,6 +137,29 @@ func TestLeases(t *testing.T) {
 	}
 }
 
+// TestTheServersClockIsAFact: the worker's clock is an hour behind the API server's, or ahead of it.
+func TestTheServersClockIsAFact(t *testing.T) {
+	for _, n := range []int{1, 3, 30} {
+		for _, ahead := range []time.Duration{time.Hour, -time.Hour} {
+			t.Run(fmt.Sprintf("%d leases, %s ahead", n, ahead), func(t *testing.T) {
+				g, server, kinds := start(t)
+				server.Handle = func(w http.ResponseWriter, r *http.Request) bool {
+					w.Header().Set("Date", time.Now().Add(ahead).UTC().Format(http.TimeFormat))
+					return kinds.Handle(w, r)
+				}
+				for _, missing := range []bool{true, false} { // the time is known also where there is no lease
+					if !missing {
+						have(kinds, "l-0", held("a", noon, 60))
+					}
+					if got := g.Gather(t.Context(), leaseNames(n), nil).Ahead; got > ahead || got < ahead-time.Minute {
+						t.Errorf("ahead by %s, want %s", got, ahead)
+					}
+				}
+			})
+		}
+	}
+}
+
 func TestPods(t *testing.T) {
 	node := func(name string, s state.State) *corev1.Node {
 		n := activitytest.Node(name)

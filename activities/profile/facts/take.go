@@ -31,7 +31,7 @@ func (g *Gatherer) Take(ctx context.Context, claims []check.Claim) error {
 
 func take(ctx context.Context, leases lease.Client, c check.Claim) error {
 	claim := lease.Claim{Namespace: c.Namespace, Name: c.Name, Holder: c.Holder, At: c.At, For: c.For}
-	found, err := leases.Get(ctx, c.Namespace, c.Name)
+	found, _, err := leases.Get(ctx, c.Namespace, c.Name)
 	switch {
 	case apierrors.IsNotFound(err):
 		return leases.Take(ctx, nil, claim)

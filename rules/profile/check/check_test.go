@@ -266,6 +266,25 @@ func TestStagger(t *testing.T) {
 		v.Leases[LeaseName{"ns", "l-0"}] = Lease{Holder: "x", Renewed: noon, For: time.Second}
 		want(t, one.Hold(of("a", noon.Add(2*time.Second))), true, "")
 	})
+	t.Run("it is the API server's clock that counts", func(t *testing.T) {
+		for _, ahead := range []time.Duration{time.Hour, -time.Hour} {
+			server := noon.Add(ahead)
+			v := NewView([]*corev1.Node{node("a")}, nil)
+			v.Ahead = ahead
+			c := Case{Now: noon, Node: node("a"), View: v}
+			v.Leases = map[LeaseName]Lease{{"ns", "l-0"}: {Holder: "x", Renewed: server.Add(-59 * time.Second), For: time.Minute}}
+			r := one.Hold(c)
+			want(t, r, false, "taken by x")
+			if !r.Until.Equal(noon.Add(time.Second)) || len(r.Info) != 1 || r.Info[0].Value != "[1]" {
+				t.Errorf("%s ahead: %+v", ahead, r)
+			}
+			v.Leases[LeaseName{"ns", "l-0"}] = Lease{Holder: "x", Renewed: server.Add(-61 * time.Second), For: time.Minute}
+			want(t, one.Hold(c), true, "")
+			if taken := Claims(c, []Check{one}); len(taken) != 1 || !taken[0].At.Equal(server) {
+				t.Errorf("%s ahead: %+v", ahead, taken)
+			}
+		}
+	})
 	t.Run("a Lease that could not be read is not free", func(t *testing.T) {
 		two := made(t, "stagger", "{duration: 1m, leaseName: u, leaseNamespace: ns, parallel: 2}")
 		v.Leases[LeaseName{"ns", "u-0"}] = Lease{Error: "the API server is away"}

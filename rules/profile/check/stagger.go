@@ -58,10 +58,13 @@ func (s stagger) unread(c Case) string {
 	return ""
 }
 
+// serverNow is the time by the API server's clock: a worker whose own clock is wrong must not take a Lease that lasts.
+func (c Case) serverNow() time.Time { return c.Now.Add(c.View.Ahead) }
+
 // free is the first Lease that may be taken.
 func (s stagger) free(c Case) (LeaseName, bool) {
 	for i := range s.parallel {
-		if l, there := c.View.Leases[s.name(i)]; !there || l.Expired(c.Now) {
+		if l, there := c.View.Leases[s.name(i)]; !there || l.Expired(c.serverNow()) {
 			return s.name(i), true
 		}
 	}
@@ -84,11 +87,11 @@ func (s stagger) Hold(c Case) Result {
 	for i := range s.parallel {
 		l := c.View.Leases[s.name(i)]
 		ends := l.Renewed.Add(l.For)
-		if r.Until.IsZero() || ends.Before(r.Until) {
-			r.Until = ends
+		if until := ends.Add(-c.View.Ahead); r.Until.IsZero() || until.Before(r.Until) {
+			r.Until = until
 		}
 		holders = append(holders, l.Holder)
-		seconds = append(seconds, fmt.Sprint(int(ends.Sub(c.Now).Seconds())))
+		seconds = append(seconds, fmt.Sprint(int(ends.Sub(c.serverNow()).Seconds())))
 	}
 	if len(holders) > 0 {
 		r.Reason = "taken by " + few(holders)
@@ -102,5 +105,5 @@ func (s stagger) claims(c Case) []Claim {
 		return nil
 	}
 	// A Lease counts whole seconds.
-	return []Claim{{LeaseName: name, Holder: c.Node.Name, At: c.Now, For: s.duration.Truncate(time.Second)}}
+	return []Claim{{LeaseName: name, Holder: c.Node.Name, At: c.serverNow(), For: s.duration.Truncate(time.Second)}}
 }

@@ -20,6 +20,8 @@ type View struct {
 	Samples map[Query]Sample
 	// Leases are those that there are.
 	Leases map[LeaseName]Lease
+	// Ahead is how far the API server's clock, by which Leases are judged and taken, is ahead of the one that says Case.Now.
+	Ahead time.Duration
 
 	members []*Member
 	byName  map[string]*Member
