@@ -13,8 +13,8 @@ import (
 // PlansRequestor is the requestor of the maintenances that all plans of strategy allAtOnce share: a node has one of them.
 const PlansRequestor = spec.PlansRequestor
 
-// Signals around the lockstep of plans. A plan tells the lockstep what it intends, the lockstep tells plans how far they are,
-// and each node's maintenance up to which pods to drain; that tells the lockstep how far it is.
+// Signals around the lockstep of plans. A plan sends the lockstep its intent, and gets its progress back. The lockstep sends each node's
+// maintenance a target, up to which pods to drain, and gets that one's progress back.
 const (
 	SignalPlanIntent   = "plan-intent"
 	SignalPlanProgress = "plan-progress"
@@ -51,7 +51,7 @@ const (
 	StageComplete = plan.Complete
 )
 
-// PlanProgress tells a plan how far it is: what changed since the progress before it, a part at a time.
+// PlanProgress is how far a plan is: what changed since the progress before it, a part at a time.
 type PlanProgress struct {
 	RunID string `json:"runId"`
 	// Revision is that of the intent that counts, or of the one that is Refused.
@@ -92,11 +92,11 @@ type SharedProgress struct {
 	Failed bool `json:"failed,omitempty"`
 }
 
-// NodeTarget tells a shared maintenance how far to go.
+// NodeTarget is how far a shared maintenance goes.
 type NodeTarget struct {
 	// Run is the maintenance's first run; empty for whichever runs.
 	Run string `json:"run,omitempty"`
-	// Revision grows with every NodeTarget of a node's maintenance: the latest counts. One that only asks (Tell, and nothing
+	// Revision grows with every NodeTarget of a node's maintenance: the latest counts. One that only asks (Report, and nothing
 	// else) has revision 0 and changes nothing.
 	Revision int `json:"revision"`
 	// Targets are the pods that are to leave by now; without any the node is cordoned and not drained.
@@ -111,8 +111,8 @@ type NodeTarget struct {
 	Gang *schedule.Gang `json:"gang,omitempty"`
 	// Plans are the names of those that hold the node.
 	Plans []string `json:"plans,omitempty"`
-	// Tell asks for a NodeProgress whether or not something changed.
-	Tell bool `json:"tell,omitempty"`
+	// Report asks for a NodeProgress whether or not something changed.
+	Report bool `json:"report,omitempty"`
 }
 
 // NodeProgress is how far a shared maintenance is.

@@ -178,7 +178,7 @@ type ProfileCount struct {
 	Profile string      `json:"profile"`
 	State   state.State `json:"state"`
 	Nodes   int         `json:"nodes"`
-	// Failing is of how many of them a check of the profile cannot tell whether it holds.
+	// Failing is the number of nodes on which a check of the profile fails.
 	Failing int `json:"failing,omitempty"`
 }
 
@@ -203,8 +203,8 @@ type NodeProfile struct {
 	Failure string        `json:"failure,omitempty"`
 	// Waiting are the checks that keep it in its state, with a ! those that ought not to hold.
 	Waiting []string `json:"waiting,omitempty"`
-	// CannotTell are the checks that cannot tell whether they hold, in any state; an explanation says why.
-	CannotTell []string `json:"cannotTell,omitempty"`
+	// Failing are the checks that fail, in any state: they do not know whether they hold. An explanation says why.
+	Failing []string `json:"failing,omitempty"`
 }
 
 // ProfileExplanation says of a node which checks hold, which do not, why, and since when.

@@ -1,5 +1,5 @@
-// Package audit keeps the audit records of maintenances. Each kind of sink is a package below this one, which none of them
-// is imported by: package kinds lists them.
+// Package audit keeps the audit records of maintenances. Each kind of sink is a package below this one, which imports none of them: package
+// kinds lists them.
 package audit
 
 import (

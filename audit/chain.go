@@ -20,8 +20,8 @@ type Chain struct {
 	tries      int
 }
 
-// maxTries bounds how often a record that nobody answers is sent before others: its number is spent then, and the record
-// comes again under a later one.
+// maxTries bounds how often a record without an answer is sent again before other records. Its number is used up after that, and the record
+// gets a later one.
 const maxTries = 10
 
 // NewChain begins a chain.
@@ -32,7 +32,7 @@ func NewChain(key Key) *Chain {
 // NewWriter is a name that no other chain has.
 func NewWriter() string { return rand.Text() }
 
-// uncertain marks an error after which nobody knows whether the record was taken.
+// uncertain is an error after which it is not known whether the record was taken.
 type uncertain struct{ error }
 
 func (u uncertain) Unwrap() error { return u.error }
@@ -40,8 +40,8 @@ func (u uncertain) Unwrap() error { return u.error }
 // Uncertain marks an error after which nobody knows whether the record was taken.
 func Uncertain(err error) error { return uncertain{err} }
 
-// Write sends a record as the next one. Where nobody knows whether the record before it was taken, that one is sent again
-// first, as it was: a number never stands for two records.
+// Write sends a record as the next one. Where it is not known whether the record before was taken, that one is sent again first, unchanged:
+// a number never stands for two records.
 func (c *Chain) Write(ctx context.Context, r record.Record, send func(ctx context.Context, r record.Record, line []byte) error) error {
 	select {
 	case c.turn <- struct{}{}:

@@ -263,7 +263,7 @@ func (a *attempt) fault(ctx context.Context) (strike, recovery func() error) {
 	case foreignWorker:
 		return startIntruder(ctx, a)
 	case foreignCaller:
-		strike = func() error { return callActivities(ctx, a) }
+		strike = func() error { return errors.Join(callActivities(ctx, a), forge(ctx, a)) }
 	case stripMark:
 		strike = func() error { return a.stripMarks(ctx) }
 	case liftCordon:
@@ -277,6 +277,9 @@ func (a *attempt) fault(ctx context.Context) (strike, recovery func() error) {
 	default:
 		if strike = wardOf(a).strikes(ctx); strike == nil {
 			strike = profiled{a}.strikes(ctx)
+		}
+		if a.cell.kind == kubeletBack {
+			recovery = func() error { return wardOf(a).isBackInService(ctx) }
 		}
 	}
 	return strike, recovery

@@ -48,6 +48,7 @@ var short = map[string]bool{
 	"grant-slot/after/terminate-remediation": true,
 	"move/after/api-409":                     true,
 	"out-of-service/after/api-409":           true,
+	"out-of-service/after/kubelet-back":      true,
 	"remediation-progress/after/reset-check": true,
 	"say-done/before/reset-transition":       true,
 	"slot-granted/after/api-409":             true,

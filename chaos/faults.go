@@ -38,6 +38,7 @@ const (
 	terminateRemediation kind = "terminate-remediation"
 	resetCheck           kind = "reset-check"
 	terminateCheck       kind = "terminate-check"
+	kubeletBack          kind = "kubelet-back"
 
 	resetProfiles       kind = "reset-profiles"
 	terminateProfiles   kind = "terminate-profiles"
@@ -53,17 +54,17 @@ const (
 var kinds = []kind{
 	killWorker, cutTemporal, restartTemporal, api429, api409, api500, apiTimeout, apiDrop,
 	resetMaintenance, resetScheduler, poison, foreign, foreignWorker, foreignCaller, stripMark, liftCordon, expireCredentials, resetLockstep, terminateLockstep,
-	resetRemediation, terminateRemediation, resetCheck, terminateCheck,
+	resetRemediation, terminateRemediation, resetCheck, terminateCheck, kubeletBack,
 	resetProfiles, terminateProfiles, resetTransition, terminateTransition,
 }
 
 // onAPI tells that the API server's answer is what goes wrong.
 func (k kind) onAPI() bool { return len(k) > 4 && k[:4] == "api-" }
 
-// onHealth tells that a workflow of health checks is what it happens to.
+// onHealth tells that a workflow of health checks is what it happens to, or a node that is being remediated.
 func (k kind) onHealth() bool {
 	switch k {
-	case resetRemediation, terminateRemediation, resetCheck, terminateCheck:
+	case resetRemediation, terminateRemediation, resetCheck, terminateCheck, kubeletBack:
 		return true
 	}
 	return false

@@ -3,11 +3,20 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"drydock/api"
+	"drydock/k8s"
 	"drydock/rules/health"
 )
+
+// backWithin bounds how long a node whose kubelet came back is still tainted as out of service.
+const backWithin = 20 * time.Second
 
 // canHappenToHealth tells whether there is something in a step of a health check to which the fault can happen.
 func (c cell) canHappenToHealth() bool {
@@ -15,6 +24,9 @@ func (c cell) canHappenToHealth() bool {
 	switch k := c.kind; {
 	case s.heals == "", k == resetLockstep, k == terminateLockstep:
 		return false
+	case k == kubeletBack:
+		// Before the taint is on its way the maintenance waits five minutes for the node to fall silent again.
+		return s.name == "take-out-of-service" && c.when == after || slices.Contains([]string{"out-of-service", "await-out-of-service", "in-service"}, s.name)
 	case k.onAPI():
 		return s.requests != nil // what asks the API server nothing is not about it
 	case k == resetRemediation, k == terminateRemediation:
@@ -77,4 +89,43 @@ func toRemediation() []message {
 	messages = append(messages, message{api.SignalSlotGranted, api.SlotAnswer{RequestID: another + "/1"}})
 	messages = append(messages, nonsense(api.SignalSlotGranted)...)
 	return append(messages, nonsense(api.SignalRemediationOrder)...)
+}
+
+// comesBack reports whether the fault is that the first node's kubelet answers again while the node is out of service. The second node stays
+// healthy then: it would be remediated as soon as the first one is well.
+func (w ward) comesBack() bool { return w.cell.kind == kubeletBack }
+
+// comeBack has the first node's kubelet answer again, and waits until it has.
+func (w ward) comeBack(ctx context.Context) error {
+	if err := w.isSilent(ctx, w.nodes[0], false); err != nil {
+		return err
+	}
+	return eventually(ctx, patience, "the kubelet of "+w.nodes[0]+" answers", func() error {
+		if n := w.witness.node(w.nodes[0]); n == nil || k8s.IsSilent(n) {
+			return errors.New("it does not")
+		}
+		return nil
+	})
+}
+
+// isBackInService waits until a node whose kubelet came back is out of service no more, and its maintenance has warned of that; where
+// the taint was to go anyway, there is nothing to warn of.
+func (w ward) isBackInService(ctx context.Context) error {
+	node := w.nodes[0]
+	untainted := eventually(ctx, backWithin, "node "+node+" is out of service no more", func() error {
+		if n := w.witness.node(node); n == nil || k8s.IsOutOfService(n) {
+			return errors.New("it is")
+		}
+		return nil
+	})
+	if s := w.cell.step.name; s == "in-service" || s == "await-out-of-service" && w.cell.when == after {
+		return untainted
+	}
+	return errors.Join(untainted, eventually(ctx, patience, "an Event CameBack on node "+node, func() error {
+		list, err := w.kube.CoreV1().Events(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{FieldSelector: "reason=CameBack,involvedObject.name=" + node})
+		if err == nil && !slices.ContainsFunc(list.Items, func(e corev1.Event) bool { return e.LastTimestamp.After(w.since) }) {
+			err = errors.New("there is none")
+		}
+		return err
+	}))
 }

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"go.temporal.io/api/enums/v1"
@@ -24,8 +25,10 @@ import (
 const (
 	// intrudes is the identity of a worker that has nothing to do with Drydock, and the type of the workflow and the activity that it has.
 	intrudes = "chaos-intruder"
-	// refusesWithin bounds the calls of all activities by one foreign workflow.
+	// refusesWithin bounds the calls of all activities by one foreign workflow, attemptWithin one attempt: a task may be lost on its way.
+	// A refusal is not tried again.
 	refusesWithin = time.Minute
+	attemptWithin = 10 * time.Second
 )
 
 // startIntruder has a worker without any workflow or activity of Drydock poll the queue of the lane's for as long as Temporal is
@@ -54,8 +57,9 @@ func startIntruder(ctx context.Context, a *attempt) (strike, recovery func() err
 	return intruder.Start, recovery
 }
 
-// callActivities calls all activities of the lane's worker from workflows that a worker of somebody's runs on a queue of its own, once
-// under each of some types. Each call must be refused.
+// callActivities calls the activities of the lane's worker for workflows that are not Drydock's. Each call must be refused: every
+// activity, called by workflows that a worker of somebody's runs on a queue of its own, once under each of some types; and one that is
+// called by a workflow which began there and goes on here.
 func callActivities(ctx context.Context, a *attempt) error {
 	activities, err := allActivities()
 	if err != nil {
@@ -67,6 +71,7 @@ func callActivities(ctx context.Context, a *attempt) error {
 	for _, kind := range kinds {
 		foreign.RegisterWorkflowWithOptions(callEach, workflow.RegisterOptions{Name: kind})
 	}
+	foreign.RegisterWorkflowWithOptions(goOnElsewhere, workflow.RegisterOptions{Name: api.PreflightType})
 	if err := foreign.Start(); err != nil {
 		return err
 	}
@@ -89,7 +94,36 @@ func callActivities(ctx context.Context, a *attempt) error {
 			problems = append(problems, fmt.Errorf("called by a %s of somebody's: %s", kind, text))
 		}
 	}
-	return errors.Join(problems...)
+	return errors.Join(append(problems, beginElsewhere(ctx, a, queue))...)
+}
+
+// beginElsewhere starts a Preflight on a queue of somebody's, which continues as new on the lane's: the lane's worker runs it then, and
+// must refuse what it calls.
+func beginElsewhere(ctx context.Context, a *attempt, queue string) error {
+	run, err := a.temporal.Client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
+		ID: fmt.Sprintf("%s/%s/%s", a.cluster, forged, newUUID()), TaskQueue: queue, WorkflowRunTimeout: refusesWithin,
+	}, api.PreflightType, onward{Queue: api.TaskQueue(a.cluster, api.DefaultTaskQueue), Input: fields{"node": a.nodes[0], "requestor": forged}})
+	if err == nil {
+		err = run.Get(ctx, nil)
+	}
+	var refused *temporal.ApplicationError
+	for cause := err; errors.As(cause, &refused); cause = refused.Unwrap() {
+		if refused.Type() == api.ErrorForeignCaller && strings.Contains(refused.Message(), "was begun as") {
+			return nil
+		}
+	}
+	return fmt.Errorf("a Preflight that was begun on %s: got %w, want %s", queue, err, api.ErrorForeignCaller)
+}
+
+// onward is where a workflow continues as new, and with which input.
+type onward struct {
+	Queue string `json:"queue"`
+	Input fields `json:"input"`
+}
+
+// goOnElsewhere continues as new on another queue.
+func goOnElsewhere(ctx workflow.Context, in onward) error {
+	return workflow.NewContinueAsNewError(workflow.WithWorkflowTaskQueue(ctx, in.Queue), api.PreflightType, in.Input)
 }
 
 // calls are the activities that a foreign workflow calls, and the queue on which they are.
@@ -101,7 +135,7 @@ type calls struct {
 // callEach calls all activities at once, and returns those that were not refused.
 func callEach(ctx workflow.Context, in calls) (taken []string, err error) {
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-		TaskQueue: in.Queue, ScheduleToCloseTimeout: refusesWithin / 2, RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 1},
+		TaskQueue: in.Queue, ScheduleToCloseTimeout: refusesWithin * 3 / 4, StartToCloseTimeout: attemptWithin,
 	})
 	var called []workflow.Future
 	for _, name := range in.Activities {

@@ -23,7 +23,7 @@ import (
 const forged = "forged-by-chaos"
 
 // execution is the present run of a maintenance of this attempt.
-type execution struct{ id, node, run, first string }
+type execution struct{ id, node, requestor, run, first string }
 
 // executions are the maintenances of this attempt that were started.
 func (a *attempt) executions(ctx context.Context) (running, ended []execution, err error) {
@@ -37,7 +37,7 @@ func (a *attempt) executions(ctx context.Context) (running, ended []execution, e
 			return nil, nil, err
 		}
 		info := described.WorkflowExecutionInfo
-		e := execution{id: m.id, node: m.node, run: info.Execution.RunId, first: info.FirstRunId}
+		e := execution{id: m.id, node: m.node, requestor: m.requestor, run: info.Execution.RunId, first: info.FirstRunId}
 		if info.Status == enums.WORKFLOW_EXECUTION_STATUS_RUNNING {
 			running = append(running, e)
 		} else {

@@ -218,12 +218,20 @@ func (w ward) repair(ctx context.Context) error {
 			return eventually(ctx, healsWithin, "node "+first+" is being repaired", func() error { return w.repairs(ctx, m.id, "") })
 		},
 		func() error { return w.rebuild(ctx) },
-		func() error { return w.isBroken(ctx, second, true) },
+		func() error { return w.isBroken(ctx, second, !w.comesBack()) },
 		func() error {
+			if w.comesBack() {
+				return nil // by the fault
+			}
 			return eventually(ctx, healsWithin, "node "+first+" is fenced", func() error { return w.repairs(ctx, m.id, fenced) })
 		},
 		func() error { return w.isBroken(ctx, second, false) },
-		func() error { return w.isSilent(ctx, first, false) },
+		func() error {
+			if w.comesBack() {
+				return nil
+			}
+			return w.isSilent(ctx, first, false)
+		},
 		func() error { return w.untilEnded(ctx, &m) },
 	)
 }
@@ -297,6 +305,8 @@ func (w ward) strikes(ctx context.Context) func() error {
 		return soon("resetting the check", func() error { return w.resetRunning(ctx, check) })
 	case terminateCheck:
 		return soon("terminating the check", func() error { return w.terminate(ctx, check) })
+	case kubeletBack:
+		return func() error { return w.comeBack(ctx) }
 	}
 	return nil
 }

@@ -1,6 +1,6 @@
-// Package checks asks whether a node is well, calls hooks around a maintenance, and does the work on a node. What is called
-// is defined in the worker's configuration: whoever starts a maintenance can only name it. Each kind of check, hook and
-// work is a package below this one, which none of them is imported by: package kinds lists them.
+// Package checks asks whether a node is well, calls hooks around a maintenance, and does the work on a node. What is called is defined in
+// the worker's configuration: whoever starts a maintenance can only name it. Each kind of check, hook and work is a package below this one,
+// which imports none of them: package kinds lists them.
 package checks
 
 import (

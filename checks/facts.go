@@ -56,7 +56,7 @@ func Facts(ctx context.Context, client kube.Interface, node string, v validation
 	return facts, err
 }
 
-// Describe fills in what a Node object tells of a subject; of a node that does not exist, nothing.
+// Describe fills in what a Node object says of a subject; nothing where the node does not exist.
 func Describe(ctx context.Context, client kube.Interface, s Subject) (Subject, error) {
 	node, err := client.CoreV1().Nodes().Get(ctx, s.Node, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -68,7 +68,7 @@ func Describe(ctx context.Context, client kube.Interface, s Subject) (Subject, e
 	return s.Of(node), nil
 }
 
-// Of fills in what a Node object tells of a subject.
+// Of fills in what a Node object says of a subject.
 func (s Subject) Of(node *corev1.Node) Subject {
 	s.Node, s.ProviderID = node.Name, node.Spec.ProviderID
 	for _, a := range node.Status.Addresses {

@@ -83,7 +83,7 @@ type Place struct {
 // Environment is what actions get from the worker.
 type Environment struct {
 	Kubernetes kube.Interface
-	// Agent tells servers who asks.
+	// Agent is the User-Agent of requests.
 	Agent string
 	// NodeAddresses are where requests may go whose host a node decides.
 	NodeAddresses outbound.NodeAddresses
@@ -92,10 +92,9 @@ type Environment struct {
 // Call is about whom an action is called, and which call it is.
 type Call struct {
 	Subject Subject
-	// Key tells one validation, one hook or one work of one maintenance from all others. A repeated call has the key of the
-	// first.
+	// Key identifies one validation, hook or work of one maintenance. A repeated call has the key of the first.
 	Key string
-	// Begun is the name of what was begun for the call, where that is known: it is there that it is looked for.
+	// Begun is the name of what was begun for the call, where that is known: then it is looked up by that name.
 	Begun string
 	// Output: the outcome is to have an excerpt of what was answered.
 	Output bool
@@ -119,7 +118,7 @@ type Beginner interface {
 	// Begin begins a call, or finds the one that was begun with its key. The note is kept with what is begun, and is the
 	// first one's.
 	Begin(ctx context.Context, c Call, note string) (Begun, error)
-	// Find finds a call that was begun. Look tells how it stands; neither begins it. Await is a Look that waits for the end.
+	// Find finds a call that was begun. Look returns its state; neither begins it. Await is a Look that waits for the end.
 	Find(ctx context.Context, c Call) (begun Begun, found bool, err error)
 	Look(ctx context.Context, c Call) (State, error)
 	Await(ctx context.Context, c Call) (State, error)

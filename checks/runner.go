@@ -157,9 +157,9 @@ func unknown[T any](section, name string, have map[string]T) error {
 	return &Misconfigured{Field: section, Err: fmt.Errorf("there is no %q; the worker knows %s (%s in its configuration)", name, known, section)}
 }
 
-// Check asks a check once. A node that is not well, and a server that does not answer, are verdicts; an error is
-// ErrMisconfigured, the API server's or the context's. A Job is created at the first call with its key and looked at by
-// the others: the key tells one validation of one maintenance from all others.
+// Check asks a check once. A node that is not well, and a server that does not answer, are verdicts; an error is ErrMisconfigured, the API
+// server's or the context's. A Job is created at the first call with its key and looked at by the others: the key identifies one validation
+// of one maintenance.
 func (r *Runner) Check(ctx context.Context, name string, s Subject, key string) (Verdict, error) {
 	c, ok := r.checks[name]
 	if !ok {

@@ -154,7 +154,7 @@ type WorkCall struct {
 	Kind validation.Kind
 	// Begun is the name of what was begun in the cluster, as Begun has it; empty before that is known.
 	Begun string
-	// Key tells the call from all others; Subject is what it is about.
+	// Key identifies the call; Subject is what it is about.
 	Key     string
 	Subject Subject
 }
@@ -189,7 +189,7 @@ func (r *Runner) beginner(c WorkCall) (Beginner, Call, error) {
 	return b, call, nil
 }
 
-// LookAfter has works looked after that were begun, also where the configuration has them no more.
+// LookAfter has the runner look after works that were begun, even those that the configuration does not have any more.
 func (r *Runner) LookAfter(kinds Kinds, e Environment) {
 	r.begun = map[validation.Kind]Beginner{}
 	for _, kind := range kinds {
@@ -199,8 +199,8 @@ func (r *Runner) LookAfter(kinds Kinds, e Environment) {
 	}
 }
 
-// BeginWork begins a work that goes on by itself, or finds the one of its key. The note is what was noted of the one that
-// is found. Of a work that does not, nothing is begun.
+// BeginWork begins a work that goes on by itself, or finds the one of its key. A work that is found keeps its own note. A work that does
+// not go on by itself is not begun.
 func (r *Runner) BeginWork(ctx context.Context, c WorkCall, note string) (Begun, error) {
 	b, call, err := r.beginner(c)
 	if err != nil || b == nil {
@@ -218,8 +218,8 @@ func (r *Runner) FindWork(ctx context.Context, c WorkCall) (begun Begun, found b
 	return b.Find(ctx, call)
 }
 
-// AwaitWork waits for the end of a work that was begun, and never begins it. A work that does not go on by itself it calls,
-// with the key by which whoever is called knows a repetition; an error then says that it did not go well this time.
+// AwaitWork waits for the end of a work that was begun, and never begins it. A work that does not go on by itself is called here; its
+// receiver recognizes a repeated call by the key, and an error means that this call failed.
 func (r *Runner) AwaitWork(ctx context.Context, c WorkCall) (State, error) {
 	b, call, err := r.beginner(c)
 	switch {
@@ -232,7 +232,7 @@ func (r *Runner) AwaitWork(ctx context.Context, c WorkCall) (State, error) {
 	return State{Ended: true, OK: true, Message: outcome.Message, Output: outcome.Output}, err
 }
 
-// LookAtWork tells how a work stands that goes on by itself; known is false of one that does not.
+// LookAtWork returns the state of a work that goes on by itself; known is false for one that does not.
 func (r *Runner) LookAtWork(ctx context.Context, c WorkCall) (state State, known bool, err error) {
 	b, call, err := r.beginner(c)
 	if err != nil || b == nil {

@@ -1,15 +1,15 @@
-// Package client does from a Go program what the command line does: it starts maintenances, finds those that run, tells
-// them things, waits for them and looks at them, and reads and changes the limits of the scheduler. It needs a client of
-// Temporal and nothing else: all work on nodes is done by Drydock's workers.
+// Package client does from a Go program what the command line does: it starts maintenances, finds those that run, sends them messages,
+// waits for them and reads their status, and reads and changes the limits of the scheduler. It needs a client of Temporal and nothing else:
+// all work on nodes is done by Drydock's workers.
 //
-// A maintenance is named by its node and its requestor. Start begins it, or goes on with the same one that runs; Wait
-// returns when it is where a Goal wants it to be; Send tells it something, such as Done, and returns when that has had its
-// effect. The example takes a node out of service, works on it and puts it back.
+// A maintenance is named by its node and its requestor. Start begins it, or goes on with the same one that runs; Wait returns when it is
+// where a Goal wants it to be; Send sends it a message, such as Done, and returns when that has had its effect. The example takes a node
+// out of service, works on it and puts it back.
 //
-// Errors can be told apart: ErrUnreachable, ErrUnanswered, ErrEnded and ErrInvalid with errors.Is, and the types
-// DifferentError, ReleasingError, RefusedInputError, NotFoundError, NotNowError, IgnoredError, NoEffectError, EndError,
-// UndecidedError, RefusedError, UnsettledError, NoSchedulerError, NoWorkerError and BusyError with errors.As. What
-// fails in Temporal itself is a CallError. A call whose context ends returns the context's cause.
+// Errors can be distinguished: ErrUnreachable, ErrUnanswered, ErrEnded and ErrInvalid with errors.Is, and the types DifferentError,
+// ReleasingError, RefusedInputError, NotFoundError, NotNowError, IgnoredError, NoEffectError, EndError, UndecidedError, RefusedError,
+// UnsettledError, NoSchedulerError, NoWorkerError and BusyError with errors.As. What fails in Temporal itself is a CallError. A call whose
+// context ends returns the context's cause.
 package client
 
 import (

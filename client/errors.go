@@ -48,7 +48,7 @@ func failedCall(doing string, err error) error {
 	return &CallError{Doing: doing, Err: err}
 }
 
-// unreachable tells from Temporal's errors those that another try may not meet.
+// unreachable reports whether an error of Temporal's may not come again with another try.
 func unreachable(err error) bool {
 	var (
 		unavailable *serviceerror.Unavailable
@@ -71,7 +71,7 @@ func (e invalidError) Is(target error) bool { return target == ErrInvalid }
 // NoWorkerError says that no worker polls the task queue, so that nobody answers and nothing goes on.
 type NoWorkerError struct {
 	TaskQueue, Namespace string
-	// Silent tells that the server has seen one poll not long ago, and that it gives no answer: it has just stopped, or hangs.
+	// Silent: the server has seen one poll not long ago, and it does not answer: it has just stopped, or hangs.
 	Silent bool
 }
 
@@ -217,7 +217,7 @@ func (e *NoEffectError) Unwrap() error { return e.Unanswered }
 // EndError says that a maintenance has ended otherwise than its goal wants.
 type EndError struct {
 	View View
-	// BeforeReady tells that the requestor never had the node.
+	// BeforeReady: the requestor never had the node.
 	BeforeReady bool
 }
 

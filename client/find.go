@@ -89,16 +89,16 @@ type Found struct {
 	Maintenance
 	// For is on whose behalf a message is to be sent: who was asked for, or the maintenance's own requestor.
 	For string
-	// Shared tells that For shares a maintenance which is somebody else's.
+	// Shared: For shares a maintenance which is somebody else's.
 	Shared bool
-	// Only tells that it is somebody else's, taken because it is the only one that runs and nobody was named.
+	// Only: it is somebody else's, taken because it is the only one that runs and nobody was named.
 	Only bool
 }
 
 // NotFoundError says that no running maintenance of a node is the one that was asked for.
 type NotFoundError struct {
 	Node, Requestor string
-	// Named tells that the requestor was asked for, and is not only the Client's own.
+	// Named: the requestor was asked for, and is not only the Client's own.
 	Named bool
 	// Others run on the node.
 	Others []Maintenance
@@ -187,7 +187,7 @@ func (c *Client) Starter(ctx context.Context, m Maintenance) (string, error) {
 	return api.IdentityOfStarter(m.WorkflowID, events[0].GetWorkflowExecutionStartedEventAttributes()), nil
 }
 
-// sharers are the requestors of a running maintenance; none where no worker can tell.
+// sharers are the requestors of a running maintenance; none where no worker answers.
 func (c *Client) sharers(ctx context.Context, m Maintenance) []string {
 	v, err := c.observer(m).observe(ctx)
 	if err != nil || v.Status == nil {

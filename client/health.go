@@ -50,7 +50,7 @@ func (h *HealthCheck) WorkflowID() string { return api.HealthCheckID(h.options.C
 // NoHealthCheckError says that there is no health check of that name that runs.
 type NoHealthCheckError struct {
 	Name string
-	// Ended tells that there was one.
+	// Ended: there was one.
 	Ended bool
 }
 
@@ -148,17 +148,17 @@ func (h *HealthCheck) Explain(ctx context.Context, node string) (api.HealthExpla
 
 // Pause keeps anything new from beginning until Resume.
 func (h *HealthCheck) Pause(ctx context.Context, reason string) (string, error) {
-	return h.tell(ctx, api.MsgPause, api.HealthMessage{Message: h.says(reason)})
+	return h.send(ctx, api.MsgPause, api.HealthMessage{Message: h.says(reason)})
 }
 
 // Resume takes back the pause of Options.By, or with of that of somebody else, or with all those of everybody.
 func (h *HealthCheck) Resume(ctx context.Context, of string, all bool, comment string) (string, error) {
-	return h.tell(ctx, api.MsgResume, api.ResumeHealth{Message: h.says(comment), Of: of, All: all})
+	return h.send(ctx, api.MsgResume, api.ResumeHealth{Message: h.says(comment), Of: of, All: all})
 }
 
 // Confirm says that a recovered node is healthy, so that its remediation is removed now.
 func (h *HealthCheck) Confirm(ctx context.Context, node, comment string) (string, error) {
-	return h.tell(ctx, api.MsgConfirm, api.ConfirmHealthy{Message: h.says(comment), Node: node})
+	return h.send(ctx, api.MsgConfirm, api.ConfirmHealthy{Message: h.says(comment), Node: node})
 }
 
 // Configure gives the check another spec. One that would be refused by itself is ErrInvalid; one that is refused because the
@@ -167,12 +167,12 @@ func (h *HealthCheck) Configure(ctx context.Context, spec json.RawMessage, comme
 	if _, err := health.Decode(spec); err != nil {
 		return "", invalidError{err}
 	}
-	return h.tell(ctx, api.MsgConfigure, api.ConfigureHealth{Message: h.says(comment), Spec: spec})
+	return h.send(ctx, api.MsgConfigure, api.ConfigureHealth{Message: h.says(comment), Spec: spec})
 }
 
 // Remove ends the check, which is refused while it remediates.
 func (h *HealthCheck) Remove(ctx context.Context, comment string) (string, error) {
-	return h.tell(ctx, api.MsgRemove, api.HealthMessage{Message: h.says(comment)})
+	return h.send(ctx, api.MsgRemove, api.HealthMessage{Message: h.says(comment)})
 }
 
 func (h *HealthCheck) says(comment string) api.Message {
@@ -188,9 +188,9 @@ func (h *HealthCheck) running(ctx context.Context) (bool, error) {
 	return described.GetWorkflowExecutionInfo().GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, nil
 }
 
-// tell sends a message and returns the effect in words. Errors: NoHealthCheckError, HealthCheckRefusedError, NoWorkerError,
+// send sends a message and returns the effect in words. Errors: NoHealthCheckError, HealthCheckRefusedError, NoWorkerError,
 // UnsettledError.
-func (h *HealthCheck) tell(ctx context.Context, name string, payload any) (effect string, err error) {
+func (h *HealthCheck) send(ctx context.Context, name string, payload any) (effect string, err error) {
 	running, err := h.running(ctx)
 	if err != nil {
 		return "", err
@@ -198,11 +198,11 @@ func (h *HealthCheck) tell(ctx context.Context, name string, payload any) (effec
 	if !running {
 		return "", &NoHealthCheckError{Name: h.Name, Ended: true}
 	}
-	// As of a plan: an update that no worker takes is kept, and a question leaves nothing behind.
+	// As for a plan: the server keeps an update that no worker takes, and a query leaves nothing behind.
 	if _, err := h.Status(ctx, api.HealthStatusRequest{Limit: 1}); err != nil {
 		return "", fmt.Errorf("nothing was changed: %w", err)
 	}
-	effect, err = h.server.tell(ctx, h.WorkflowID(), name, payload)
+	effect, err = h.server.update(ctx, h.WorkflowID(), name, payload)
 	var refused *temporal.ApplicationError
 	switch {
 	case errors.As(err, &refused):
@@ -210,7 +210,7 @@ func (h *HealthCheck) tell(ctx context.Context, name string, payload any) (effec
 	case err != nil && unreachable(err):
 		return "", &UnsettledError{Change: name, err: err}
 	}
-	return effect, h.failed("telling health check "+h.Name, err)
+	return effect, h.failed("sending a message to health check "+h.Name, err)
 }
 
 func (h *HealthCheck) failed(doing string, err error) error {
@@ -232,11 +232,11 @@ type HealthCheckRun struct {
 	Started   time.Time
 	Ended     time.Time
 	Execution enumspb.WorkflowExecutionStatus
-	// Configured tells that a worker started it, as its configuration says.
+	// Configured: a worker started it, as its configuration says.
 	Configured bool
 }
 
-// Running tells whether it runs.
+// Running reports whether it runs.
 func (r HealthCheckRun) Running() bool {
 	return r.Execution == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING
 }
@@ -248,7 +248,7 @@ type HealthCheckView struct {
 	Status     *api.HealthStatus
 	Unanswered error
 	Failure    string
-	// Refused tells that a worker did not take its input.
+	// Refused: a worker did not take its input.
 	Refused bool
 }
 

@@ -14,8 +14,8 @@ import (
 type Maintenance struct {
 	Node, Requestor   string
 	WorkflowID, RunID string
-	// FirstRunID is the first of its runs, which tells two maintenances apart: RunID is another one once it
-	// was reset, or was continued as a new run.
+	// FirstRunID is the first of its runs, which identifies the maintenance: RunID is another one once it was reset, or was continued as a
+	// new run.
 	FirstRunID string
 	Started    time.Time
 	// Closed is when it ended; zero while it runs.

@@ -15,9 +15,9 @@ type Message struct {
 	// ignore it.
 	check  func(s *api.Status) (already string, err error)
 	effect func(before, now *api.Status) bool
-	// slow tells that the effect comes some time after the message was read, as a running step has to end first.
+	// slow: the effect comes some time after the message was read, as a running step has to end first.
 	slow bool
-	// unseen allows to send it where no worker can say what the phase is: whoever wants out must not have to wait.
+	// unseen: it may be sent although no worker says what the phase is. Ending a maintenance must not wait for a worker.
 	unseen bool
 }
 
@@ -33,11 +33,11 @@ type addressee struct {
 // Name is the message's name, as in package api.
 func (m Message) Name() string { return m.name }
 
-// Check tells, of a maintenance with this status, whether the message has nothing left to do, and says why in words. An
-// error says why the maintenance would ignore it: a NotNowError, or an UnknownPodError.
+// Check returns, for a maintenance with this status, why the message has nothing left to do, empty where it has. An error says why the
+// maintenance would ignore it: a NotNowError, or an UnknownPodError.
 func (m Message) Check(s *api.Status) (already string, err error) { return m.check(s) }
 
-// TookEffect tells, by the status before it was sent and the one now, whether the message has done what it is for.
+// TookEffect reports, by the status before the message was sent and the one now, whether it has had its effect.
 func (m Message) TookEffect(before, now *api.Status) bool { return m.effect(before, now) }
 
 // Payload is what the signal carries for one run of a maintenance, whose status is nil where nobody has looked at it.

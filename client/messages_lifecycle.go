@@ -88,7 +88,7 @@ func ValidationFailed() Message {
 	}
 }
 
-// awaitsWord tells why a maintenance does not wait for anybody's word on its node.
+// awaitsWord returns an error where a maintenance does not wait for a decision about its node.
 func awaitsWord(name string, s *api.Status) error {
 	switch {
 	case s.Phase != api.Validating:

@@ -168,8 +168,8 @@ var liveActivities = []string{"Drain", "WaitForPods"}
 // livePreflight is the type of the activity whose heartbeats hold, in the form of a drain's blockers, what would stop one.
 const livePreflight = "AwaitPreflight"
 
-// withLiveProgress puts the drain's heartbeat into the status where it is newer than what the workflow knows:
-// heartbeats never reach the workflow. Of a preflight the workflow hears a bounded number of times only.
+// withLiveProgress puts the drain's heartbeat into the status where it is newer than what the workflow knows: heartbeats never reach the
+// workflow. A preflight signals the workflow a bounded number of times only.
 func withLiveProgress(status *api.Status, pending []*workflowpb.PendingActivityInfo) *api.Status {
 	if status == nil {
 		return nil

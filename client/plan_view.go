@@ -25,7 +25,7 @@ type PlanView struct {
 	Result *api.PlanResult
 	// Failure says why it ended, where it did not complete.
 	Failure string
-	// Refused tells that it ended because its input was refused, before anything was done.
+	// Refused: it ended because its input was refused, before anything was done.
 	Refused bool
 }
 
@@ -116,8 +116,8 @@ func (p *Plan) Ended(ctx context.Context, run PlanRun) (PlanView, error) {
 	return v, nil
 }
 
-// Watch looks at the plan again and again until done says that it is enough, or ctx ends, whose cause it then returns. A
-// server or a worker that does not answer is waited for: done hears of the error, with what was seen before.
+// Watch looks at the plan again and again until done says that it is enough, or ctx ends, whose cause it then returns. A server or a worker
+// that does not answer is waited for: done gets the error, with what was seen before.
 func (p *Plan) Watch(ctx context.Context, asked api.PlanStatusRequest, done func(PlanView, error) bool) error {
 	var (
 		pause time.Duration

@@ -148,51 +148,51 @@ func (p *Plan) failed(doing string, err error) error {
 
 // Pause begins no more nodes until Resume.
 func (p *Plan) Pause(ctx context.Context, comment string) (string, error) {
-	return p.tell(ctx, api.MsgPause, api.Simple{Message: p.says(comment)})
+	return p.send(ctx, api.MsgPause, api.Simple{Message: p.says(comment)})
 }
 
 // Resume goes on with a plan that is paused.
 func (p *Plan) Resume(ctx context.Context, comment string) (string, error) {
-	return p.tell(ctx, api.MsgResume, api.Simple{Message: p.says(comment)})
+	return p.send(ctx, api.MsgResume, api.Simple{Message: p.says(comment)})
 }
 
 // Approve lets a plan go on after its canary.
 func (p *Plan) Approve(ctx context.Context, comment string) (string, error) {
-	return p.tell(ctx, api.MsgApprove, api.Simple{Message: p.says(comment)})
+	return p.send(ctx, api.MsgApprove, api.Simple{Message: p.says(comment)})
 }
 
 // Skip leaves a node out.
 func (p *Plan) Skip(ctx context.Context, node, comment string) (string, error) {
-	return p.tell(ctx, api.MsgSkip, api.NodeOfPlan{Message: p.says(comment), Node: node})
+	return p.send(ctx, api.MsgSkip, api.NodeOfPlan{Message: p.says(comment), Node: node})
 }
 
 // Retry has a node begun anew that failed or was skipped.
 func (p *Plan) Retry(ctx context.Context, node, comment string) (string, error) {
-	return p.tell(ctx, api.MsgRetry, api.NodeOfPlan{Message: p.says(comment), Node: node})
+	return p.send(ctx, api.MsgRetry, api.NodeOfPlan{Message: p.says(comment), Node: node})
 }
 
 // SetStage has a plan of strategy allAtOnce go on to a stage.
 func (p *Plan) SetStage(ctx context.Context, stage api.Stage, comment string) (string, error) {
-	return p.tell(ctx, api.MsgSetStage, api.SetStage{Message: p.says(comment), Stage: stage})
+	return p.send(ctx, api.MsgSetStage, api.SetStage{Message: p.says(comment), Stage: stage})
 }
 
 // SetSelector has a plan of strategy allAtOnce choose its nodes otherwise.
 func (p *Plan) SetSelector(ctx context.Context, nodes plan.Selection, comment string) (string, error) {
-	return p.tell(ctx, api.MsgSetSelector, api.SetSelector{Message: p.says(comment), Selection: nodes})
+	return p.send(ctx, api.MsgSetSelector, api.SetSelector{Message: p.says(comment), Selection: nodes})
 }
 
 // Cancel begins no more nodes, and gives those back that are not Ready yet.
 func (p *Plan) Cancel(ctx context.Context, comment string) (string, error) {
-	return p.tell(ctx, api.MsgCancel, api.Cancel{Message: p.says(comment)})
+	return p.send(ctx, api.MsgCancel, api.Cancel{Message: p.says(comment)})
 }
 
 func (p *Plan) says(comment string) api.Message {
 	return api.Message{ID: uuid.NewString(), By: p.options.By, Comment: comment}
 }
 
-// tell sends a message and returns the effect in words. Errors: NoPlanError, PlanEndedError, PlanRefusedError,
+// send sends a message and returns the effect in words. Errors: NoPlanError, PlanEndedError, PlanRefusedError,
 // NoWorkerError, UnsettledError.
-func (p *Plan) tell(ctx context.Context, name string, payload any) (effect string, err error) {
+func (p *Plan) send(ctx context.Context, name string, payload any) (effect string, err error) {
 	described, err := p.server.describe(ctx, p.WorkflowID(), "")
 	if err != nil {
 		return "", p.failed("looking for plan "+p.Name, err)
@@ -200,12 +200,12 @@ func (p *Plan) tell(ctx context.Context, name string, payload any) (effect strin
 	if described.GetWorkflowExecutionInfo().GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
 		return "", &PlanEndedError{p.Name}
 	}
-	// The server keeps an update that no worker takes, and hands it to one that comes long after somebody was told that it
-	// failed. A question leaves nothing behind.
+	// The server keeps an update that no worker takes, and gives it to a worker that starts long after the caller got an error. A query
+	// leaves nothing behind.
 	if _, err := p.Status(ctx, api.PlanStatusRequest{Limit: 1}); err != nil {
 		return "", fmt.Errorf("nothing was changed: %w", err)
 	}
-	effect, err = p.server.tell(ctx, p.WorkflowID(), name, payload)
+	effect, err = p.server.update(ctx, p.WorkflowID(), name, payload)
 	var refused *temporal.ApplicationError
 	switch {
 	case errors.As(err, &refused):
@@ -213,11 +213,11 @@ func (p *Plan) tell(ctx context.Context, name string, payload any) (effect strin
 	case err != nil && unreachable(err):
 		return "", &UnsettledError{Change: name, err: err}
 	}
-	return effect, p.failed("telling plan "+p.Name, err)
+	return effect, p.failed("sending a message to plan "+p.Name, err)
 }
 
-// WatchStatus looks at a plan again and again until done says that it is enough, or ctx ends, whose cause it then
-// returns. A server or a worker that does not answer is waited for: watch hears of the error.
+// WatchStatus looks at a plan again and again until done says that it is enough, or ctx ends, whose cause it then returns. A server or a
+// worker that does not answer is waited for: watch gets the error.
 func (p *Plan) WatchStatus(ctx context.Context, asked api.PlanStatusRequest, watch func(api.PlanStatus, error) (done bool)) error {
 	var pause time.Duration
 	for {
@@ -247,7 +247,7 @@ type PlanRun struct {
 	Execution enumspb.WorkflowExecutionStatus
 }
 
-// Running tells whether it runs.
+// Running reports whether it runs.
 func (r PlanRun) Running() bool { return r.Execution == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING }
 
 // ListPlans finds plans, newest first; those that ended as long as the namespace keeps them.
@@ -273,8 +273,8 @@ type ClaimedError struct{ Node, Reason string }
 
 func (e *ClaimedError) Error() string { return fmt.Sprintf("%s: %s", e.Node, e.Reason) }
 
-// Claim begins the work on a Ready node, unless somebody else has begun it: that is a ClaimedError. Where it is not known
-// whether it did, the same ID of an earlier try tells.
+// Claim begins the work on a Ready node, unless somebody else has begun it: that is a ClaimedError. Where it is not known whether an
+// earlier try did so, the same ID shows it.
 func Claim(ctx context.Context, c *Client, m Maintenance, id string) error {
 	ctx, cancel := context.WithTimeout(ctx, updateTimeout)
 	defer cancel()
@@ -295,7 +295,7 @@ func Claim(ctx context.Context, c *Client, m Maintenance, id string) error {
 	return failedCall("beginning the work on "+m.Node, err)
 }
 
-// startedBy tells whether the work was begun by a message of that ID.
+// startedBy reports whether the work was begun by a message of that ID.
 func startedBy(s *api.Status, id string) bool {
 	entry, received := outcomeOf(s, id)
 	return received && entry.Name == api.MsgStarted && !ignored(entry)

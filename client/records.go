@@ -53,7 +53,7 @@ func (f RecordFilter) Of(records []record.Record) []record.Record {
 type Gap struct {
 	Maintenance
 	Why string
-	// Lost tells that nothing at all is known any more, so that there is no record.
+	// Lost: nothing at all is known any more, so that there is no record.
 	Lost bool
 }
 
@@ -137,7 +137,7 @@ type workerless struct {
 	why error
 }
 
-// known is why nobody is asked any more, nil as long as somebody is.
+// known is the error after which workers are not asked any more; nil before it.
 func (w *workerless) known() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -47,7 +47,7 @@ func (s *server) takeBack(ctx context.Context, run temporalclient.WorkflowRun) {
 	_ = s.temporal.CancelWorkflow(ctx, run.GetID(), run.GetRunID())
 }
 
-// occasion tells one preflight of a node from the next.
+// occasion identifies one preflight of a node.
 func occasion() string {
 	text := make([]byte, 4)
 	_, _ = rand.Read(text) // never fails
@@ -104,7 +104,7 @@ func (c *Client) ProfileReport(ctx context.Context, in api.ProfileReportInput, w
 
 // Doctor is a run of the doctor, which finds what is inconsistent and with Fix heals it. There is one at a time.
 type Doctor struct {
-	// Joined tells that it was at work already, so that its report may answer another question.
+	// Joined: it was at work already, so that its report may answer another question.
 	Joined bool
 	run    temporalclient.WorkflowRun
 	server *server
@@ -134,8 +134,8 @@ func (c *Client) StartDoctor(ctx context.Context, in api.DoctorInput) (Doctor, e
 // WorkflowID is that of the run.
 func (d Doctor) WorkflowID() string { return d.run.GetID() }
 
-// Report waits for the doctor's report. It goes on where ctx ends first. Where no worker sees to it, a NoWorkerError, one that was
-// started is taken back, so that nothing is healed long after somebody was told that it failed.
+// Report waits for the doctor's report. It goes on where ctx ends first. Where no worker sees to it, a NoWorkerError, one that was started
+// is taken back, so that nothing is healed long after the caller got an error.
 func (d Doctor) Report(ctx context.Context) (doctor.Report, error) {
 	var report doctor.Report
 	err := d.server.resultOf(ctx, d.run, "the doctor", &report)

@@ -13,8 +13,8 @@ import (
 // schedulesAtOnce is how many schedules one question asks for.
 const schedulesAtOnce = 500
 
-// ListRecurring finds the recurring plans of the cluster, by their names. A list of schedules tells less of each than Look:
-// neither its plan nor what became of its runs. One that was just made may be missing.
+// ListRecurring finds the recurring plans of the cluster, by their names. A list of schedules says less of each than Look: neither its plan
+// nor what became of its runs. One that was just made may be missing.
 func ListRecurring(ctx context.Context, c *Client) ([]RecurringView, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*CallTimeout)
 	defer cancel()

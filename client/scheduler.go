@@ -115,8 +115,8 @@ func (s *Scheduler) Thaw(ctx context.Context, request api.ThawRequest) error {
 
 // update changes the scheduler's state and waits until it is changed.
 func (s *Scheduler) update(ctx context.Context, name string, payload any) error {
-	// The server keeps an update that no worker takes, and hands it to one that comes long after somebody was told that it
-	// failed. A question leaves nothing behind.
+	// The server keeps an update that no worker takes, and gives it to a worker that starts long after the caller got an error. A query
+	// leaves nothing behind.
 	if err := s.exists(ctx); err != nil {
 		return err
 	}

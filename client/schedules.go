@@ -247,7 +247,7 @@ type RecurringRun struct {
 	Failure string
 }
 
-// Look tells how the schedule stands, and what became of its last runs.
+// Look returns the state of the schedule, and the results of its last runs.
 func (r *Recurring) Look(ctx context.Context) (RecurringView, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*CallTimeout)
 	defer cancel()

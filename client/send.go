@@ -31,9 +31,9 @@ type Sent struct {
 	Unanswered error
 }
 
-// Send tells a maintenance something and waits for the effect, half a minute at most. It looks first, and sends nothing
-// if the message has nothing left to do or the maintenance would ignore it. Errors are ErrUnanswered, ErrEnded,
-// NotNowError, UnknownPodError, IgnoredError, NoEffectError and CallError.
+// Send sends a maintenance a message and waits for the effect, half a minute at most. It looks first, and sends nothing if the message has
+// nothing left to do or the maintenance would ignore it. Errors are ErrUnanswered, ErrEnded, NotNowError, UnknownPodError, IgnoredError,
+// NoEffectError and CallError.
 func (c *Client) Send(ctx context.Context, to Maintenance, m Message, comment string) (Sent, error) {
 	p, err := c.Prepare(ctx, to, m)
 	if err != nil || p.Already != "" {

@@ -123,8 +123,8 @@ func (s *server) remember(silentSince time.Time) {
 	s.silentSince = silentSince
 }
 
-// silent tells whose silence it is that a call met which a worker was to answer: the error stays as it is where the server
-// does not answer either, and is a NoWorkerError or a BusyError where it does. Before is the last poll seen before the call.
+// silent explains why a worker has not answered a call: the error stays as it is where the server does not answer either, and is a
+// NoWorkerError or a BusyError where it does. Before is the last poll seen before the call.
 func (s *server) silent(ctx context.Context, err error, before time.Time, waited time.Duration) error {
 	if ctx.Err() != nil || !unreachable(err) && !noPoller(err) {
 		return err
@@ -148,15 +148,14 @@ func (s *server) silentWorker() error {
 	return &NoWorkerError{TaskQueue: s.taskQueue, Namespace: s.namespace, Silent: true}
 }
 
-// noPoller tells the error of a query that the server does not even hand out, as nobody has polled for a while.
+// noPoller reports whether the server did not even hand a query out, because nobody has polled for a while.
 func noPoller(err error) bool {
 	var failed *serviceerror.FailedPrecondition
 	return errors.As(err, &failed) && strings.Contains(failed.Message, "poller")
 }
 
-// HasWorker returns a NoWorkerError where no worker has polled for minutes, so that none does what is started or answers
-// what is asked. One that has just stopped is found out only by what is asked of it. Where it cannot be found out it
-// returns nil.
+// HasWorker returns a NoWorkerError where no worker has polled for minutes. A worker that has just stopped still counts: only a call to it
+// shows that. Where the server does not answer it returns nil.
 func (c *Client) HasWorker(ctx context.Context) error {
 	if _, polled := c.server.polled(ctx); polled {
 		return nil
@@ -229,8 +228,8 @@ func (s *server) start(ctx context.Context, options temporalclient.StartWorkflow
 	return s.temporal.ExecuteWorkflow(ctx, options, workflow, input)
 }
 
-// tell sends a workflow an update, waits until it is done, and returns its effect in words.
-func (s *server) tell(ctx context.Context, id, name string, payload any) (effect string, err error) {
+// update sends a workflow an update, waits until it is done, and returns its effect in words.
+func (s *server) update(ctx context.Context, id, name string, payload any) (effect string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, updateTimeout)
 	defer cancel()
 	handle, err := s.temporal.UpdateWorkflow(ctx, temporalclient.UpdateWorkflowOptions{

@@ -21,7 +21,7 @@ type View struct {
 	Result *api.Result
 	// Failure says why it ended, where it failed.
 	Failure string
-	// Refused tells that it ended because its input was refused, before anything was done.
+	// Refused: it ended because its input was refused, before anything was done.
 	Refused bool
 	// Unanswered says why the workflow could not be asked; Status is then old or nil.
 	Unanswered error

@@ -89,9 +89,9 @@ type Kubernetes struct {
 	// NodeConditions shows the conditions of a node's lifecycle (KEP-5683) on nodes under maintenance. It costs a
 	// read of the node, and a write to its status, for each step of a maintenance.
 	NodeConditions bool `json:"nodeConditions"`
-	// Marks tell other remediators to leave nodes under maintenance alone.
+	// Marks have other remediators leave nodes under maintenance alone.
 	Marks Marks `json:"marks"`
-	// PodUID is that of the pod the worker runs in, which only the environment can tell.
+	// PodUID is that of the pod the worker runs in. Only the environment has it.
 	PodUID types.UID `json:"-"`
 }
 
@@ -107,7 +107,7 @@ type Marks struct {
 type Versioning struct {
 	// Deployment names the Worker Deployment; empty where workers are not versioned.
 	Deployment string `json:"deployment"`
-	// BuildID tells this build from others; empty for the binary's own version.
+	// BuildID identifies this build; empty for the binary's own version.
 	BuildID string `json:"buildID"`
 }
 
@@ -129,9 +129,9 @@ func Default() Config {
 	}
 }
 
-// Kinds are the kinds of channels, checks, hooks and sinks that a configuration may have. They are given by whoever reads
-// one, so that whoever needs another part of it does not link their libraries. Of a section whose kinds are not given, only
-// the names are read: the rest is kept undecoded, and is not validated.
+// Kinds are the kinds of channels, checks, hooks and sinks that a configuration may have. The caller passes them, so that a program that
+// needs another part of the configuration does not link their libraries. Of a section whose kinds are not given, only the names are read:
+// the rest is kept undecoded, and is not validated.
 type Kinds struct {
 	Channels notify.Kinds
 	Checks   checks.Kinds
@@ -333,7 +333,7 @@ func (c Config) Limits() schedule.Limits {
 
 // ChecksAndHooks is the part of the configuration that checks.New takes.
 func (c Config) ChecksAndHooks() checks.Config {
-	allowed, _ := c.Outbound.nodeAddresses() // what is wrong with them, Validate says: then none is
+	allowed, _ := c.Outbound.nodeAddresses() // Validate reports what is wrong with them; no range is allowed then
 	return checks.Config{Checks: c.Checks, Hooks: c.Hooks, Work: c.Work, Prometheus: c.Prometheus, NodeAddresses: allowed}
 }
 

@@ -183,7 +183,7 @@ func TestABudgetHoldsWhateverTargetIsSent(t *testing.T) {
 	}
 	s.mustStay(web)
 	// The true ones go on from there.
-	s.signal(run, api.SignalTarget, api.NodeTarget{Revision: 1<<40 + 1, Tell: true})
+	s.signal(run, api.SignalTarget, api.NodeTarget{Revision: 1<<40 + 1, Report: true})
 	lockstep.hears("the next counts", func(p api.NodeProgress) bool { return p.Revision == 1<<40+1 })
 	s.signal(run, api.MsgCancel, nil)
 	s.mustEnd(run, api.Cancelled)

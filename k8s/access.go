@@ -18,8 +18,7 @@ import (
 // askedAtOnce bounds the questions about permissions that are under way.
 const askedAtOnce = 8
 
-// MayDo tells for each of several requests whether the client's account is allowed to make it. The API server answers
-// without storing anything.
+// MayDo reports, for each of several requests, whether the client's account may make it. The API server stores nothing for that.
 func MayDo(ctx context.Context, client kube.Interface, requests []authorizationv1.ResourceAttributes) ([]bool, error) {
 	allowed := make([]bool, len(requests))
 	group, ctx := errgroup.WithContext(ctx)
@@ -46,8 +45,8 @@ var ErrDenied = errors.New("the account may not do this")
 // authorizerSays is how the API server words that its authorizer refused a request.
 var authorizerSays = regexp.MustCompile(` cannot ([a-z]+) resource "([^"]+)" in API group "([^"]*)"(?: in the namespace "([^"]*)")?`)
 
-// RefusedRequest is the request that the API server's authorizer refused. A webhook, a policy and a quota answer Forbidden
-// too, and may think better of it.
+// RefusedRequest is the request that the API server's authorizer refused. Webhooks, policies and quotas answer Forbidden too, but may allow
+// the same request later.
 func RefusedRequest(err error) (request authorizationv1.ResourceAttributes, ok bool) {
 	if !apierrors.IsForbidden(err) {
 		return request, false
@@ -65,8 +64,8 @@ func RefusedRequest(err error) (request authorizationv1.ResourceAttributes, ok b
 	return request, true
 }
 
-// Denied reports whether an error means that the account lacks a permission, which no retry heals: it is the authorizer's,
-// and a question to the API server confirms it. One whose authorizer has not come up yet refuses the question too.
+// Denied reports whether an error means that the account lacks a permission, which no retry heals. It asks the API server to confirm that:
+// a server that is starting refuses requests that it allows later, and refuses the question as well.
 func Denied(ctx context.Context, client kube.Interface, err error) bool {
 	if errors.Is(err, ErrDenied) {
 		return true

@@ -37,7 +37,7 @@ func (s *CapacityReader) Read(ctx context.Context) ([]NodeCapacity, error) {
 	s.waiting.Add(1)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	// The last to ask leaves nothing behind: what is known of a large cluster is megabytes.
+	// The last caller drops the reading: of a large cluster it is megabytes.
 	defer func() {
 		if s.waiting.Add(-1) == 0 {
 			s.last = nil

@@ -38,14 +38,14 @@ func Config(o Options) (*rest.Config, error) {
 	}
 	config.QPS, config.Burst = o.QPS, o.Burst
 	config.UserAgent = o.UserAgent
-	// Protobuf is a fraction of the work to read. What is sent stays JSON, which custom resources understand too.
+	// Protobuf takes a fraction of the time to decode. Requests stay JSON, which works for custom resources too.
 	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return bounded{next: next, within: requestWithin} })
 	return config, nil
 }
 
-// requestWithin is how long one request may take: the time after which kube-apiserver gives one up by itself. A
-// connection that no answer comes from must not hold an activity that shows that it lives.
+// requestWithin is how long one request may take: the time after which kube-apiserver gives one up by itself. A dead connection must not
+// hold up an activity that goes on heartbeating.
 const requestWithin = time.Minute
 
 // bounded ends the requests that take too long. A watch is not meant to end.
@@ -72,7 +72,7 @@ func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// WrappedRoundTripper lets client-go see through.
+// WrappedRoundTripper lets client-go find the transport below.
 func (b bounded) WrappedRoundTripper() http.RoundTripper { return b.next }
 
 // cancelled is an answer's body that frees its request's context.

@@ -146,7 +146,7 @@ func HideConditions(ctx context.Context, client kube.Interface, name string, c C
 	return err
 }
 
-// changeClaims changes who shows what on a node. Beside what nobody claims any more, it takes off what is gone.
+// changeClaims changes who shows which conditions on a node. It takes off the conditions that nobody claims any more, and those in gone.
 func changeClaims(ctx context.Context, client kube.Interface, name string,
 	change func(*corev1.Node, []Claim) (after []Claim, gone []corev1.NodeConditionType),
 ) error {

@@ -51,10 +51,10 @@ func Emit(ctx context.Context, client kube.Interface, e NodeEvent) error {
 	return nil
 }
 
-// occurrence is what an Event tells.
+// occurrence is what an Event reports.
 type occurrence struct {
 	about corev1.ObjectReference
-	// key and reason tell it from others about the same object.
+	// key and reason identify it among those of the same object.
 	key     string
 	at      time.Time
 	kind    string

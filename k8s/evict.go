@@ -68,8 +68,8 @@ func Queue(ctx context.Context, client kube.Interface) error {
 	return nil
 }
 
-// IsGone reads a pod afresh, past every cache, and tells whether its name is free or belongs to another pod. It lists,
-// since the account that drains may do that anyway.
+// IsGone reads a pod past every cache, and reports whether its name is free or belongs to another pod. It lists, because the account that
+// drains may do that anyway.
 func IsGone(ctx context.Context, client kube.Interface, pod *corev1.Pod) (bool, error) {
 	found, err := client.CoreV1().Pods(pod.Namespace).List(ctx, metav1.ListOptions{
 		FieldSelector: fields.OneTermEqualSelector("metadata.name", pod.Name).String(),

@@ -49,7 +49,7 @@ type EvictionRequests struct {
 // served by CustomResourceDefinitions.
 func (r EvictionRequests) rest() rest.Interface { return r.Client.LifecycleV1alpha1().RESTClient() }
 
-// Served asks for both kinds once. NotServed tells of the error whether the API server does not know them.
+// Served asks for both kinds once. NotServed reports whether the error means that the API server does not know them.
 func (r EvictionRequests) Served(ctx context.Context) error {
 	one := &metav1.ListOptions{Limit: 1}
 	for resource, list := range map[string]runtime.Object{
@@ -152,8 +152,7 @@ func (r EvictionRequests) Withdraw(ctx context.Context, namespace, name string) 
 	return nil
 }
 
-// WithdrawAll takes all requests of the run back and removes them. Gone tells of a pod that there is nothing left to
-// withdraw; it may be nil.
+// WithdrawAll takes all requests of the run back and removes them. It calls gone with each pod that has no request left; gone may be nil.
 func (r EvictionRequests) WithdrawAll(ctx context.Context, gone func(pod types.UID) bool) error {
 	var filed lifecyclev1alpha1.EvictionRequestList
 	err := r.rest().Get().Resource("evictionrequests").
@@ -246,8 +245,7 @@ func wantedByUs(eviction *lifecyclev1alpha1.Eviction) bool {
 	return false
 }
 
-// readConditions takes over what was said of this generation. A cancellation is a word about an earlier request: this
-// one is not withdrawn.
+// readConditions takes over what was said of this generation. A cancellation is about an earlier request: this one is not withdrawn.
 func (s *RequestState) readConditions(conditions []metav1.Condition, observed *int64, generation int64) {
 	if observed != nil && *observed < generation {
 		return
@@ -325,8 +323,7 @@ type FiledRequests struct {
 	Count                   int
 }
 
-// FiledByAll counts the EvictionRequests of all maintenances, per run. NotServed tells of the error whether there can be
-// none.
+// FiledByAll counts the EvictionRequests of all maintenances, per run. NotServed reports whether the error means that there can be none.
 func FiledByAll(ctx context.Context, client kube.Interface) ([]FiledRequests, error) {
 	var filed []FiledRequests
 	at := map[string]int{}

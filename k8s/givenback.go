@@ -16,8 +16,8 @@ import (
 	"drydock/k8s/kube"
 )
 
-// ErrGivenBack is that a node tells of releases by maintenances of this workflow ID, which the caller is to check first. Errors that wrap
-// it are a GivenBackError.
+// ErrGivenBack: the node records releases by maintenances of this workflow ID, and the caller has to check them first. Errors that wrap it
+// are a GivenBackError.
 var ErrGivenBack = errors.New("the node was given back")
 
 // GivenBack is what a node keeps of a maintenance that has given it back. A Temporal server that is restored to an earlier state
@@ -38,7 +38,7 @@ type GivenBack struct {
 	Activity string `json:"activity"`
 }
 
-// GivenBackError says which releases a node tells of, by maintenances of one workflow ID.
+// GivenBackError has the releases that a node records of maintenances with one workflow ID.
 type GivenBackError struct {
 	Node     string
 	UID      types.UID
@@ -53,14 +53,14 @@ func (e *GivenBackError) Error() string {
 // Unwrap is ErrGivenBack.
 func (e *GivenBackError) Unwrap() error { return ErrGivenBack }
 
-// maxGivenBack is of how many maintenances, the last ones, a node tells. maxGivenBackText is how much is read:
-// whoever may annotate nodes may have written it.
+// maxGivenBack is how many releases, the latest, a node records. maxGivenBackText bounds what is read of them: anybody who may annotate
+// nodes may have written it.
 const (
 	maxGivenBack     = 8
 	maxGivenBackText = 16 << 10
 )
 
-// GivenBackOn are the releases that a node tells of. What cannot be read tells of none.
+// GivenBackOn returns the releases that a node records, none where the record cannot be read.
 func GivenBackOn(node *corev1.Node) (releases []GivenBack) {
 	text := node.Annotations[api.GivenBackAnnotation]
 	if len(text) > maxGivenBackText || json.Unmarshal([]byte(text), &releases) != nil {
@@ -69,7 +69,7 @@ func GivenBackOn(node *corev1.Node) (releases []GivenBack) {
 	return releases[max(len(releases)-maxGivenBack, 0):]
 }
 
-// checkReleases returns an error where a node that the holder does not hold yet tells of releases of its workflow ID.
+// checkReleases returns an error where a node that the holder does not hold yet records releases of its workflow ID.
 func (in HoldInput) checkReleases(node *corev1.Node, mine bool) error {
 	if mine || !in.ChecksReleases {
 		return nil
@@ -99,7 +99,7 @@ func CheckReleases(ctx context.Context, client kube.Interface, in HoldInput) err
 	return in.checkReleases(node, mark.HeldBy(in.Holder.WorkflowID, in.Holder.RunID))
 }
 
-// addTo has the node tell of a release; nil tells of none.
+// addTo records a release on the node; nil records none.
 func (g *GivenBack) addTo(annotations map[string]*string, node *corev1.Node) error {
 	if g == nil {
 		return nil

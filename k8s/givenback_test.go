@@ -21,7 +21,7 @@ func givenBackBy(requestor, run string) *k8s.GivenBack {
 func releaseTelling(t *testing.T, client k8stest.Fake, requestor string, tells *k8s.GivenBack) {
 	t.Helper()
 	h := holder(requestor, true).Holder
-	if _, err := k8s.Release(t.Context(), client, "n1", k8s.Caller{WorkflowID: h.WorkflowID, RunID: h.RunID}, k8s.Known{Tells: tells}); err != nil {
+	if _, err := k8s.Release(t.Context(), client, "n1", k8s.Caller{WorkflowID: h.WorkflowID, RunID: h.RunID}, k8s.Known{GivenBack: tells}); err != nil {
 		t.Fatal(err)
 	}
 }

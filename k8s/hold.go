@@ -18,7 +18,7 @@ import (
 	"drydock/k8s/kube"
 )
 
-// Conditions of a node that callers tell apart.
+// Conditions of a node that callers distinguish.
 var (
 	// ErrNodeGone: there is no node of that name.
 	ErrNodeGone = errors.New("the node does not exist")
@@ -41,7 +41,7 @@ type HoldInput struct {
 	TakeOver bool
 	// Prior is what the holder remembers of the node; nil where it holds it for the first time.
 	Prior *Prior
-	// ChecksReleases: the caller has yet to check the releases that the node tells of.
+	// ChecksReleases: the caller has yet to check the releases that the node records.
 	ChecksReleases bool
 	// Exclude tells medik8s' remediators to leave the node alone, beside the first holder's mark.
 	Exclude bool
@@ -156,8 +156,8 @@ type Known struct {
 	Stripped bool
 	// Cordons find out who made the node unschedulable; nil believes nobody.
 	Cordons Cordons
-	// Tells is what the node keeps of the release; nil keeps nothing.
-	Tells *GivenBack
+	// GivenBack is what the node records of the release; nil records nothing.
+	GivenBack *GivenBack
 }
 
 // recall is what is remembered of a node with a mark that the caller is the last holder of.
@@ -218,7 +218,7 @@ func Release(ctx context.Context, client kube.Interface, node string, c Caller, 
 			}
 			released.Stripped = true
 			prior.recall(&mark)
-			patch, err = restorePatch(n, mark, prior.OutOfService, known.Tells)
+			patch, err = restorePatch(n, mark, prior.OutOfService, known.GivenBack)
 		case err == nil:
 			var prior *Prior
 			if prior, err = known.recall(ctx, n, mark, c); err != nil {
@@ -227,7 +227,7 @@ func Release(ctx context.Context, client kube.Interface, node string, c Caller, 
 			if prior != nil && len(mark.Holders) == 1 {
 				released.Differences = prior.differences(n, mark, mark.Holders[0])
 			}
-			patch, err = releasePatch(n, mark, c, prior, known.Tells)
+			patch, err = releasePatch(n, mark, c, prior, known.GivenBack)
 		}
 		if err != nil {
 			return err

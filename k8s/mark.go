@@ -41,8 +41,8 @@ type CordonedBy struct {
 	Run        string `json:"run,omitempty"`
 }
 
-// Prior is what a mark says of the node before Drydock came. A maintenance remembers it: somebody may take the mark off,
-// and the node by itself does not tell any more.
+// Prior is what a mark says of the node before Drydock came. A maintenance remembers it, because somebody may take the mark off, and the
+// node does not show it otherwise.
 type Prior struct {
 	// UID is the node that it is about.
 	UID types.UID `json:"uid"`
@@ -318,7 +318,7 @@ func (m *Mark) put(i int, h Holder) {
 
 // releasePatch takes a holder off a node and, with the last one, puts back what was before: what the holder remembers, where it
 // remembers anything.
-func releasePatch(node *corev1.Node, mark Mark, c Caller, prior *Prior, tells *GivenBack) ([]byte, error) {
+func releasePatch(node *corev1.Node, mark Mark, c Caller, prior *Prior, givenBack *GivenBack) ([]byte, error) {
 	i := mark.index(c.WorkflowID, c.RunID)
 	outOfService := mark.Holders[i].OutOfService && (prior == nil || prior.OutOfService)
 	mark.Holders = slices.Delete(slices.Clone(mark.Holders), i, i+1)
@@ -328,11 +328,11 @@ func releasePatch(node *corev1.Node, mark Mark, c Caller, prior *Prior, tells *G
 			prior.recall(&mark)
 			mark.Cordoned = cordoned
 		}
-		return restorePatch(node, mark, outOfService, tells)
+		return restorePatch(node, mark, outOfService, givenBack)
 	}
 	annotations, err := mark.annotation()
 	if err == nil {
-		err = tells.addTo(annotations, node)
+		err = givenBack.addTo(annotations, node)
 	}
 	if err != nil {
 		return nil, err
@@ -344,11 +344,11 @@ func releasePatch(node *corev1.Node, mark Mark, c Caller, prior *Prior, tells *G
 	return patch.guarded(node, annotations, nil)
 }
 
-// restorePatch takes the mark off a node and puts back what it says was there before; outOfService tells that the taint of
-// that name goes too.
-func restorePatch(node *corev1.Node, mark Mark, outOfService bool, tells *GivenBack) ([]byte, error) {
+// restorePatch takes the mark off a node and puts back what it says was there before; with outOfService it takes the taint of that name
+// off, too.
+func restorePatch(node *corev1.Node, mark Mark, outOfService bool, givenBack *GivenBack) ([]byte, error) {
 	annotations := map[string]*string{api.HoldersAnnotation: nil}
-	if err := tells.addTo(annotations, node); err != nil {
+	if err := givenBack.addTo(annotations, node); err != nil {
 		return nil, err
 	}
 	for _, key := range protections { // whoever may annotate nodes may have written others into the mark

@@ -25,7 +25,7 @@ var ErrCordoned = errors.New("the node is unschedulable")
 type Markings struct {
 	Name string
 	UID  types.UID
-	// Text is the mark's; Marked tells that there is one, Unreadable why it says nothing.
+	// Text is the mark's. Marked: there is one. Unreadable is the error that kept it from being read.
 	Text       string
 	Marked     bool
 	Mark       Mark

@@ -11,7 +11,7 @@ import (
 type Paced[T any] struct {
 	waiting chan T
 	end     context.CancelFunc
-	// ended is closed when no more work begins; cut then tells whether one that was taken was left undone.
+	// ended is closed when no more work begins; cut is then whether an item that was taken was left undone.
 	ended chan struct{}
 	cut   int
 }
@@ -80,7 +80,7 @@ func (p *Paced[T]) run(ctx context.Context, turn func(context.Context) error, wo
 	}
 }
 
-// Stop ends the work, and tells how much of it is left undone.
+// Stop ends the work, and returns how much of it is left undone.
 func (p *Paced[T]) Stop() (left int) {
 	p.end()
 	<-p.ended

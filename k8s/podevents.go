@@ -25,8 +25,8 @@ const (
 	podEventPause = 10 * time.Second
 )
 
-// PodEvents tells of evictions on the pods themselves, in the background, so that no eviction waits for its Event. A nil
-// PodEvents tells nobody.
+// PodEvents records evictions as Events on the pods, in the background, so that no eviction waits for its Event. A nil PodEvents records
+// none.
 type PodEvents struct {
 	client  kube.Interface
 	waiting *Paced[occurrence]

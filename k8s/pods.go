@@ -35,8 +35,8 @@ func IsFinished(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
-// ArrivedAt is when a pod came to its node. Intruding tells that it is none of those that belong on a node out of service:
-// DaemonSet pods, static pods, what Drydock runs there itself, and what has ended or is about to.
+// ArrivedAt is when a pod came to its node. Intruding is true unless it is one of those that belong on a node out of service: DaemonSet
+// pods, static pods, what Drydock runs there itself, and what has ended or is about to.
 func ArrivedAt(pod *corev1.Pod) (at time.Time, intruding bool) {
 	at = pod.CreationTimestamp.Time
 	for _, c := range pod.Status.Conditions {

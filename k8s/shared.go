@@ -38,7 +38,7 @@ type live[T runtime.Object] struct {
 type SharedView[T runtime.Object] struct {
 	// Changed receives a token after any change that concerns the user; tokens coalesce.
 	Changed chan struct{}
-	// concerns tells which changes do; nil means all.
+	// concerns reports whether a change does; nil means that each does.
 	concerns func(obj T, gone bool) bool
 	*live[T]
 	shared *Shared[T]

@@ -11,8 +11,8 @@ import (
 	"drydock/k8s/kube"
 )
 
-// NodePods are the pods of single nodes, each node's watched once for all who follow it. Only what tells whose a pod is,
-// and since when it is there, is kept.
+// NodePods are the pods of single nodes, each node's watched once for all who follow it. Of a pod only its owner is kept, and since when it
+// is there, is kept.
 type NodePods struct {
 	client kube.Interface
 

@@ -24,7 +24,7 @@ type Watch[T runtime.Object] struct {
 	informer cache.SharedIndexInformer
 	// Changed receives a token after any change; tokens coalesce.
 	Changed chan struct{}
-	// Refused is closed when the API server refuses the watch; Err tells how.
+	// Refused is closed when the API server refuses the watch; Err is its answer.
 	Refused chan struct{}
 
 	once sync.Once
@@ -119,20 +119,20 @@ func NewWatch[T runtime.Object](ctx context.Context, client rest.Interface, exam
 
 // handle passes the changes on.
 func (w *Watch[T]) handle(o WatchOptions) error {
-	tell := func(obj any, gone bool) {
+	note := func(obj any, gone bool) {
 		if o.Changing != nil {
 			o.Changing(obj, gone)
 		}
 		w.wake()
 	}
 	_, err := w.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(obj any) { tell(obj, false) },
-		UpdateFunc: func(_, obj any) { tell(obj, false) },
+		AddFunc:    func(obj any) { note(obj, false) },
+		UpdateFunc: func(_, obj any) { note(obj, false) },
 		DeleteFunc: func(obj any) {
 			if tombstone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
 				obj = tombstone.Obj
 			}
-			tell(obj, true)
+			note(obj, true)
 		},
 	})
 	return err
@@ -220,9 +220,8 @@ func (w *Watch[T]) failed(ctx context.Context, r *cache.Reflector, err error) {
 	cache.DefaultWatchErrorHandler(ctx, r, err)
 }
 
-// weigh decides whether an error of the watch is a refusal; nil is a watch that was granted. Before the first copy each
-// Unauthorized or Forbidden is one, so that Synced can tell; later only a Forbidden that lasts: a token that has expired
-// is replaced.
+// weigh decides whether an error of the watch is a refusal; nil is a watch that was granted. Before the first copy each Unauthorized or
+// Forbidden is one, so that Synced returns it; later only a Forbidden that lasts: a token that has expired is replaced.
 func (w *Watch[T]) weigh(err error) {
 	if err == nil {
 		w.forbidden.Store(0)

@@ -10,7 +10,7 @@ import (
 	"drydock/config/secret"
 )
 
-// looked is how much more of a text than it shows an excerpt looks at, in bytes: blanks and secrets may take some of it.
+// looked is how much of a text, beyond what it shows, an excerpt looks at, in bytes: blanks and secrets are taken out of that.
 const looked = 16 << 10
 
 // Excerpt is the beginning of a text from outside, on one line and without the secrets: at most n bytes of it. The secrets

@@ -65,7 +65,7 @@ func recordsFor(ctx context.Context, a *invocation.App, files []string, f client
 	return recordsOfTemporal(ctx, c, f, a.Stderr, recordProgress(a.Progress(a.Stderr)))
 }
 
-// shownGaps is how many of many gaps are told one by one.
+// shownGaps bounds the gaps that are listed one by one.
 const shownGaps = 5
 
 // recordsOfFiles reads the sinks of several workers, which can have the same record.
@@ -88,17 +88,17 @@ func recordsOfFiles(a *invocation.App, files []string, f client.RecordFilter) ([
 	return f.Of(all), nil
 }
 
-// recordsOfTemporal are those that Temporal still has; what they lack is told in messages.
+// recordsOfTemporal are those that Temporal still has; it warns of what they lack.
 func recordsOfTemporal(ctx context.Context, c *invocation.Connection, f client.RecordFilter, messages io.Writer, progress func(read, total int)) ([]record.Record, error) {
 	records, gaps, err := c.Records(ctx, f, progress)
 	if err != nil {
 		return nil, c.Explain(err)
 	}
-	tellGaps(messages, gaps)
+	warnOfGaps(messages, gaps)
 	return records, nil
 }
 
-// manyRecords is from how many on reading them takes long enough to be told of.
+// manyRecords is from how many records on reading them takes long enough to show progress.
 const manyRecords = 50
 
 // recordProgress says now and then how many histories of many are read.
@@ -119,8 +119,8 @@ func recordProgress(shown *terminal.Display) func(read, total int) {
 // namedGaps is up to how many maintenances with the same gap are named: of more, the reason says enough.
 const namedGaps = 3
 
-// tellGaps says what the records lack and why, once for each reason.
-func tellGaps(w io.Writer, gaps []client.Gap) {
+// warnOfGaps says what the records lack and why, once for each reason.
+func warnOfGaps(w io.Writer, gaps []client.Gap) {
 	type gap struct {
 		why  string
 		lost bool

@@ -198,7 +198,7 @@ func openHooks(ctx context.Context, a *invocation.App, args []string) []string {
 	return inOrder(names)
 }
 
-// channels are those of the worker's configuration where it is at hand, and those that running maintenances tell.
+// channels are those of the worker's configuration where it is at hand, and those that running maintenances notify.
 func channels(ctx context.Context, a *invocation.App, _ []string) []string {
 	names := input.NamesIn(a.Env.Get(invocation.EnvConfig), "channels")
 	for _, v := range running(ctx, a, client.ListOptions{Running: true, Limit: 50}, true) {

@@ -57,7 +57,7 @@ executed or is not found. Where the command does not exist, nothing is started a
 }
 
 func registerKillAfter(cmd *cobra.Command, killAfter *time.Duration) {
-	invocation.DurationVar(cmd.Flags(), killAfter, "kill-after", 30*time.Second, "kill the command if it has not ended this long after it was told to")
+	invocation.DurationVar(cmd.Flags(), killAfter, "kill-after", 30*time.Second, "kill the command if it has not ended this long after it was asked to")
 }
 
 // run turns every error that is not the command's into one of ours, whose code no command is likely to use.

@@ -217,7 +217,7 @@ func (o *rolloutOptions) nodes(ctx context.Context, names []string) (chosen []st
 	}
 	known, err := k.List(ctx, o.selector)
 	if err != nil && len(names) > 0 {
-		fmt.Fprintf(o.app.Stderr, "Warning: control-plane nodes cannot be told: %v\n", err)
+		fmt.Fprintf(o.app.Stderr, "Warning: which nodes are control-plane nodes is not known: %v\n", err)
 		return input.Unique(names), nil, nil
 	}
 	if err != nil {

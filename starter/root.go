@@ -55,7 +55,7 @@ func report(a *invocation.App, cmd *cobra.Command, err error) int {
 	case explicit && coded.Err == nil:
 		return code
 	case !explicit && cmd.Context().Err() != nil:
-		// Whatever failed, it failed because everything was told to stop.
+		// Whatever failed, it failed because everything was being stopped.
 		code, err = exit.Interrupted, exit.ErrInterrupted
 	}
 	fmt.Fprintf(a.Stderr, "Error: %s\n", exit.Indent(terminal.Words(err.Error(), a.Clock())))
@@ -68,7 +68,7 @@ func report(a *invocation.App, cmd *cobra.Command, err error) int {
 // ownErrorCode annotates commands that exit with the status of a command of the user's.
 const ownErrorCode = "drydock/own-error-code"
 
-// ranError marks an error of a command that ran, which cobra's own errors are told from by its absence.
+// ranError marks an error of a command that ran. cobra's own errors do not have it.
 type ranError struct{ err error }
 
 func (e *ranError) Error() string { return e.err.Error() }
@@ -110,7 +110,7 @@ stop a maintenance, and "drydock status NODE" finds it again from any machine.
 	return root
 }
 
-// flagError says what a flag wants in the user's words, where its library tells of its own functions.
+// flagError says in the user's words what a flag wants, where its library names its own functions.
 func flagError(err error) error {
 	var invalid *pflag.InvalidValueError
 	if !errors.As(err, &invalid) {

@@ -26,8 +26,8 @@ import (
 	"drydock/starter/terminal"
 )
 
-// outputs are what commands print with -o json and -o yaml: a name, a value of its type, and the commands. Every command
-// that tells a maintenance something prints a summary.
+// outputs are what commands print with -o json and -o yaml: a name, a value of its type, and the commands. Every command that sends a
+// maintenance a message prints a summary.
 var outputs = map[string]struct {
 	of       any
 	commands []string

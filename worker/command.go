@@ -158,7 +158,7 @@ func (f flags) tryOut(c config.Config) error {
 	return errors.Join(problems...)
 }
 
-// inFile puts the file before every line of an error of what it says.
+// inFile puts the file's name before every line of an error about its content.
 func (f flags) inFile(err error) error {
 	if err == nil || f.file == "" {
 		return err

@@ -26,18 +26,19 @@ import (
 const (
 	// healthChecksEvery is how often a worker makes sure that the health checks of its configuration run.
 	healthChecksEvery = 30 * time.Second
-	// configureWithin bounds one attempt to tell a check its specification.
+	// configureWithin bounds one attempt to send a check its specification.
 	configureWithin = 20 * time.Second
 	// fromConfiguration is who says what the file does.
 	fromConfiguration = "configuration"
 )
 
-// keepHealthChecks starts the configured health checks that do not run, now and every 30 s, and tells each that runs what the
-// file says: once, when the worker starts, and again where that is refused. Afterwards what somebody else says counts.
+// keepHealthChecks starts the configured health checks that do not run, now and every 30 s, and sends each that runs the file's
+// specification: once, when the worker starts, and again where that is refused. After that, a specification that somebody else sends
+// counts.
 func keepHealthChecks(ctx context.Context, o Options, temporal client.Client, namespace, queue string) {
 	k := newHealthKeeper(o, temporal, queue)
-	if err := k.tellLeft(ctx, namespace); err != nil && ctx.Err() == nil {
-		o.Logger.Warn("not known which health checks run that are not in the configuration", "error", err)
+	if err := k.logLeft(ctx, namespace); err != nil && ctx.Err() == nil {
+		o.Logger.Warn("could not list the health checks that run", "error", err)
 	}
 	if len(k.specs) == 0 {
 		return
@@ -47,7 +48,7 @@ func keepHealthChecks(ctx context.Context, o Options, temporal client.Client, na
 	for {
 		for _, name := range slices.Sorted(maps.Keys(k.specs)) {
 			if err := k.ensure(ctx, name); err != nil && ctx.Err() == nil {
-				o.Logger.Warn("a health check could not be looked after; trying again", "check", name, "error", err)
+				o.Logger.Warn("a health check could not be started or configured; trying again", "check", name, "error", err)
 			}
 		}
 		select {
@@ -78,7 +79,7 @@ func newHealthKeeper(o Options, temporal client.Client, queue string) *healthKee
 	for name := range o.Config.HealthChecks {
 		spec, err := o.Config.HealthSpec(name)
 		if err != nil { // the configuration was validated
-			o.Logger.Error("a health check of the configuration is not one", "check", name, "error", err)
+			o.Logger.Error("a health check of the configuration is not valid", "check", name, "error", err)
 			continue
 		}
 		k.specs[name], k.failed[name] = spec, &failures{}
@@ -86,8 +87,8 @@ func newHealthKeeper(o Options, temporal client.Client, queue string) *healthKee
 	return k
 }
 
-// tellLeft logs which checks a worker has started that are not in the configuration any more: they go on.
-func (k *healthKeeper) tellLeft(ctx context.Context, namespace string) error {
+// logLeft logs which checks a worker has started that are not in the configuration any more: they go on.
+func (k *healthKeeper) logLeft(ctx context.Context, namespace string) error {
 	prefix := api.HealthCheckID(k.options.Config.Cluster, "")
 	request := &workflowservice.ListWorkflowExecutionsRequest{Namespace: namespace, PageSize: 500, Query: fmt.Sprintf(
 		`WorkflowType="%s" AND WorkflowId STARTS_WITH "%s" AND ExecutionStatus="Running"`, api.HealthCheckType, prefix)}
@@ -132,7 +133,7 @@ func (k *healthKeeper) ensure(ctx context.Context, name string) error {
 		if k.sent[name] {
 			return nil
 		}
-		return k.tell(ctx, id, name)
+		return k.configure(ctx, id, name)
 	case k.failed[name].wait(found.GetWorkflowExecutionInfo(), time.Now()):
 		k.options.Logger.Error("a health check failed at once again and again: see its failure in Temporal; it is started again later",
 			"workflow", id, "inARow", k.failed[name].inARow, "next", k.failed[name].retryAt)
@@ -152,9 +153,9 @@ func (k *healthKeeper) ensure(ctx context.Context, name string) error {
 	return nil
 }
 
-// tell gives a check the file's specification, unless it has it: a question costs less than a change, and one that is refused is
-// tried again and again.
-func (k *healthKeeper) tell(ctx context.Context, id, name string) error {
+// configure gives a check the file's specification, unless it has it: a query costs less than an update, and a refused one is repeated at
+// each look.
+func (k *healthKeeper) configure(ctx context.Context, id, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, configureWithin)
 	defer cancel()
 	value, err := k.temporal.QueryWorkflow(ctx, id, "", api.QueryStatus, api.HealthStatusRequest{Limit: 1})

@@ -165,7 +165,7 @@ func TestChecksThatAreNoLongerConfiguredAreTold(t *testing.T) {
 	s.On("ListWorkflow", mock.Anything, mock.Anything).Return(&workflowservice.ListWorkflowExecutionsResponse{Executions: []*workflowpb.WorkflowExecutionInfo{
 		running("workers", true), running("old", true), running("by-hand", false),
 	}}, nil)
-	if err := s.keeper.tellLeft(t.Context(), "default"); err != nil {
+	if err := s.keeper.logLeft(t.Context(), "default"); err != nil {
 		t.Fatal(err)
 	}
 	if log := s.log.String(); !strings.Contains(log, "checks=old ") && !strings.Contains(log, "checks=old\n") {

@@ -13,7 +13,7 @@ import (
 	"drydock/k8s/objects"
 )
 
-// healthActivities are those of health checks, as the configuration has them for all of these.
+// healthActivities are the activities of health checks, with the settings that hold for all checks.
 func healthActivities(c config.Health, nodes *k8s.Nodes, to connection) *healthactivity.Activities {
 	settings := healthactivity.Settings{
 		LeaseNamespace: c.LeaseNamespace, IgnoreMachineHealthChecks: c.MachineHealthChecks == config.IgnoreMachineHealthChecks,

@@ -10,10 +10,11 @@ import (
 	"drydock/config/namespace"
 )
 
-// errHomeLost: a worker that goes on would take marks of its lost namespace for its own. One that is started anew does not.
-var errHomeLost = errors.New("the worker ends, and finds out what there is when it is started again")
+// errHomeLost: the namespace is gone. A worker that went on would take its marks for those of the new one; one that is started anew does
+// not.
+var errHomeLost = errors.New("the worker ends; one that is started again uses the namespace that is there then")
 
-// homeGuard sees that the namespace is still the one that a worker began with.
+// homeGuard checks that the namespace is still the one that a worker began with.
 type homeGuard struct {
 	temporal client.Client
 	name, id string
@@ -42,7 +43,7 @@ func (g *homeGuard) look(ctx context.Context) error {
 	return nil
 }
 
-// untilRefused ends with an error where the server lets the worker poll no more, so that nobody takes it for one that works.
+// untilRefused returns an error once the server lets the worker poll no more, so that the process ends instead of looking healthy.
 func untilRefused(ctx context.Context, refused <-chan error) error {
 	select {
 	case err := <-refused:

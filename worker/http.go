@@ -24,11 +24,11 @@ import (
 
 type kubeClient = kube.Interface
 
-// health is what the probes ask for: the process lives, and it polls for work.
+// health answers the probes: whether the process lives, and whether it polls for work.
 type health struct{ ready atomic.Bool }
 
-// metricsHandler serves the metrics, to those whom the API server lets read them where the configuration says so. A client of its own asks for
-// that: someone who makes tokens up delays no drain.
+// metricsHandler serves the metrics, to those whom the API server lets read them where the configuration says so. It has a client of its
+// own, so that made-up tokens delay no drain.
 func metricsHandler(o Options, registry *prometheus.Registry) (http.Handler, error) {
 	metrics := promhttp.HandlerFor(registry, promhttp.HandlerOpts{Registry: registry})
 	if o.Config.Metrics.Authentication != config.AuthenticationToken {
@@ -81,7 +81,7 @@ func levelHandler(level *slog.LevelVar) http.Handler {
 	return mux
 }
 
-// What a client of the worker's HTTP servers may take: who says nothing holds no connection for ever.
+// Limits for clients of the worker's HTTP servers: a silent client must not hold a connection for ever.
 const (
 	readHeaderWithin = 5 * time.Second
 	readWithin       = 10 * time.Second

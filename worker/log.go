@@ -8,11 +8,10 @@ import (
 	"go.temporal.io/sdk/temporal"
 )
 
-// endings are what Temporal's SDK and client-go say of what ended because it was cancelled.
+// endings are the messages with which Temporal's SDK and client-go log what was cancelled.
 var endings = map[string]bool{"Activity error.": true, "RecordActivityHeartbeat with error": true, "Failed to watch": true}
 
-// calm keeps them from the log as errors and warnings, such as of the drain of a maintenance that is cancelled, or that begins
-// anew after a consent.
+// calm keeps endings from being logged as errors and warnings: the drain of a maintenance is cancelled with it, and after a consent.
 type calm struct{ slog.Handler }
 
 // Handle logs an activity that was cancelled for those who look for it only.

@@ -23,7 +23,7 @@ var latencies = []float64{0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.
 // worker's queue chooses. The rest is one series with otel_metric_overflow="true".
 const maxSeries = 1000
 
-// ownMetrics registers what the process tells of itself, and returns what the SDK and workflows measure by.
+// ownMetrics registers the metrics of the process itself, and returns what the SDK and workflows measure by.
 func ownMetrics(o Options, registry prometheus.Registerer) (client.MetricsHandler, error) {
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	metrics.Build(registry, o.Version)

@@ -37,17 +37,17 @@ func warnOfProfiles(o Options) {
 	}
 	report, jobs, err := lintProfiles(path)
 	if err != nil {
-		o.Logger.Warn("the file of profiles cannot be read: none is evaluated until it can", "file", path, "error", err)
+		o.Logger.Warn("the file of profiles cannot be read: no profile is evaluated until it can be", "file", path, "error", err)
 		return
 	}
 	for _, p := range report.Problems {
-		o.Logger.Warn("the file of profiles is not taken", "file", path, "at", p.Path, "problem", p.Text, "next", p.Next)
+		o.Logger.Warn("the file of profiles is not valid, and is not used", "file", path, "at", p.Path, "problem", p.Text, "next", p.Next)
 	}
 	for _, p := range jobs {
 		o.Logger.Warn("a Job of the file of profiles cannot run: transitions that run it fail", "file", path, "at", p.Path, "problem", p.Text)
 	}
 	if n := len(report.Warnings); n > 0 {
-		o.Logger.Info("there is more to say of the file of profiles: \"drydock profile lint FILE\" shows it", "file", path, "warnings", n)
+		o.Logger.Info("the file of profiles has warnings: \"drydock profile lint FILE\" shows them", "file", path, "warnings", n)
 	}
 }
 

@@ -14,8 +14,8 @@ import (
 // readyWithin bounds the question to a worker of this machine.
 const readyWithin = 3 * time.Second
 
-// askReady asks the worker that listens at an address of this machine whether it is ready: images have no other program that
-// could. It is an error where it is not.
+// askReady returns an error unless the worker that listens at an address of this machine is ready. It is for probes: images have no other
+// program that could ask.
 func askReady(ctx context.Context, listen string) error {
 	if listen == "" {
 		return errors.New("listen: the worker serves no probes")

@@ -13,8 +13,8 @@ import (
 	"drydock/api"
 )
 
-// reviver starts a workflow anew where somebody has ended it. It is one that others start when they need it, that ends by itself
-// when nobody does any more, and for whose word all of them wait until then.
+// reviver starts a workflow anew where somebody has ended it. Other workflows start it when they need it, and wait for its signals; it ends
+// by itself once nobody needs it.
 type reviver struct {
 	temporal client.Client
 	logger   *slog.Logger
@@ -26,8 +26,8 @@ type reviver struct {
 	always bool
 }
 
-// revivers are those of a cluster. Plans, and the maintenances that they share, wait for the lockstep: a maintenance whose plans have
-// ended too is given back by nobody else.
+// revivers are those of a cluster. Plans, and the maintenances that they share, wait for the lockstep. Nothing else ends a maintenance
+// whose plans have ended.
 func revivers(o Options, temporal client.Client, queue string) []*reviver {
 	lockstep := &reviver{kind: api.LockstepType, what: "the lockstep of plans", id: api.LockstepID(o.Config.Cluster)}
 	all := []*reviver{lockstep}
@@ -50,7 +50,7 @@ func (k *reviver) ensure(ctx context.Context) error {
 	switch status := info.GetStatus(); {
 	case status == enums.WORKFLOW_EXECUTION_STATUS_RUNNING, status == enums.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW:
 		return nil
-	case err != nil, status == enums.WORKFLOW_EXECUTION_STATUS_COMPLETED: // somebody may have deleted it, or told it that nobody was left
+	case err != nil, status == enums.WORKFLOW_EXECUTION_STATUS_COMPLETED: // somebody may have deleted it, or it ended because nobody needed it
 		if !k.always {
 			return nil
 		}

@@ -21,12 +21,13 @@ import (
 // schedulerEvery is how often a worker makes sure that the scheduler runs.
 const schedulerEvery = 30 * time.Second
 
-// keepScheduler starts the scheduler where it does not run, now and every 30 s, and anew what else others wait for where somebody has
-// ended it. It tells where the scheduler's limits are no longer those of the configuration. It fails where the namespace is no more, or another one.
+// keepScheduler starts the scheduler where it does not run, now and every 30 s, and starts the workflows of revivers anew where somebody
+// has ended them. It logs where the scheduler's limits are no longer those of the configuration. It fails where the namespace is gone, or
+// is another one.
 func keepScheduler(ctx context.Context, o Options, temporal client.Client, namespace, queue string, registry prometheus.Registerer) error {
 	k := &schedulerKeeper{options: o, temporal: temporal, queue: queue, id: api.SchedulerID(o.Config.Cluster)}
 	home := homeGuard{temporal: temporal, name: namespace, id: o.home.ID}
-	k.windows = windowsTeller{digest: window.Digest(o.Config.Windows), since: time.Now()}
+	k.windows = windowsKeeper{digest: window.Digest(o.Config.Windows), since: time.Now()}
 	k.differs = differsGauge(registry)
 	others := revivers(o, temporal, queue)
 	ctx, cancel := context.WithCancel(ctx)
@@ -38,7 +39,7 @@ func keepScheduler(ctx context.Context, o Options, temporal client.Client, names
 	ticker := time.NewTicker(schedulerEvery)
 	defer ticker.Stop()
 	for {
-		// First: what this worker knows of marks on nodes is about its own namespace, and a scheduler of another one would go by it.
+		// This comes first: this worker knows the marks of its own namespace, and would pass them on to a scheduler of another one.
 		err := home.look(ctx)
 		if errors.Is(err, errHomeLost) {
 			return err
@@ -54,7 +55,7 @@ func keepScheduler(ctx context.Context, o Options, temporal client.Client, names
 			}
 		}
 		if err != nil && ctx.Err() == nil {
-			o.Logger.Warn("the scheduler, or what plans and health checks wait for, could not be looked after", "error", err)
+			o.Logger.Warn("could not make sure that the scheduler and the cluster's other workflows run", "error", err)
 		}
 		select {
 		case <-ticker.C:
@@ -83,7 +84,7 @@ type schedulerKeeper struct {
 	compared string
 	failures failures
 	// windows are those of the configuration.
-	windows windowsTeller
+	windows windowsKeeper
 }
 
 const (
@@ -100,8 +101,8 @@ type failures struct {
 	retryAt time.Time
 }
 
-// wait notes that a run of the scheduler is closed, and tells whether it is too soon to start the next: what fails at once
-// again and again would fill the namespace with runs.
+// wait notes that a run of the scheduler is closed, and reports whether it is too soon to start the next: a scheduler that fails at once
+// would fill the namespace with runs.
 func (f *failures) wait(closed *workflowpb.WorkflowExecutionInfo, now time.Time) bool {
 	if run := closed.GetExecution().GetRunId(); run != f.run {
 		f.run = run
@@ -155,7 +156,7 @@ func (k *schedulerKeeper) ensure(ctx context.Context) error {
 	return nil
 }
 
-// compare tells, once per change, that an operator's decision and the configuration file disagree. The operator wins.
+// compare logs, once per change, that the limits an operator has set and those of the configuration file disagree. The operator's count.
 func (k *schedulerKeeper) compare(ctx context.Context) error {
 	value, err := k.temporal.QueryWorkflow(ctx, k.id, "", api.QueryState, api.StateRequest{Limit: 1})
 	if err != nil {
@@ -166,11 +167,11 @@ func (k *schedulerKeeper) compare(ctx context.Context) error {
 		return err
 	}
 	if k.windows.overruled(state.Windows) {
-		k.options.Logger.Warn("the scheduler goes by other windows than those of this worker's configuration file: those of a worker that was started later",
+		k.options.Logger.Warn("the scheduler uses other windows than those of this worker's configuration file: those of a worker that was started later",
 			"startedLater", state.Windows.Since)
 	}
 	if k.windows.differ(state.Windows, time.Now()) {
-		k.options.Logger.Info("the scheduler goes by other windows than those of the configuration file: it is told")
+		k.options.Logger.Info("the scheduler uses other windows than those of the configuration file: it is sent these")
 		changed := api.WindowsChanged{Digest: k.windows.digest, Since: k.windows.since}
 		if err := k.temporal.SignalWorkflow(ctx, k.id, "", api.SignalWindowsChanged, changed); err != nil {
 			return err
@@ -198,21 +199,21 @@ func (k *schedulerKeeper) compare(ctx context.Context) error {
 	return nil
 }
 
-// tellLatest is the longest pause before the signal that its windows are not this worker's is sent to a scheduler again.
-const tellLatest = 10 * time.Minute
+// longestPause is the longest pause before the windows of this worker are sent to a scheduler again.
+const longestPause = 10 * time.Minute
 
-// windowsTeller tells when the scheduler goes by other windows than the worker's. While workers of two configurations run, it
-// goes by those of the one that was started last, and the others are quiet.
-type windowsTeller struct {
+// windowsKeeper decides when to send the scheduler the worker's windows, because it uses others. While workers of two configurations run,
+// it uses those of the worker that was started last, and the others send nothing.
+type windowsKeeper struct {
 	digest string
 	since  time.Time
 	sent   int
 	next   time.Time
-	// later is when the worker was started by whose windows the scheduler goes, once that was said.
+	// later is when the worker was started whose windows the scheduler uses, once that was logged.
 	later time.Time
 }
 
-func (w *windowsTeller) differ(known *api.WindowsKnown, now time.Time) bool {
+func (w *windowsKeeper) differ(known *api.WindowsKnown, now time.Time) bool {
 	if known == nil || known.Digest == w.digest || known.Since.After(w.since) {
 		w.sent = 0
 		return false
@@ -220,13 +221,13 @@ func (w *windowsTeller) differ(known *api.WindowsKnown, now time.Time) bool {
 	if w.sent > 0 && now.Before(w.next) {
 		return false
 	}
-	w.next = now.Add(min(schedulerEvery<<min(w.sent, 10), tellLatest))
+	w.next = now.Add(min(schedulerEvery<<min(w.sent, 10), longestPause))
 	w.sent++
 	return true
 }
 
-// overruled tells, once for each, that the windows of a worker count that was started later.
-func (w *windowsTeller) overruled(known *api.WindowsKnown) bool {
+// overruled reports, once for each such worker, that the windows of one that was started later count.
+func (w *windowsKeeper) overruled(known *api.WindowsKnown) bool {
 	if known == nil || known.Digest == w.digest || !known.Since.After(w.since) || known.Since.Equal(w.later) {
 		return false
 	}

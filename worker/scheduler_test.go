@@ -52,7 +52,7 @@ func TestASchedulerThatFailsAtOnceIsStartedLessAndLessOften(t *testing.T) {
 
 func TestASchedulerIsToldOfOtherWindowsLessAndLessOften(t *testing.T) {
 	now := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
-	w := windowsTeller{digest: "mine"}
+	w := windowsKeeper{digest: "mine"}
 	if w.differ(nil, now) || w.differ(&api.WindowsKnown{Digest: "mine"}, now) {
 		t.Error("it is told of what it knows, or needs not know")
 	}
@@ -72,7 +72,7 @@ func TestASchedulerIsToldOfOtherWindowsLessAndLessOften(t *testing.T) {
 
 func TestTheWindowsOfTheWorkerThatWasStartedLastCount(t *testing.T) {
 	now := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
-	w := windowsTeller{digest: "mine", since: now}
+	w := windowsKeeper{digest: "mine", since: now}
 	later := &api.WindowsKnown{Digest: "the next", Since: now.Add(time.Hour)}
 	if w.differ(later, now) || !w.overruled(later) || w.overruled(later) {
 		t.Error("one that was started later is not told otherwise, and that is said once")

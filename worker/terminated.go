@@ -32,7 +32,7 @@ const (
 )
 
 // terminated has the records kept of maintenances and plans that somebody terminated, or whose time was over: these cannot do it
-// themselves. Whether the scheduler knew them does not matter. A list is only a hint: what is recorded is read from the workflow.
+// themselves. The scheduler need not have known them. A list is only a hint: what is recorded is read from the workflow.
 type terminated struct {
 	temporal         client.Client
 	logger           *slog.Logger

@@ -13,8 +13,8 @@ import (
 	"go.temporal.io/sdk/workflow"
 )
 
-// deployment is what this worker tells Temporal of its version. Every workflow follows the current version: a
-// maintenance runs for hours, and the scheduler for ever, so neither may keep an old build alive.
+// deployment is the version of this worker, as Temporal gets it. Every workflow moves to the current version: a maintenance runs for hours
+// and the scheduler for ever, and neither may keep an old build running.
 func deployment(o Options) sdkworker.DeploymentOptions {
 	v := o.Config.Versioning
 	if v.Deployment == "" {
@@ -35,8 +35,8 @@ func version(o Options) sdkworker.WorkerDeploymentVersion {
 // describePause is the time between reads of the deployment while the server does not know it yet.
 const describePause = 2 * time.Second
 
-// warnIfNotCurrent tells how to give work to a version that gets none. Which version is current is the operator's
-// decision, since the first one takes the tasks of workers that are not versioned.
+// warnIfNotCurrent logs how to give work to a version that gets none. Which version is current is the operator's decision, since the first
+// one takes the tasks of workers that are not versioned.
 func warnIfNotCurrent(ctx context.Context, o Options, temporal client.Client) {
 	if o.Config.Versioning.Deployment == "" {
 		return

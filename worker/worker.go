@@ -128,7 +128,7 @@ func Run(ctx context.Context, o Options) error {
 	}
 	defer acts.Nodes.Events.Stop()
 	if err := acts.Deliveries.Senders.CheckSecrets(); err != nil {
-		o.Logger.Warn("channels cannot be told before their secrets are there", "error", err)
+		o.Logger.Warn("channels get nothing before their secrets can be read", "error", err)
 	}
 	warnOfRetention(o, options.Namespace, home)
 	warnOfOpenServer(o, options)
@@ -183,7 +183,7 @@ func work(
 	return group.Wait()
 }
 
-// startWorkers polls the task queue for everything, and each lane beside it for its activities. refused hears where the server
+// startWorkers polls the task queue for everything, and each lane beside it for its activities. refused gets a message where the server
 // lets one of them poll no more.
 func startWorkers(
 	o Options, temporal client.Client, as takeover.Worker, acts workflows.Activities, refused func(error),
@@ -237,8 +237,8 @@ func clusterClients(o Options) (kube kubeClient, podEvents *k8s.PodEvents, err e
 	return kube, k8s.NewPodEvents(events, o.Logger, o.limiter), nil
 }
 
-// longestDecision is how long a workflow may think. The largest decisions, of dozens of plans over 15,000 nodes, take about a
-// second where others use the machine too, which is what the SDK takes for a deadlock.
+// longestDecision is how long one workflow task may compute. The largest decisions, of dozens of plans over 15,000 nodes, take about a
+// second on a busy machine, and the SDK's default reports a deadlock after one.
 const longestDecision = 5 * time.Second
 
 func workerOptions(o Options, callers *caller.Interceptor, refused func(error)) sdkworker.Options {
@@ -334,8 +334,7 @@ func newActivities(o Options, kube kubeClient, to connection, podEvents *k8s.Pod
 	}, nil
 }
 
-// describeNamespace asks which namespace this is, until it is answered: without its ID no mark on a node can be told from
-// another Drydock's.
+// describeNamespace asks which namespace this is, until the server answers: only the ID shows which marks on nodes are another Drydock's.
 func describeNamespace(ctx context.Context, temporal client.Client, name string, logger *slog.Logger) (execution.Namespace, error) {
 	for {
 		home, err := execution.DescribeNamespace(ctx, temporal, name)
@@ -378,8 +377,7 @@ func temporalOptions(o Options) (client.Options, error) {
 	return options, nil
 }
 
-// dial connects to Temporal, and keeps trying while the server is not there: a worker that starts before its server
-// must not need a hand.
+// dial connects to Temporal, and keeps trying while the server is not there: a worker may start before its server.
 func dial(ctx context.Context, options client.Options, logger *slog.Logger) (client.Client, error) {
 	for {
 		temporal, err := client.DialContext(ctx, options)

@@ -29,7 +29,7 @@ var signals = map[string]map[string]addressee{
 	"ReleaseNode":           {api.SignalSlotRelease: scheduler, api.SignalNodeNews: plan},
 	"SendIntent":            {api.SignalPlanIntent: lockstep},
 	"SteerShared":           {api.SignalTarget: sharedMaintenance},
-	"TellGranted":           {api.SignalSlotGranted: maintenance},
+	"SendGrants":            {api.SignalSlotGranted: maintenance},
 	"Validate":              {api.SignalDrainBlocked: theCaller},
 	"WaitForPods":           {api.SignalDrainBlocked: theCaller},
 	"WatchCluster":          {api.SignalNodeChanged: maintenance},

@@ -66,6 +66,7 @@ var table = map[string][]string{
 	"Same":                  {api.NodeMaintenanceType},
 	"SeeGivenBack":          {api.SchedulerType},
 	"SeeLeftWork":           {api.SchedulerType, api.NodeRemediationType},
+	"SendGrants":            {api.SchedulerType},
 	"SendIntent":            {api.MaintenancePlanType},
 	"SendProfileNotice":     {api.ProfilesType},
 	"ShowConditions":        {api.NodeMaintenanceType},
@@ -74,7 +75,6 @@ var table = map[string][]string{
 	"TakeInventory":         {api.SchedulerType},
 	"TakeLease":             {api.NodeRemediationType},
 	"TakeOutOfService":      {api.NodeMaintenanceType},
-	"TellGranted":           {api.SchedulerType},
 	"ThisRun": {
 		api.HealthCheckType, api.LockstepType, api.MaintenancePlanType, api.PlanRunType, api.ProfilesType,
 		api.NodeRemediationType, api.SchedulerType,

@@ -27,7 +27,7 @@ func release(ctx context.Context, d *Activities, f doctor.Finding) (k8s.Released
 		return k8s.Released{}, err
 	}
 	holder := k8s.Caller{WorkflowID: f.WorkflowID, RunID: f.RunID}
-	recalled.Tells = d.Home.GivenBack(ctx, holder, "HealedByDoctor")
+	recalled.GivenBack = d.Home.GivenBack(ctx, holder, "HealedByDoctor")
 	released, err := k8s.Release(ctx, d.Client, f.Node, holder, recalled)
 	if err == nil {
 		err = endJobs(ctx, d.Jobs, f)

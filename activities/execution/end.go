@@ -12,10 +12,10 @@ import (
 	"drydock/api"
 )
 
-// TellToEnd tells a maintenance that is not wanted any more: one that is not Ready is cancelled, and one on which somebody works is
-// done. Where what it was for is not done the node is given back as it is, whatever it is at. Run is the first of its chain; empty is
-// whichever runs. One that does not run has ended.
-func TellToEnd(ctx context.Context, temporal client.Client, id, run string, said api.Message, done bool) error {
+// SignalEnd ends a maintenance that is not wanted any more. Where its purpose is done, it is cancelled before it is Ready, and done from
+// then on. Otherwise it is cancelled, and its node is given back as it is. Run is the first run of its chain; empty is whichever runs. A
+// maintenance that does not run needs no signal.
+func SignalEnd(ctx context.Context, temporal client.Client, id, run string, said api.Message, done bool) error {
 	// Each is ignored where the other applies.
 	messages := []struct {
 		name    string
@@ -35,7 +35,7 @@ func TellToEnd(ctx context.Context, temporal client.Client, id, run string, said
 			return nil
 		}
 		if err != nil {
-			return fmt.Errorf("telling workflow %s (%s): %w", id, m.name, err)
+			return fmt.Errorf("signalling workflow %s (%s): %w", id, m.name, err)
 		}
 	}
 	return nil

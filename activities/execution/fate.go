@@ -70,11 +70,11 @@ func (n Namespace) FateOf(ctx context.Context, temporal client.Client, h HolderR
 // fatesAtOnce bounds the descriptions under way.
 const fatesAtOnce = 16
 
-// Fates asks for many holders at once, and tells of each as soon as it is known, one at a time. It goes on after an
+// Fates asks for many holders at once, and calls report with each as soon as it is known, one at a time. It goes on after an
 // error, and returns the first.
-func (n Namespace) Fates(ctx context.Context, temporal client.Client, holders []HolderRef, tell func(i int, found Found)) error {
+func (n Namespace) Fates(ctx context.Context, temporal client.Client, holders []HolderRef, report func(i int, found Found)) error {
 	var group errgroup.Group
-	var telling sync.Mutex
+	var mu sync.Mutex
 	group.SetLimit(fatesAtOnce)
 	for i, h := range holders {
 		if ctx.Err() != nil {
@@ -83,9 +83,9 @@ func (n Namespace) Fates(ctx context.Context, temporal client.Client, holders []
 		group.Go(func() error {
 			found, err := n.FateOf(ctx, temporal, h)
 			if err == nil {
-				telling.Lock()
-				defer telling.Unlock()
-				tell(i, found)
+				mu.Lock()
+				defer mu.Unlock()
+				report(i, found)
 			}
 			return err
 		})
@@ -96,7 +96,7 @@ func (n Namespace) Fates(ctx context.Context, temporal client.Client, holders []
 // About implements caller.Input.
 func (h HolderRef) About() caller.Subject { return caller.Subject{WorkflowID: h.WorkflowID} }
 
-// AskFate tells what became of a holder, as an activity.
+// AskFate returns what became of a holder, as an activity.
 func (e *Activities) AskFate(ctx context.Context, h HolderRef) (Found, error) {
 	return e.Home.FateOf(ctx, e.Temporal, h)
 }

@@ -31,11 +31,11 @@ type GrantedSlot struct {
 // grantsAtOnce bounds the signals under way.
 const grantsAtOnce = 16
 
-// TellGranted signals maintenances that they hold their slots, and returns the requests of those that do not run. One that
-// is told twice takes the second as a repetition. One that cannot be told for another reason is left to ask again.
-func (e *Activities) TellGranted(ctx context.Context, in GrantInput) (gone []string, err error) {
+// SendGrants signals maintenances that they hold their slots, and returns the requests of those that do not run. One that gets the signal
+// twice ignores the second. One that cannot be signalled for another reason asks again by itself.
+func (e *Activities) SendGrants(ctx context.Context, in GrantInput) (gone []string, err error) {
 	var group errgroup.Group
-	var telling sync.Mutex
+	var mu sync.Mutex // protects gone
 	group.SetLimit(grantsAtOnce)
 	for _, h := range in.Holders {
 		group.Go(func() error {
@@ -51,15 +51,15 @@ func (e *Activities) TellGranted(ctx context.Context, in GrantInput) (gone []str
 			var nobody *serviceerror.NotFound
 			switch {
 			case errors.As(err, &nobody):
-				telling.Lock()
-				defer telling.Unlock()
+				mu.Lock()
+				defer mu.Unlock()
 				gone = append(gone, h.RequestID)
 				return nil
 			case err != nil && ctx.Err() == nil && activity.GetInfo(ctx).Attempt >= believeAfter:
 				activity.GetLogger(ctx).Warn("slot not signalled to its maintenance", "workflow", id, "error", err)
 				return nil
 			case err != nil:
-				return fmt.Errorf("telling workflow %s of its slot: %w", id, err)
+				return fmt.Errorf("signalling workflow %s that it holds its slot: %w", id, err)
 			}
 			return nil
 		})

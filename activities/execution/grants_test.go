@@ -14,7 +14,7 @@ import (
 	"drydock/api"
 )
 
-func TestTellGranted(t *testing.T) {
+func TestSendGrants(t *testing.T) {
 	in := GrantInput{Cluster: "east", Holders: []GrantedSlot{
 		{Node: "n1", Requestor: "ops", RequestID: "one/1"}, {Node: "n2", Requestor: "ops", RequestID: "two/1"}, {Node: "n3", Requestor: "dba", RequestID: "three/2"},
 	}}
@@ -30,7 +30,7 @@ func TestTellGranted(t *testing.T) {
 	var gone []string
 	env := newEnvironment(&Activities{Temporal: temporal})
 	activitytest.CalledBy(env, activitytest.Task{Type: api.SchedulerType, WorkflowID: api.SchedulerID("east"), Queue: "east/drydock"})
-	value, err := env.ExecuteActivity("TellGranted", in)
+	value, err := env.ExecuteActivity("SendGrants", in)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,10 +40,10 @@ func TestTellGranted(t *testing.T) {
 	temporal.AssertExpectations(t)
 }
 
-func TestTellGrantedIsTriedAgain(t *testing.T) {
+func TestSendGrantsIsTriedAgain(t *testing.T) {
 	temporal := &mocks.Client{}
 	temporal.On("SignalWorkflow", mock.Anything, mock.Anything, mock.Anything, mock.Anything, mock.Anything).Return(errors.New("away"))
-	_, err := newEnvironment(&Activities{Temporal: temporal}).ExecuteActivity("TellGranted", GrantInput{Holders: []GrantedSlot{{Node: "n1", Requestor: "ops"}}})
+	_, err := newEnvironment(&Activities{Temporal: temporal}).ExecuteActivity("SendGrants", GrantInput{Holders: []GrantedSlot{{Node: "n1", Requestor: "ops"}}})
 	if err == nil {
 		t.Error("a failure was swallowed")
 	}
@@ -54,7 +54,7 @@ func TestAMalformedHolderKeepsNoneFromItsGrant(t *testing.T) {
 	temporal.On("SignalWorkflow", mock.Anything, api.MaintenanceID("east", "n1", "ops"), "", api.SignalSlotGranted, mock.Anything).Return(nil).Once()
 	env := newEnvironment(&Activities{Temporal: temporal})
 	activitytest.CalledBy(env, activitytest.Task{Type: api.SchedulerType, WorkflowID: api.SchedulerID("east"), Queue: "east/drydock"})
-	_, err := env.ExecuteActivity("TellGranted", GrantInput{Cluster: "east", Holders: []GrantedSlot{
+	_, err := env.ExecuteActivity("SendGrants", GrantInput{Cluster: "east", Holders: []GrantedSlot{
 		{Node: "n0", Requestor: "a/b", RequestID: "zero/1"}, {Node: "n1", Requestor: "ops", RequestID: "one/1"},
 	}})
 	if err != nil {

@@ -221,5 +221,5 @@ func (in EndRepairInput) About() caller.Subject {
 func (a *Activities) EndRepair(ctx context.Context, in EndRepairInput) error {
 	id := api.MaintenanceID(api.ClusterOf(activity.GetInfo(ctx).TaskQueue), in.Node, api.RemediationRequestor(in.Check))
 	said := api.Message{By: "health check " + in.Check, Comment: bounds.Cut(in.Why, bounds.Text)}
-	return execution.TellToEnd(ctx, a.Temporal, id, in.RunID, said, in.Healthy)
+	return execution.SignalEnd(ctx, a.Temporal, id, in.RunID, said, in.Healthy)
 }

@@ -82,7 +82,7 @@ func (n *Activities) ReleaseNode(ctx context.Context, in ReleaseInput) (Released
 	holder := callerFor(ctx, in.WorkflowID, in.RunID)
 	known := k8s.Known{
 		Prior: in.Prior, Cordons: cordons{n.Temporal, in.Node, holder.RunID},
-		Tells: n.Home.GivenBack(ctx, holder, in.Event.Reason),
+		GivenBack: n.Home.GivenBack(ctx, holder, in.Event.Reason),
 	}
 	if in.Orphan {
 		if err := n.endOrphan(ctx, in.Node, holder, &known); err != nil {

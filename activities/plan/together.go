@@ -42,10 +42,10 @@ func (in IntentInput) About() caller.Subject {
 	return caller.Subject{Plan: in.Intent.Name, RunID: in.Intent.RunID}
 }
 
-// SendIntent tells the lockstep what a plan intends, and starts it where it does not run. Errors: ForeignCaller.
+// SendIntent sends the lockstep what a plan intends, and starts it where it does not run. Errors: ForeignCaller.
 func (a *Activities) SendIntent(ctx context.Context, in IntentInput) error {
 	if err := caller.SignalWithStart(ctx, a.Temporal, in.Lockstep, api.SignalPlanIntent, in.Intent); err != nil {
-		return fmt.Errorf("telling %s what plan %s intends: %w", in.Lockstep, in.Intent.Name, err)
+		return fmt.Errorf("sending %s the intent of plan %s: %w", in.Lockstep, in.Intent.Name, err)
 	}
 	return nil
 }

@@ -42,7 +42,7 @@ func TestAnIntentStartsTheLockstepThatItIsFor(t *testing.T) {
 		activitytest.CalledBy(env, activitytest.Task{Type: api.MaintenancePlanType, WorkflowID: api.PlanID("prod", "firmware"), Queue: "prod/drydock"})
 		env.RegisterActivity(a.SendIntent)
 		_, err := env.ExecuteActivity(a.SendIntent, in)
-		if (err == nil) != (down == nil) || err != nil && !strings.Contains(err.Error(), "telling prod/drydock-plans what plan firmware intends: the server is away") {
+		if (err == nil) != (down == nil) || err != nil && !strings.Contains(err.Error(), "sending prod/drydock-plans the intent of plan firmware: the server is away") {
 			t.Errorf("it ends with %v", err)
 		}
 		if !reflect.DeepEqual(told, in.Intent) {

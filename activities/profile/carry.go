@@ -115,7 +115,7 @@ func (a *Activities) carry(ctx context.Context, in CarryInput) (Carried, error) 
 		return step.Carried, a.hold(ctx, in, step.node)
 	}
 	if step.wrote && !in.Enter && step.Do == "" {
-		a.told(ctx, in, step)
+		a.announce(ctx, in, step)
 	}
 	return step.Carried, nil
 }
@@ -255,8 +255,8 @@ func triggers(config *rules.Config, in CarryInput, node *corev1.Node, by k8s.Cor
 	return len(in.Triggers), nil, ""
 }
 
-// told tells of a transition that was carried out.
-func (a *Activities) told(ctx context.Context, in CarryInput, s step) {
+// announce records the Event of a transition that was carried out, and counts it.
+func (a *Activities) announce(ctx context.Context, in CarryInput, s step) {
 	a.Events.Record(ctx, in.Node, s.node.UID, nodeevent.Event{
 		Reason: changedReason, Message: fmt.Sprintf("The node is now in %s, caused by profile %s", in.To, in.Profile), Key: "moved",
 	})

@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// changes tells which changes of nodes are worth an evaluation: what a kubelet says again and again is not.
+// changes filters the changes of nodes that are worth an evaluation: a kubelet's repeated reports are not.
 type changes struct {
 	mu      sync.Mutex
 	digests map[string]uint64

@@ -24,7 +24,7 @@ const (
 	// HeartbeatTimeout is how long an EvaluateProfiles may go without a heartbeat: each is billed, and there is one every 48 s.
 	HeartbeatTimeout = time.Minute
 	beatEvery        = 48 * time.Second
-	// EvaluateFor is how long one goes on that has nothing to tell.
+	// EvaluateFor is how long one goes on that has nothing to report.
 	EvaluateFor = 6 * time.Hour
 	// pace is the shortest time between two evaluations.
 	pace = time.Second
@@ -32,8 +32,8 @@ const (
 	atOnce = 16
 )
 
-// evaluators are the evaluations that run on this worker, by workflow. A new one ends the one before, which the server tells of its
-// cancellation only with a heartbeat.
+// evaluators are the evaluations that run on this worker, by workflow. A new one ends the one before, which would learn that it is
+// cancelled only with its next heartbeat.
 type evaluators struct {
 	mu      sync.Mutex
 	running map[string]*evaluator
@@ -131,7 +131,7 @@ func (a *Activities) EvaluateProfiles(ctx context.Context, in EvaluateInput) (Ev
 	return Evaluated{}, failure.Translate(ctx, a.Nodes.Client(), err)
 }
 
-// run evaluates until there is something to tell.
+// run evaluates until there is something to report.
 func (e *evaluator) run(ctx context.Context) (Evaluated, error) {
 	beat, end := time.NewTicker(beatEvery), time.NewTimer(EvaluateFor)
 	defer beat.Stop()
@@ -171,13 +171,13 @@ func (e *evaluator) run(ctx context.Context) (Evaluated, error) {
 	}
 }
 
-// look evaluates once, and tells when to look again at the latest.
+// look evaluates once, and returns when to evaluate again at the latest.
 func (e *evaluator) look(ctx context.Context) (result Evaluated, again time.Duration, err error) {
 	e.changes.take()
 	config, problem := e.File.Read()
-	told := problem == e.in.Problem
+	known := problem == e.in.Problem
 	switch {
-	case config == nil && !told:
+	case config == nil && !known:
 		return Evaluated{Problem: &problem}, 0, nil
 	case config == nil:
 		return result, 0, errors.New("this worker has read no good file: " + problem) // another may have
@@ -207,12 +207,12 @@ func (e *evaluator) look(ctx context.Context) (result Evaluated, again time.Dura
 	denied := result.Denied
 	result = sorting.result()
 	result.Denied = denied
-	if !told {
+	if !known {
 		result.Problem = &problem
 	}
 	e.releaseStray(ctx, sorting.strays)
 	e.cordonAgain(ctx, sorting.lifted)
-	e.tell(ctx, all, now)
+	e.logDetails(ctx, all, now)
 	e.takes(ctx, sorting.claims)
 	if err := e.lookAtRuns(ctx, &result); err != nil {
 		activity.GetLogger(ctx).Warn("not known which transitions run", "error", err)
@@ -249,8 +249,8 @@ func (e *evaluator) nodes() map[string]*corev1.Node {
 	return nodes
 }
 
-// tell logs more words of nodes whose label asks for them.
-func (e *evaluator) tell(ctx context.Context, all []rules.Evaluation, now time.Time) {
+// logDetails logs how each node was evaluated whose label asks for that.
+func (e *evaluator) logDetails(ctx context.Context, all []rules.Evaluation, now time.Time) {
 	for _, one := range all {
 		if one.LogDetails {
 			e.mu.Lock()

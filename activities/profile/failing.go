@@ -12,7 +12,7 @@ import (
 	rules "drydock/rules/profile"
 )
 
-// failing is a check of a profile of a node that has begun to be unable to tell whether it holds.
+// failing is a check of a profile that has begun to fail on a node.
 type failing struct {
 	Ref
 	// since is when the profile came into its state.
@@ -20,12 +20,12 @@ type failing struct {
 	instance, error string
 }
 
-// beginToFail are the checks that cannot tell, and could the last time, or were not asked.
+// beginToFail returns the checks that fail, and did not the last time.
 func beginToFail(all []rules.Evaluation, before map[string]rules.History) []failing {
 	var begun []failing
 	for _, one := range all {
 		for _, p := range one.Profiles {
-			for _, o := range p.CannotTell() {
+			for _, o := range p.Failing() {
 				if !before[one.Node].Fails(p.Profile, o.Instance) {
 					begun = append(begun, failing{Ref{p.Profile, one.Node}, p.Since, o.Instance, o.Error})
 				}
@@ -39,13 +39,13 @@ func beginToFail(all []rules.Evaluation, before map[string]rules.History) []fail
 // all of them at once.
 const complainOf = 20
 
-// complain tells on nodes which checks have begun to fail, once for each stay in a state.
+// complain records on nodes which checks have begun to fail, once for each stay in a state.
 func (e *evaluator) complain(ctx context.Context, nodes map[string]*corev1.Node, begun []failing) {
 	if len(begun) == 0 {
 		return
 	}
 	first := begun[0]
-	activity.GetLogger(ctx).Warn("checks of profiles cannot tell whether they hold: their transitions wait",
+	activity.GetLogger(ctx).Warn("checks of profiles fail: their transitions wait",
 		"checks", len(begun), "node", first.Node, "profile", first.Profile, "check", first.instance, "error", first.error)
 	for _, f := range begun[:min(len(begun), complainOf)] {
 		e.Events.Record(ctx, f.Node, nodes[f.Node].UID, nodeevent.Event{

@@ -68,7 +68,7 @@ func (a *Activities) listTransitions(ctx context.Context, take func(UnderWay)) e
 	}
 }
 
-// underWay is a transition as its memo tells of it. One of which nothing is told may be on its way into maintenance.
+// underWay is a transition as its memo describes it. One without a memo counts as on its way into maintenance.
 func underWay(parent string, info *workflowpb.WorkflowExecutionInfo) (UnderWay, bool) {
 	_, profile, node, err := api.ParseProfileTransitionID(info.GetExecution().GetWorkflowId())
 	if err != nil || info.GetParentExecution().GetWorkflowId() != parent {
@@ -86,7 +86,7 @@ func underWay(parent string, info *workflowpb.WorkflowExecutionInfo) (UnderWay, 
 // MemoTransition is where the memo of a ProfileTransition has a TransitionMemo.
 const MemoTransition = "drydockTransition"
 
-// TransitionMemo is what a list of transitions tells of each.
+// TransitionMemo is what a list of transitions has of each.
 type TransitionMemo struct {
 	UID   string      `json:"uid"`
 	To    state.State `json:"to"`

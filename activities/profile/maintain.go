@@ -218,8 +218,7 @@ func (in EndMaintenanceInput) About() caller.Subject {
 	return caller.Subject{Node: in.Node, Requestor: in.Requestor}
 }
 
-// EndProfileMaintenance tells a maintenance to end. One that does not run has ended, and one that no profile has begun is nobody's
-// business.
+// EndProfileMaintenance signals a maintenance to end. It leaves alone one that does not run, and one that no profile has begun.
 func (a *Activities) EndProfileMaintenance(ctx context.Context, in EndMaintenanceInput) error {
 	id := api.MaintenanceID(api.ClusterOf(activity.GetInfo(ctx).TaskQueue), in.Node, in.Requestor)
 	info, err := a.describe(ctx, id)
@@ -233,5 +232,5 @@ func (a *Activities) EndProfileMaintenance(ctx context.Context, in EndMaintenanc
 		return nil
 	}
 	said := api.Message{By: in.Requestor, Comment: bounds.Cut(in.Why, bounds.Text)}
-	return execution.TellToEnd(ctx, a.Temporal, id, in.RunID, said, in.Done)
+	return execution.SignalEnd(ctx, a.Temporal, id, in.RunID, said, in.Done)
 }

@@ -40,7 +40,7 @@ type seen struct {
 	nodes, failing *prometheus.GaugeVec
 
 	mu sync.Mutex
-	// until is when it is not told any more; zero is never.
+	// until is when it is not shown any more; zero is never.
 	until time.Time
 }
 
@@ -69,7 +69,7 @@ func NewMetrics(registry prometheus.Registerer, client kube.Interface, log *slog
 				Namespace: "drydock", Name: "profile_nodes", Help: "Nodes by profile and state, shown by the worker that evaluates them.",
 			}, []string{"profile", "state"}),
 			failing: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-				Namespace: "drydock", Name: "profile_failing_nodes", Help: "Nodes of which a check of the profile cannot tell whether it holds.",
+				Namespace: "drydock", Name: "profile_failing_nodes", Help: "Nodes on which a check of the profile fails.",
 			}, []string{"profile"}),
 		},
 		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -101,7 +101,7 @@ func (m *Metrics) Shown(counts []api.ProfileCount) {
 	}
 }
 
-// stillSeen is how long is told what was seen last: the next evaluation may begin here, or on another worker.
+// stillSeen is how long the metrics show what was seen last: the next evaluation may begin here, or on another worker.
 const stillSeen = time.Minute
 
 // Left is part of Counts.

@@ -77,7 +77,7 @@ func TestNodesAreCountedByTheWorkerThatEvaluates(t *testing.T) {
 	m.Shown([]api.ProfileCount{{Profile: "gone", State: state.Operational, Nodes: 1}})
 	m.Shown([]api.ProfileCount{{Profile: "p", State: state.Operational, Nodes: 3, Failing: 1}, {Profile: "p", State: state.Required, Nodes: 2, Failing: 2}})
 	m.Failed("p")
-	const want = `# HELP drydock_profile_failing_nodes Nodes of which a check of the profile cannot tell whether it holds.
+	const want = `# HELP drydock_profile_failing_nodes Nodes on which a check of the profile fails.
 # TYPE drydock_profile_failing_nodes gauge
 drydock_profile_failing_nodes{profile="p"} 3
 # HELP drydock_profile_nodes Nodes by profile and state, shown by the worker that evaluates them.

@@ -53,10 +53,10 @@ func (a *Activities) SendProfileNotice(ctx context.Context, in Notice) (Sent, er
 	return Sent{}, err
 }
 
-// longestWait bounds for how long a receiver is left alone that asks for it.
+// longestWait bounds the pause that a receiver may ask for.
 const longestWait = time.Hour
 
-// announced is the node once its annotation says when the notification was due; nil where there is nothing left to tell of.
+// announced returns the node once its annotation says when the notification was due. It is nil where nothing is left to send.
 func (a *Activities) announced(ctx context.Context, in Notice) (node *corev1.Node, data state.Data, err error) {
 	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		var refused string

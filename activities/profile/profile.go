@@ -25,7 +25,7 @@ type Activities struct {
 	// Nodes are watched with all that is on them.
 	Nodes    *k8s.Nodes
 	Temporal client.Client
-	// Namespace is the Temporal namespace of the workflows, and Home what tells it from others.
+	// Namespace is the Temporal namespace of the workflows, and Home identifies it among others.
 	Namespace string
 	Home      execution.Namespace
 	// File has the profiles; nil is that the worker has none.
@@ -83,7 +83,7 @@ type UnderWay struct {
 	Began   time.Time   `json:"began"`
 	// Claims are Leases that it takes, or has taken.
 	Claims []check.Claim `json:"claims,omitempty"`
-	// Stopped: it was told to end, because the node does not have the profile any more.
+	// Stopped: it was asked to end, because the node does not have the profile any more.
 	Stopped bool `json:"stopped,omitempty"`
 	// Ended: it has, at EndedAt, and Moved is what it wrote on the node; zero is nothing. Lost: it ended without a word, and a write of
 	// its may still be on its way.
@@ -117,7 +117,7 @@ type Notice struct {
 	Why string        `json:"why,omitempty"`
 }
 
-// Key tells notices apart.
+// Key identifies a notice.
 func (n Notice) Key() [3]string { return [3]string{n.Node, n.Profile, n.Instance} }
 
 // Left is a maintenance of a profile that is not in the state any more for which it was begun. RunID is its first run.
@@ -155,7 +155,7 @@ type Evaluated struct {
 	Ended   []UnderWay `json:"ended,omitempty"`
 	// Stop are transitions whose profile was taken from the node's label.
 	Stop []Ref `json:"stop,omitempty"`
-	// Leave are maintenances to end, Gone those that were told to and have.
+	// Leave are maintenances to end, Gone those of them that have ended.
 	Leave []Left `json:"leave,omitempty"`
 	Gone  []Left `json:"gone,omitempty"`
 	// Problem says why the file is not in force as it stands; nil is what the workflow knows.
@@ -165,8 +165,8 @@ type Evaluated struct {
 }
 
 func (e Evaluated) isEmpty() bool {
-	return !e.Absent && len(e.Begin)+len(e.Notices)+len(e.Stop)+len(e.Ended)+len(e.Leave)+len(e.Gone) == 0 && len(e.Settled) < tellSettled && e.Problem == nil && e.Denied == nil
+	return !e.Absent && len(e.Begin)+len(e.Notices)+len(e.Stop)+len(e.Ended)+len(e.Leave)+len(e.Gone) == 0 && len(e.Settled) < reportSettled && e.Problem == nil && e.Denied == nil
 }
 
-// tellSettled is how many transitions whose end is seen are worth a word of their own.
-const tellSettled = 50
+// reportSettled is how many transitions with a visible end are worth a result of their own.
+const reportSettled = 50

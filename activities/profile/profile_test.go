@@ -378,23 +378,23 @@ func TestALimitCountsWhatIsOnItsWay(t *testing.T) {
 	}
 }
 
-func TestWhatIsDueToBeToldComesFirst(t *testing.T) {
+func TestNotificationsThatAreDueComeFirst(t *testing.T) {
 	n := node("n1", map[string]state.State{"p": state.Maintenance}, activitytest.Labelled("done", "yes"))
 	d := newDock(t, n)
 	result := d.evaluate(EvaluateInput{})
 	if len(result.Notices) != 1 || len(result.Begin) != 0 {
 		t.Fatalf("%+v", result)
 	}
-	told := result.Notices[0]
-	next := d.evaluate(EvaluateInput{Sending: api.List[Notice]{told}})
+	notice := result.Notices[0]
+	next := d.evaluate(EvaluateInput{Sending: api.List[Notice]{notice}})
 	if len(next.Notices) != 0 || len(next.Begin) != 1 {
 		t.Errorf("while it is sent: %+v", next)
 	}
-	if _, err := activitytest.Call(t, d.acts.SendProfileNotice, told); err != nil || len(d.mail.sent) != 1 || !strings.HasSuffix(d.mail.sent[0], ": n1 in-maintenance in-maintenance") {
+	if _, err := activitytest.Call(t, d.acts.SendProfileNotice, notice); err != nil || len(d.mail.sent) != 1 || !strings.HasSuffix(d.mail.sent[0], ": n1 in-maintenance in-maintenance") {
 		t.Errorf("%v, %q", err, d.mail.sent)
 	}
-	if at := d.data("n1").Notifications["slack"]; !at.Equal(told.At) {
-		t.Errorf("%s, want %s", at, told.At)
+	if at := d.data("n1").Notifications["slack"]; !at.Equal(notice.At) {
+		t.Errorf("%s, want %s", at, notice.At)
 	}
 }
 
@@ -403,9 +403,9 @@ func TestAReceiverThatIsBusyIsLeftAlone(t *testing.T) {
 		d := newDock(t, node("n1", map[string]state.State{"p": state.Maintenance}))
 		d.mail.err = notify.Reported(t.Context(), "slack", &secret.Redactor{}, errors.New("it is busy"), asked)
 		_, err := activitytest.Call(t, d.acts.SendProfileNotice, Notice{Ref: Ref{"p", "n1"}, UID: "u-n1", Instance: "slack", At: time.Now()})
-		var told *temporal.ApplicationError
-		if !errors.As(err, &told) || told.NextRetryDelay() != want || told.NonRetryable() || !strings.Contains(told.Message(), "it is busy") {
-			t.Errorf("asked for %s: %v, next in %s", asked, err, told.NextRetryDelay())
+		var failure *temporal.ApplicationError
+		if !errors.As(err, &failure) || failure.NextRetryDelay() != want || failure.NonRetryable() || !strings.Contains(failure.Message(), "it is busy") {
+			t.Errorf("asked for %s: %v, next in %s", asked, err, failure.NextRetryDelay())
 		}
 	}
 }
@@ -414,8 +414,8 @@ func TestANotificationOfANodeThatCannotBeWrittenIsTriedAgain(t *testing.T) {
 	d := newDock(t, node("n1", map[string]state.State{"p": state.Maintenance}))
 	d.server.Deny("patch", "nodes")
 	_, err := activitytest.Call(t, d.acts.SendProfileNotice, Notice{Ref: Ref{"p", "n1"}, UID: "u-n1", Instance: "slack", At: time.Now()})
-	var told *temporal.ApplicationError
-	if !errors.As(err, &told) || told.NonRetryable() || len(d.mail.sent) != 0 {
+	var failure *temporal.ApplicationError
+	if !errors.As(err, &failure) || failure.NonRetryable() || len(d.mail.sent) != 0 {
 		t.Errorf("%v, sent %q", err, d.mail.sent)
 	}
 }
@@ -527,10 +527,10 @@ func TestWhatRunsForAProfileThatWasTakenAwayIsStopped(t *testing.T) {
 	}
 	stays := runs
 	stays.Profile, stays.To = "p", state.Operational
-	told := runs
-	told.Stopped = true
+	stopped := runs
+	stopped.Stopped = true
 	d = newDock(t, node("n1", map[string]state.State{"p": state.Maintenance}), node("n2", map[string]state.State{"p": state.Operational}, annotated("approved", "true")))
-	if result := d.evaluate(EvaluateInput{UnderWay: api.List[UnderWay]{stays, told}}); len(result.Stop) != 0 {
+	if result := d.evaluate(EvaluateInput{UnderWay: api.List[UnderWay]{stays, stopped}}); len(result.Stop) != 0 {
 		t.Errorf("%+v", result)
 	}
 }
@@ -587,7 +587,7 @@ func TestABadFileLeavesTheLastGoodOne(t *testing.T) {
 	}
 }
 
-func TestACheckThatCannotTellIsToldOnce(t *testing.T) {
+func TestACheckThatFailsIsReportedOnce(t *testing.T) {
 	d := newDock(t, node("n1", map[string]state.State{"p": state.Operational}, annotated("approved", "true")),
 		node("n2", map[string]state.State{"q": state.Operational}), node("n3", map[string]state.State{"q": state.Operational}, activitytest.Labelled("version", "1.2.3")))
 	d.acts.Events = nodeevent.Recorder{Client: d.server.Client(t), On: true}
@@ -610,7 +610,7 @@ func TestACheckThatCannotTellIsToldOnce(t *testing.T) {
 	}
 	var report api.ProfileReport
 	list(&report, all, api.ProfileReportInput{Profile: "q"})
-	if told := report.Nodes[0].Profiles[0]; fmt.Sprint(told.CannotTell) != "[outdated]" || len(told.Waiting) != 0 || report.Nodes[1].Profiles[0].CannotTell != nil {
+	if shown := report.Nodes[0].Profiles[0]; fmt.Sprint(shown.Failing) != "[outdated]" || len(shown.Waiting) != 0 || report.Nodes[1].Profiles[0].Failing != nil {
 		t.Errorf("%+v", report.Nodes)
 	}
 }

@@ -147,16 +147,16 @@ func listed(one rules.Evaluation, in api.ProfileReportInput) api.ProfileNode {
 			shown.Failure = p.Busy.Failed
 		}
 		shown.Waiting = waiting(p)
-		for _, o := range p.CannotTell() {
-			shown.CannotTell = append(shown.CannotTell, o.Instance)
+		for _, o := range p.Failing() {
+			shown.Failing = append(shown.Failing, o.Instance)
 		}
 		node.Profiles = append(node.Profiles, shown)
 	}
 	return node
 }
 
-// waiting are the checks that keep a profile in its state, where it is out of operational: nothing keeps the others. Those that cannot
-// tell are told apart.
+// waiting are the checks that keep a profile in its state, unless it is operational: nothing keeps it there. Failing checks are listed
+// by themselves.
 func waiting(p rules.Evaluated) []string {
 	if p.State == state.Operational {
 		return nil
@@ -175,7 +175,7 @@ func waiting(p rules.Evaluated) []string {
 	return names
 }
 
-// missing are the checks of a transition that keep it from holding, without those that cannot tell.
+// missing are the checks of a transition that keep it from holding, without the failing ones.
 func missing(t rules.Considered) []string {
 	parsed, err := chain.ParseCheck(t.Check)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"drydock/rules/profile/state"
 )
 
-// Profiles does not hear of the end of a transition that was reset, or that an earlier run of it has begun.
+// Profiles gets no signal of the end of a transition that was reset, or that an earlier run of it has begun.
 func TestWhatCameOfATransitionThatDoesNotRun(t *testing.T) {
 	moved, id := time.Now().UTC(), api.ProfileTransitionID("", "p", "n2")
 	runs := UnderWay{Ref: Ref{"p", "n2"}, UID: "u-n2", RunID: "ours", To: state.Required, Began: time.Now().Add(-time.Minute)}

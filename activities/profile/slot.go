@@ -46,8 +46,8 @@ func newGate(ctx context.Context, temporal client.Client) gate {
 	return gate{temporal, api.ClusterOf(activity.GetInfo(ctx).TaskQueue)}
 }
 
-// mayEnter says why a transition may not take its node into maintenance. It needs the slot that it was told of, which anybody may have
-// said, and a Profiles that knows of it: one that was reset may have let another go in its place.
+// mayEnter returns why a transition may not take its node into maintenance. The scheduler must confirm its slot, because anybody can send
+// the signal that grants it; and Profiles must know the transition, because one that was reset may have begun another in its place.
 func (g gate) mayEnter(ctx context.Context, config *rules.Config, in CarryInput) (refused string, err error) {
 	if in.To != state.Maintenance || in.From == in.To || in.Enter {
 		return "", nil

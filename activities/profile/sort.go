@@ -167,8 +167,8 @@ func newSorting(e *evaluator, config *rules.Config, nodes map[string]*corev1.Nod
 	return s
 }
 
-// take takes what was decided for a node. What is due to be told is told first, then the annotation is brought up to date, and only
-// then something is done: each is decided anew once the one before is known to be done.
+// take takes what was decided for a node. Notifications that are due are sent first, then the annotation is brought up to date, and
+// transitions begin last: each is decided anew once the one before is done.
 func (s *sorting) take(one rules.Evaluation) {
 	node := s.nodes[one.Node]
 	maintained := s.maintained(node)
@@ -176,13 +176,13 @@ func (s *sorting) take(one rules.Evaluation) {
 		return
 	}
 	s.findMarks(node)
-	told, left := s.tells(node, one)
+	notified, left := s.notifies(node, one)
 	if len(left) > 0 {
-		one.Data = untold(node, one.Data, left)
+		one.Data = withoutTimes(node, one.Data, left)
 		one.Changed = one.Changes(node)
 	}
 	s.leaves(node, one, maintained)
-	if told {
+	if notified {
 		return
 	}
 	if one.Changed {
@@ -194,12 +194,12 @@ func (s *sorting) take(one rules.Evaluation) {
 	}
 }
 
-// maxOfInstance bounds the notifications of an instance that are being sent: one that nobody takes must not keep others from it.
+// maxOfInstance bounds the notifications of an instance that are being sent: one whose receiver is down must not hold up others.
 const maxOfInstance = 100
 
-// tells notes the notifications of a node that are due, and reports whether there are some. Those for which there is no room are left
+// notifies notes the notifications of a node that are due, and reports whether there are some. Those for which there is no room are left
 // out: no node waits for them.
-func (s *sorting) tells(node *corev1.Node, one rules.Evaluation) (told bool, left []string) {
+func (s *sorting) notifies(node *corev1.Node, one rules.Evaluation) (notified bool, left []string) {
 	for _, p := range one.Profiles {
 		for _, due := range p.Notify {
 			if len(s.sends) >= s.in.Notices || s.sending[due.Instance] >= maxOfInstance {
@@ -208,16 +208,16 @@ func (s *sorting) tells(node *corev1.Node, one rules.Evaluation) (told bool, lef
 			}
 			s.sending[due.Instance]++
 			was := state.Profile{Current: p.State, Previous: previousOf(node, p), Transition: p.Since}
-			s.sends, told = append(s.sends, Notice{
+			s.sends, notified = append(s.sends, Notice{
 				Ref: Ref{p.Profile, one.Node}, UID: string(node.UID), Instance: due.Instance, At: s.now.UTC(), Was: was, Why: due.Why,
 			}), true
 		}
 	}
-	return told, left
+	return notified, left
 }
 
-// untold is what a node is to show without the times of notifications that were left out.
-func untold(node *corev1.Node, data state.Data, left []string) state.Data {
+// withoutTimes is what a node is to show, without the times of notifications that were left out.
+func withoutTimes(node *corev1.Node, data state.Data, left []string) state.Data {
 	data = data.Clone()
 	before, err := state.Read(node.Annotations[state.DataAnnotation])
 	for _, instance := range left {
@@ -285,7 +285,7 @@ func (s *sorting) maintained(node *corev1.Node) map[string]string {
 }
 
 // leaves notes maintenances of profiles that are not in the state for which they were begun: somebody has taken the profile from the
-// label or from the configuration, or their end was not told. Whether a profile has begun one is asked before it is ended.
+// label or from the configuration, or their end was not signalled. EndProfileMaintenance ends only those that a profile has begun.
 func (s *sorting) leaves(node *corev1.Node, one rules.Evaluation, maintained map[string]string) {
 	for requestor, run := range maintained {
 		left := Left{node.Name, requestor, run}
@@ -347,7 +347,7 @@ func (s *sorting) result() Evaluated {
 	return result
 }
 
-// maxLeaving bounds the maintenances that are told to end at a time.
+// maxLeaving bounds the maintenances that are being ended at a time.
 const maxLeaving = 200
 
 // rank orders transitions.
@@ -379,7 +379,7 @@ func countsOf(all []rules.Evaluation) []api.ProfileCount {
 			k := key{p.Profile, p.State}
 			c := counted[k]
 			c.Profile, c.State, c.Nodes = p.Profile, p.State, c.Nodes+1
-			if len(p.CannotTell()) > 0 {
+			if len(p.Failing()) > 0 {
 				c.Failing++
 			}
 			counted[k] = c

@@ -35,8 +35,8 @@ func (c *Config) Sink(e audit.Environment) audit.Sink {
 	}}
 }
 
-// Write writes the line at once. Records are rare, and so the file is opened for each: it may have been moved or removed
-// meanwhile, and an error that only closing it tells is not missed.
+// Write writes the line at once. Records are rare, and so the file is opened for each: it may have been moved or removed meanwhile, and an
+// error that only closing it returns is not missed.
 func (s *sink) Write(ctx context.Context, r record.Record) (err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -90,9 +90,9 @@ func (s *sink) append(sealed record.Record, unended bool) error {
 	return errors.Join(err, s.rotate.Close())
 }
 
-// after is the link of the record to go on behind: the last of the file, which another process may have written. This
-// process knows better where its own are not there any more, so that their absence shows; at its beginning a rotated
-// file tells.
+// after is the link of the record to go on behind: the last of the file, which another process may have written. Where this process's own
+// records are missing from the file, it goes on behind its own last one, so that the gap shows. Where neither the file nor this process has
+// a record, it goes on behind the last of the rotated files.
 func (s *sink) after(end record.Link) (record.Link, error) {
 	known := s.last
 	if known.Writer == "" && end.Writer == "" {

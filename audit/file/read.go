@@ -62,9 +62,8 @@ func (r DamageReport) Unwrap() []error {
 	return all
 }
 
-// Read reads the records of a file sink, from the oldest on: those in the file and in the rotated ones next to it,
-// compressed or not, without duplicates. Where the error is a DamageReport, the records are all but the ones that it tells
-// of; with any other error there are none.
+// Read reads the records of a file sink, from the oldest on: those in the file and in the rotated ones next to it, compressed or not,
+// without duplicates. Where the error is a DamageReport, the records are all but those in it; with any other error there are none.
 func Read(path string) ([]record.Record, error) {
 	// The file that is written to is read first: what is rotated meanwhile is then read twice, and not missed.
 	current, damage, err := readOne(path, true)

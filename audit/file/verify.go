@@ -52,7 +52,7 @@ func verifyAll(v *record.Verifier, path string, rotated []string) error {
 	return err
 }
 
-// damageTo tells a verifier of what cannot be read, which is no error then.
+// damageTo passes what cannot be read on to a verifier, and returns any other error.
 func damageTo(v *record.Verifier, err error) error {
 	var damage DamageReport
 	if !errors.As(err, &damage) {

@@ -53,7 +53,7 @@ func (r *run) Call(ctx context.Context, c checks.Call) (checks.Outcome, error) {
 	return checks.Outcome{Message: "Job " + nameOf(job) + " is complete"}, nil
 }
 
-// identity tells one Job from all others.
+// identity identifies a Job.
 type identity struct {
 	role      checks.Role
 	name, key string

@@ -65,7 +65,7 @@ func (l Left) End(ctx context.Context, workflowID, runID string) error {
 	}
 }
 
-// endIn deletes the Jobs of one namespace, and tells what is left of them.
+// endIn deletes the Jobs of one namespace, and returns what is left of them.
 func (l Left) endIn(ctx context.Context, namespace, workflowID, runID string) (left []string, err error) {
 	selected := metav1.ListOptions{LabelSelector: labels.Set{WorkflowLabel: labelOf(workflowID)}.String()}
 	jobs, err := l.Kubernetes.BatchV1().Jobs(namespace).List(ctx, selected)

@@ -27,7 +27,7 @@ const (
 	leastWorkKept = 2 * 3600
 )
 
-// endedPause is the pause between two looks whether what was deleted is gone.
+// endedPause is the interval between checks whether what was deleted is gone.
 const endedPause = 500 * time.Millisecond
 
 // checkOnce refuses what would run a pod of a work twice: whatever was half done, somebody has to look at first.
@@ -61,7 +61,7 @@ func checkOnce(job *batchv1.Job, at func(string) string, p *named.Problems) {
 	}
 }
 
-// bootIDVariable tells the containers of a work which boot ID the node had before: what restarts the node can see that it has.
+// bootIDVariable has the node's boot ID before the work. A work that restarts the node sees by it that it has done so.
 const bootIDVariable = "DRYDOCK_BOOT_ID"
 
 // noted is a Job with its note, which of a work is the node's boot ID.
@@ -97,7 +97,7 @@ func (r *run) Find(ctx context.Context, c checks.Call) (begun checks.Begun, foun
 	return checks.Begun{Name: nameOf(job), Note: job.Annotations[noteAnnotation]}, true, nil
 }
 
-// Look tells how the Job of a call stands.
+// Look returns the state of the Job of a call.
 func (r *run) Look(ctx context.Context, c checks.Call) (checks.State, error) {
 	job, err := r.find(ctx, c)
 	if err != nil {
@@ -145,7 +145,7 @@ func (r *run) gone(c checks.Call, err error) (checks.State, error) {
 		return checks.State{}, err
 	}
 	namespace, name := r.place(c)
-	return checks.State{Ended: true, Message: fmt.Sprintf("Job %s/%s was deleted, and nothing tells how it ended", namespace, name)}, nil
+	return checks.State{Ended: true, Message: fmt.Sprintf("Job %s/%s was deleted, and how it ended is not known", namespace, name)}, nil
 }
 
 func (r *run) state(ctx context.Context, job *batchv1.Job) checks.State {

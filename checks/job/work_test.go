@@ -85,7 +85,7 @@ func TestHowWorkEnds(t *testing.T) {
 	}{
 		"complete": {batchv1.JobComplete, true, "is complete"},
 		"failed":   {batchv1.JobFailed, false, "failed: no space"},
-		"deleted":  {"", false, "was deleted, and nothing tells how it ended"},
+		"deleted":  {"", false, "was deleted, and how it ended is not known"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, kube := workRunner(t)

@@ -13,8 +13,8 @@ import (
 	"drydock/rules/spec"
 )
 
-// Decode reads a section strictly: an object with an entry for each name. The error begins every line with the entry's
-// field. A decoder by itself does not tell which entry of a map is wrong.
+// Decode reads a section strictly: an object with an entry for each name. The error begins every line with the entry's field. A decoder by
+// itself does not say which entry of a map is wrong.
 func Decode[T any](section string, data []byte) (map[string]T, error) {
 	var raw map[string]json.RawMessage
 	if err := json.Unmarshal(data, &raw); err != nil {

@@ -23,7 +23,7 @@ const Keyword = "Keyword"
 
 // Description is what a server says of a namespace.
 type Description struct {
-	// ID is a UUID, which tells the namespace from one of the same name on another server.
+	// ID is a UUID: a namespace of the same name on another server has another one.
 	ID string
 	// Retention is how long what has ended is kept.
 	Retention time.Duration
@@ -42,7 +42,7 @@ func Describe(ctx context.Context, temporal client.Client, name string) (Descrip
 		config: described.GetConfig(),
 	}
 	if d.ID == "" {
-		return d, fmt.Errorf("the server does not tell the ID of namespace %s, by which marks on nodes are told apart", name)
+		return d, fmt.Errorf("the server does not return the ID of namespace %s, which marks on nodes need", name)
 	}
 	return d, nil
 }

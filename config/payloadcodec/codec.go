@@ -57,7 +57,7 @@ func Apply(options *client.Options, c *Codec) error {
 	return nil
 }
 
-// IsEncrypted reports whether an error is of somebody without a codec who was to read what is encrypted.
+// IsEncrypted reports whether an error comes from reading an encrypted payload without a codec.
 func IsEncrypted(err error) bool {
 	return errors.Is(err, converter.ErrEncodingIsNotSupported) && strings.Contains(err.Error(), encodingEncrypted)
 }
@@ -98,7 +98,7 @@ func (c *Codec) Decode(payloads []*commonpb.Payload) ([]*commonpb.Payload, error
 		}
 		data, err := aead.Open(nil, nil, p.GetData(), id)
 		if err != nil {
-			return nil, fmt.Errorf("the payload cannot be decrypted with key %q: it was changed, or that is another key of the name", id)
+			return nil, fmt.Errorf("the payload cannot be decrypted with key %q: it was changed, or another key has that name now", id)
 		}
 		all[i] = &commonpb.Payload{}
 		if err := proto.Unmarshal(data, all[i]); err != nil {

@@ -65,7 +65,7 @@ func Handler(c *Codec, o HandlerOptions) http.Handler {
 	})
 }
 
-// sameToken compares without telling by its time how much of the token is right.
+// sameToken compares in constant time, so that nobody can guess a token bit by bit.
 func sameToken(header, token string) bool {
 	scheme, given, _ := strings.Cut(header, " ")
 	a, b := sha256.Sum256([]byte(strings.TrimSpace(given))), sha256.Sum256([]byte(token))

@@ -31,7 +31,7 @@ func apiKeyFile(env Environment, profile *envconfig.ClientConfigProfile, report 
 		return nil, nil
 	}
 	if profile.APIKey != "" {
-		return nil, fmt.Errorf("%s: an API key is given besides (TEMPORAL_API_KEY, or api_key of the profile); one is wanted", VariableAPIKeyFile)
+		return nil, fmt.Errorf("%s: an API key is given as well (TEMPORAL_API_KEY, or api_key of the profile); want one", VariableAPIKeyFile)
 	}
 	key, err := renewed.Open(func() (string, error) {
 		text, err := renewed.Token(path)
@@ -120,11 +120,11 @@ func (t *transport) ClientHandshake(ctx context.Context, authority string, conn 
 	return &refusable{secured}, info, nil
 }
 
-// refusable is a connection that the server may have refused by now: it looks at a client's certificate when the client takes the
-// handshake for done. What it said of it is worth more than that nothing can be written any more.
+// refusable is a connection that the server may have refused already: it checks a client's certificate after the client has finished the
+// handshake. Its alert says more than the write error that follows.
 type refusable struct{ net.Conn }
 
-// refusedWithin is how long it may take to see what the server said, which has arrived by then.
+// refusedWithin bounds the wait for the server's alert, which has arrived by then.
 const refusedWithin = time.Second
 
 // Write implements net.Conn.

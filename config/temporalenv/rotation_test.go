@@ -192,7 +192,7 @@ func TestAnAPIKeyFileThatIsNone(t *testing.T) {
 	}{
 		"no such file": {variables{VariableAPIKeyFile: none + ".none"}, VariableAPIKeyFile},
 		"empty":        {variables{VariableAPIKeyFile: none}, "is empty"},
-		"and a key":    {variables{VariableAPIKeyFile: none, "TEMPORAL_API_KEY": "s3cr3t"}, "one is wanted"},
+		"and a key":    {variables{VariableAPIKeyFile: none, "TEMPORAL_API_KEY": "s3cr3t"}, "want one"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.env["TEMPORAL_CONFIG_FILE"] = none

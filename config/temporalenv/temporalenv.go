@@ -31,8 +31,8 @@ type Environment = envconfig.EnvLookup
 // TEMPORAL_PROFILE, or "default"; only a profile that was asked for must exist. Errors name the variable or the key.
 func Options(env Environment, name string) (client.Options, error) { return Reported(env, name, nil) }
 
-// Reported are Options of a process that runs for long: it is told when files that it reads anew cannot be read any more, and
-// what was read before is used.
+// Reported are Options of a process that runs for long. It calls report when files that it reads anew cannot be read any more; what was
+// read before is used then.
 func Reported(env Environment, name string, report func(error)) (client.Options, error) {
 	profile, err := load(env, name)
 	if err != nil {
@@ -125,7 +125,7 @@ const (
 // given are the variables that are not empty, booleans in the one way that envconfig reads.
 type given struct {
 	Environment
-	// noTLS tells that the profile says nothing of TLS, so that to have hosts verified must not turn it on.
+	// noTLS: the profile says nothing of TLS, so that to have hosts verified must not turn it on.
 	noTLS bool
 }
 
@@ -191,7 +191,7 @@ func readCertificates(t *envconfig.ClientConfigTLS) error {
 func read(key string, path *string, data *[]byte) error {
 	switch {
 	case *path != "" && len(*data) > 0:
-		return fmt.Errorf("TLS to Temporal: %s_path and %s_data are both given; one is wanted", key, key)
+		return fmt.Errorf("TLS to Temporal: %s_path and %s_data are both given; want one", key, key)
 	case *path == "":
 		return nil
 	}

@@ -101,7 +101,8 @@ func (m Machines) Resume(ctx context.Context, machine, node string) (resumed boo
 		if !strings.HasPrefix(value, ours) {
 			return &value
 		}
-		// After the Machine was read: who holds the node from now on changes that.
+		// This comes after the Machine was read: a maintenance that holds the node later changes the Machine, so that the write below
+		// conflicts.
 		for _, of := range []string{node, found.Status.NodeRef.Name} {
 			var held bool
 			if held, unread = m.isHeld(ctx, of); held || unread != nil {

@@ -30,7 +30,7 @@ type Kinds struct {
 	streams map[chan string]string
 	// Refuse answers a request with a status; nil refuses none.
 	Refuse func(r *http.Request) int
-	// Lose tells that the answer to a request that was carried out does not arrive; nil loses none.
+	// Lose reports whether the answer to a request that was carried out is lost; nil loses none.
 	Lose func(r *http.Request) bool
 }
 
@@ -103,7 +103,7 @@ func (k *Kinds) Delete(key string) {
 	defer k.mu.Unlock()
 	if o := k.objects[key]; o != nil {
 		delete(k.objects, key)
-		k.tell("DELETED", key, o)
+		k.send("DELETED", key, o)
 	}
 }
 
@@ -120,19 +120,19 @@ func (k *Kinds) keep(key string, o *unstructured.Unstructured) *unstructured.Uns
 		if created := o.GetCreationTimestamp(); created.IsZero() {
 			unstructured.SetNestedField(o.Object, time.Now().UTC().Format(time.RFC3339), "metadata", "creationTimestamp") //nolint:errcheck // a text
 		}
-		k.tell("ADDED", key, o)
+		k.send("ADDED", key, o)
 	case o.GetDeletionTimestamp() != nil && len(o.GetFinalizers()) == 0:
 		delete(k.objects, key)
-		k.tell("DELETED", key, o)
+		k.send("DELETED", key, o)
 		return o
 	default:
-		k.tell("MODIFIED", key, o)
+		k.send("MODIFIED", key, o)
 	}
 	k.objects[key] = o
 	return o
 }
 
-func (k *Kinds) tell(kind, key string, o *unstructured.Unstructured) {
+func (k *Kinds) send(kind, key string, o *unstructured.Unstructured) {
 	text, err := json.Marshal(o.Object)
 	if err != nil {
 		panic(err)

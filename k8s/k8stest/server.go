@@ -103,7 +103,7 @@ func (s *Server) set(o Object) Object {
 		kind = "ADDED"
 	}
 	s.objects[keyOf(o)] = o
-	s.tell(kind, o)
+	s.send(kind, o)
 	return o
 }
 
@@ -115,7 +115,7 @@ func (s *Server) Delete(o Object) {
 	s.version++
 	o.SetResourceVersion(strconv.Itoa(s.version))
 	delete(s.objects, keyOf(o))
-	s.tell("DELETED", o)
+	s.send("DELETED", o)
 }
 
 // Node is the present state of a node, nil where there is none.
@@ -316,15 +316,15 @@ func encode(o Object) string {
 	return string(text)
 }
 
-func (s *Server) tell(kind string, o Object) {
+func (s *Server) send(kind string, o Object) {
 	c := change{version: s.version, kind: kind, object: o}
 	s.changes = append(s.changes, c)
 	for st := range s.streams {
-		st.tell(c)
+		st.send(c)
 	}
 }
 
-func (st *stream) tell(c change) {
+func (st *stream) send(c change) {
 	if st.selects(c.object) {
 		st.events <- fmt.Sprintf(`{"type":%q,"object":%s}`, c.kind, encode(c.object))
 	}

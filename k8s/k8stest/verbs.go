@@ -52,7 +52,7 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, st *stream) {
 	} else if after, err := strconv.Atoi(r.URL.Query().Get("resourceVersion")); err == nil {
 		for _, c := range s.changes {
 			if c.version > after {
-				st.tell(c)
+				st.send(c)
 			}
 		}
 	}

@@ -29,5 +29,5 @@ func (d dated) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// WrappedRoundTripper lets client-go see through.
+// WrappedRoundTripper lets client-go find the transport below.
 func (d dated) WrappedRoundTripper() http.RoundTripper { return d.next }

@@ -27,15 +27,15 @@ import (
 var ErrNoKind = errors.New("the API server has no such kind")
 
 const (
-	// kindsFor and groupsFor are how long is believed what the API server said that it serves. That it does not serve a kind is
-	// asked again each time.
+	// kindsFor and groupsFor are how long the kinds and groups that the API server serves are cached. A kind that it does not serve is
+	// looked up again each time.
 	kindsFor  = 10 * time.Minute
 	groupsFor = 30 * time.Second
 	// pageSize bounds one answer to a list.
 	pageSize = 500
 )
 
-// Kind is a kind that an API server serves, and how it is asked for.
+// Kind is a kind that an API server serves, and how to request it.
 type Kind struct {
 	schema.GroupVersionKind
 	Resource   string
@@ -118,8 +118,8 @@ func (c *Client) discover(ctx context.Context, version schema.GroupVersion) (map
 	return kinds, nil
 }
 
-// Preferred is the version of a group that the API server prefers, empty where it does not serve the group. What was said half a
-// minute ago is believed.
+// Preferred is the version of a group that the API server prefers, empty where it does not serve the group. An answer is cached for half a
+// minute.
 func (c *Client) Preferred(ctx context.Context, group string) (string, error) {
 	c.mu.Lock()
 	known := c.groups
@@ -256,7 +256,7 @@ func (c *Client) do(ctx context.Context, request *rest.Request, into any) error 
 	if err != nil || into == nil {
 		return err
 	}
-	if err := json.Unmarshal(body, into); err != nil { // objects without a type tell whole numbers from others themselves
+	if err := json.Unmarshal(body, into); err != nil { // unstructured objects decode whole numbers as such
 		return fmt.Errorf("reading an answer of the API server: %w", err)
 	}
 	return nil

@@ -12,12 +12,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Changed is what a watch tells of its object: how it is now, nil once it is gone.
+// Changed is the object of a watch as it is now, nil once it is gone.
 type Changed struct{ Object *unstructured.Unstructured }
 
-// Follow watches one object from a version on and tells of each change, until the stream ends, as each does after some minutes,
-// or ctx does. Only a Get shows what happened between two streams.
-func (c *Client) Follow(ctx context.Context, kind Kind, namespace, name, version string, tell func(Changed)) error {
+// Follow watches one object from a version on and calls report with each change, until the stream ends, as each does after some minutes, or
+// ctx does. Only a Get shows what happened between two streams.
+func (c *Client) Follow(ctx context.Context, kind Kind, namespace, name, version string, report func(Changed)) error {
 	at, err := kind.path(namespace)
 	if err != nil {
 		return err
@@ -44,9 +44,9 @@ func (c *Client) Follow(ctx context.Context, kind Kind, namespace, name, version
 		}
 		switch event.Type {
 		case "ADDED", "MODIFIED":
-			tell(Changed{&unstructured.Unstructured{Object: event.Object}})
+			report(Changed{&unstructured.Unstructured{Object: event.Object}})
 		case "DELETED":
-			tell(Changed{})
+			report(Changed{})
 		case "ERROR":
 			return statusOf(event.Object)
 		}

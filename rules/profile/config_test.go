@@ -173,7 +173,7 @@ func TestWhatLintWarnsOf(t *testing.T) {
 	}
 }
 
-// What is not what it should be is told once, and not what it lacks for that.
+// A value of the wrong type is one problem: the keys that it lacks for that are none.
 func TestOneMistakeIsOneProblem(t *testing.T) {
 	for name, c := range map[string]struct {
 		file     string

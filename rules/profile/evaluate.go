@@ -90,7 +90,7 @@ type Move struct {
 type Considered struct {
 	Next  state.State `json:"next"`
 	Check string      `json:"check"`
-	// Holds: the expression holds. Error says why it cannot be told, which stops this transition and no other.
+	// Holds: the expression holds. Error says why that is not known, which stops this transition and no other.
 	Holds bool   `json:"holds"`
 	Error string `json:"error,omitempty"`
 	// Refused says why it is not done although it holds.
@@ -101,8 +101,8 @@ type Considered struct {
 	Checks []Outcome `json:"checks"`
 }
 
-// CannotTell are the checks that cannot tell whether they hold, each once, in order.
-func (p Evaluated) CannotTell() []Outcome {
+// Failing returns the checks that failed to find out whether they hold, each once, in order.
+func (p Evaluated) Failing() []Outcome {
 	var all []Outcome
 	for _, t := range p.Transitions {
 		for _, o := range t.Checks {

@@ -110,7 +110,7 @@ func TestTwoProfilesInTheSameEvaluationNeverBoth(t *testing.T) {
 func TestEntering(t *testing.T) {
 	c := &cluster{config: load(t, machine("- {name: p, operational: {notify: say && once, transitions: [{check: a, trigger: t, next: in-maintenance}]}, in-maintenance: {enter: t && u && t, notify: say, transitions: [{check: a, next: operational}]}}")),
 		now: now, nodes: []Node{newNode("n", "p", "a")}}
-	// A profile that is new is not entered, and no change is told of.
+	// A profile that is new is not entered, and no notification of a change is due.
 	p := only(t, c.decide())
 	if p.Enter != nil || p.Notify != nil || p.Move == nil {
 		t.Fatalf("%+v", p)
@@ -128,7 +128,7 @@ func TestEntering(t *testing.T) {
 	}
 	c.write(e)
 	c.now = c.now.Add(time.Minute)
-	// It comes again until it is done, and what was told is not.
+	// It is returned again until it is done; a notification that was sent is not.
 	if p := only(t, c.decide()); p.Enter == nil || p.Notify != nil {
 		t.Errorf("%+v", p)
 	}
@@ -151,7 +151,7 @@ func TestTheStateChangeOfAStateWithoutEnter(t *testing.T) {
 	}
 	delete(c.nodes[0].Object.Annotations, "a")
 	c.step()
-	// Leaving a state is told by the chain of the new one, once.
+	// The notification of a change comes from the chain of the new state, once.
 	if p := only(t, c.step()); p.State != state.Operational || len(p.Notify) != 1 {
 		t.Fatalf("%+v", p)
 	}
@@ -253,20 +253,20 @@ func TestNotificationsSharedByProfiles(t *testing.T) {
 	}
 }
 
-func TestAllThatIsDueIsToldOnceEach(t *testing.T) {
+func TestEachNotificationThatIsDueIsReturnedOnce(t *testing.T) {
 	file := strings.Replace(machine("- {name: p, operational: {transitions: [{check: a, next: in-maintenance}]}, in-maintenance: {notify: say && more && most && say}}"), "  notify:\n",
 		"  notify:\n  - {type: slack, name: more, config: {hook: h, channel: c, message: m}, schedule: {type: periodic, config: {}}}\n"+
 			"  - {type: slack, name: most, config: {hook: h, channel: c, message: m}, schedule: {type: periodic, config: {}}}\n", 1)
 	c := &cluster{config: load(t, file), now: now, nodes: []Node{newNode("n", "p", "a")}}
 	c.step()
-	var told []string
+	var due []string
 	for range 3 {
 		for _, d := range only(t, c.step()).Notify {
-			told = append(told, d.Instance)
+			due = append(due, d.Instance)
 		}
 	}
-	if !slices.Equal(told, []string{"say", "more", "most"}) {
-		t.Error(told)
+	if !slices.Equal(due, []string{"say", "more", "most"}) {
+		t.Error(due)
 	}
 }
 
@@ -336,7 +336,7 @@ func TestExplain(t *testing.T) {
     to in-maintenance: a && !b: does not hold
       yes a (hasAnnotation), since 12:00:00 UTC
       yes b (hasAnnotation), since 12:00:00 UTC
-    to maintenance-required: err: cannot be told: failed check instances: err
+    to maintenance-required: err: is not known: failed check instances: err
       ?   err (clusterSemver): label nowhere not present, since 12:00:00 UTC
     to operational: a: holds, and leads to the same state: nothing is done
       yes a (hasAnnotation), since 12:00:00 UTC

@@ -20,7 +20,7 @@ type Seen struct {
 // History is by profile and check of a node since when it says the same.
 type History map[string]Seen
 
-// Fails reports that a check of a profile could not tell whether it holds when it was asked last.
+// Fails reports whether the check of a profile failed when it was evaluated last.
 func (h History) Fails(profile, instance string) bool { return h[seenKey(profile, instance)].Failed }
 
 func seenKey(profile, instance string) string { return profile + "/" + instance }
@@ -96,7 +96,7 @@ func (p Evaluated) explain(h History, now time.Time) []string {
 func (t Considered) verdict(from state.State) string {
 	switch {
 	case t.Error != "":
-		return "cannot be told: " + t.Error
+		return "is not known: " + t.Error
 	case t.Refused != "":
 		return "holds, and has to wait: " + t.Refused
 	case t.Chosen && t.Next == from:

@@ -44,7 +44,7 @@ func loadFile(t testing.TB, name string) *Config {
 }
 
 // machine is a configuration with checks and triggers to be used by their letters: annotations a, b, c that make the checks of
-// the same names hold, err which cannot tell, and triggers t, u and notifications say, once.
+// the same names hold, err which fails, and triggers t, u and notifications say, once.
 func machine(profiles string) string {
 	return `
 intervals: {requeue: 1m}

@@ -135,7 +135,7 @@ func (r *reader) name(o *conf.Object) (name, kind string) {
 // inQuotes is what to do where a name was taken for true or false.
 const inQuotes = "write it in quotes: y, n, yes, no, on and off are true or false in YAML"
 
-// kind tells of a kind that there is not, and of what is ignored where there is one.
+// kind refuses a kind that does not exist, and warns of the keys that a known one ignores.
 func (r *reader) kind(o, config *conf.Object, section, kind string, known, notBuilt bool, kinds []string) {
 	switch {
 	case known:

@@ -101,7 +101,7 @@ func (o *options) handler() (http.Handler, error) {
 	return payloadcodec.Handler(codec, serve), nil
 }
 
-// report tells of a file that cannot be read any more.
+// report prints that a file cannot be read any more.
 func (o *options) report(err error) {
 	fmt.Fprintf(o.app.Stderr, "What was read before is used: %v\n", err)
 }

@@ -12,7 +12,7 @@ var (
 	ErrInterrupted = errors.New("interrupted")
 )
 
-// StopCause tells an interruption from a time that has run out.
+// StopCause is ErrInterrupted or ErrTimedOut, whichever ended the context.
 func StopCause(ctx context.Context) error {
 	if errors.Is(context.Cause(ctx), ErrTimedOut) {
 		return ErrTimedOut

@@ -50,7 +50,7 @@ are shown that know the node because it is not healthy.`,
 // Explained is what a check says of a node.
 type Explained struct {
 	Check string `json:"check"`
-	// Selected tells whether the check's selector selects the node, as Kubernetes told; absent where it did not answer.
+	// Selected reports whether the check's selector selects the node, by Kubernetes' answer; absent where it did not answer.
 	Selected *bool        `json:"selected,omitempty"`
 	Phase    health.Phase `json:"phase,omitempty"`
 	// Blocked says what keeps all remediations of the check from beginning.
@@ -65,7 +65,7 @@ var underRemediation = []string{health.NodeRemediating, health.NodeRecovered, he
 
 func (e Explained) remediates() bool { return e.Found && slices.Contains(underRemediation, e.State) }
 
-// concerned tells whether the check has anything to do with the node.
+// concerned reports whether the check has anything to do with the node.
 func (e Explained) concerned() bool { return e.Found || e.Selected != nil && *e.Selected }
 
 func (o *explainOptions) run(ctx context.Context, node string) error {

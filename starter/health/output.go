@@ -20,8 +20,8 @@ type Summary struct {
 	// Counts are the nodes; absent where no worker has said so.
 	Counts *Counts              `json:"counts,omitempty"`
 	Pauses []health.PauseStatus `json:"pauses,omitempty"`
-	// Configured tells that a worker started it, as its configuration says, and Source in words who did. Left tells that it is
-	// not in the configuration that was looked at: it goes on until it is removed.
+	// Configured: a worker started it, as its configuration says, and Source in words who did. Left: it is not in the configuration that
+	// was looked at, and goes on until it is removed.
 	Configured bool   `json:"configured,omitempty"`
 	Source     string `json:"source"`
 	Left       bool   `json:"left,omitempty"`
@@ -34,7 +34,7 @@ type Summary struct {
 	RunID     string     `json:"runId"`
 	CreatedAt time.Time  `json:"createdAt"`
 	EndedAt   *time.Time `json:"endedAt,omitempty"`
-	// Unanswered says why the phase is not known.
+	// Unanswered is the error that kept the phase from being read.
 	Unanswered string `json:"unanswered,omitempty"`
 }
 

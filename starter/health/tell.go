@@ -14,15 +14,15 @@ import (
 	"drydock/starter/terminal"
 )
 
-// tellOptions are what the commands that tell a check something have in common.
-type tellOptions struct {
+// messageOptions are what the commands that send a check a message have in common.
+type messageOptions struct {
 	app         *invocation.App
 	output      terminal.Output
 	by, comment string
 }
 
 // register adds the flags; why names that of the comment.
-func (o *tellOptions) register(cmd *cobra.Command, why, usage string) *cobra.Command {
+func (o *messageOptions) register(cmd *cobra.Command, why, usage string) *cobra.Command {
 	o.output.Register(cmd)
 	cmd.Flags().StringVar(&o.by, "by", "", "who says it, recorded with the message (default user@host)")
 	cmd.Flags().StringVar(&o.comment, why, "", usage)
@@ -30,7 +30,7 @@ func (o *tellOptions) register(cmd *cobra.Command, why, usage string) *cobra.Com
 }
 
 func newPause(a *invocation.App) *cobra.Command {
-	o := &tellOptions{app: a}
+	o := &messageOptions{app: a}
 	return o.register(&cobra.Command{
 		Use:   "pause NAME --reason TEXT",
 		Short: "Begin no more remediations until the check is resumed",
@@ -48,7 +48,7 @@ the remediation of a node that recovers is cleared away. A pause belongs to whoe
 }
 
 func newResume(a *invocation.App) *cobra.Command {
-	o := &tellOptions{app: a}
+	o := &messageOptions{app: a}
 	var (
 		of  string
 		all bool
@@ -76,7 +76,7 @@ own specification is taken back where that is written: in the worker's configura
 }
 
 func newRemove(a *invocation.App) *cobra.Command {
-	o := &tellOptions{app: a}
+	o := &messageOptions{app: a}
 	return o.register(&cobra.Command{
 		Use:   "remove NAME",
 		Short: "End a health check",
@@ -96,8 +96,8 @@ within half a minute: take it out of the configuration first, and start the work
 	}, "comment", "why, recorded with the message")
 }
 
-// comesBack says of a check that was removed whether a worker may start it again. That nobody can tell is no error.
-func (o *tellOptions) comesBack(ctx context.Context, h *client.HealthCheck) string {
+// comesBack says whether a worker may start a removed check again. It is no error that this is not known.
+func (o *messageOptions) comesBack(ctx context.Context, h *client.HealthCheck) string {
 	v, err := h.Observe(ctx, api.HealthStatusRequest{Limit: 1})
 	if err != nil || !v.Configured {
 		return ""
@@ -105,8 +105,8 @@ func (o *tellOptions) comesBack(ctx context.Context, h *client.HealthCheck) stri
 	return "; a worker had started it: one whose configuration still has it (healthChecks) starts it again within half a minute"
 }
 
-// run tells a check something, and shows for programs how it stands then.
-func (o *tellOptions) run(ctx context.Context, name string, tell func(context.Context, *client.HealthCheck) (string, error)) error {
+// run sends a check a message, and shows its status afterwards for programs.
+func (o *messageOptions) run(ctx context.Context, name string, send func(context.Context, *client.HealthCheck) (string, error)) error {
 	if err := o.output.Check(); err != nil {
 		return err
 	}
@@ -115,12 +115,12 @@ func (o *tellOptions) run(ctx context.Context, name string, tell func(context.Co
 		return err
 	}
 	defer c.Close()
-	return o.said(ctx, c, name, tell)
+	return o.said(ctx, c, name, send)
 }
 
-func (o *tellOptions) said(ctx context.Context, c *invocation.Connection, name string, tell func(context.Context, *client.HealthCheck) (string, error)) error {
+func (o *messageOptions) said(ctx context.Context, c *invocation.Connection, name string, send func(context.Context, *client.HealthCheck) (string, error)) error {
 	h := client.HealthCheckOf(c.Client, name).As(o.by)
-	effect, err := tell(ctx, h)
+	effect, err := send(ctx, h)
 	if err != nil {
 		return explain(c, name, err)
 	}
@@ -136,12 +136,12 @@ func (o *tellOptions) said(ctx context.Context, c *invocation.Connection, name s
 }
 
 type confirmOptions struct {
-	tellOptions
+	messageOptions
 	check string
 }
 
 func newConfirm(a *invocation.App) *cobra.Command {
-	o := &confirmOptions{tellOptions: tellOptions{app: a}}
+	o := &confirmOptions{messageOptions: messageOptions{app: a}}
 	cmd := o.register(&cobra.Command{
 		Use:   "confirm NODE --comment TEXT",
 		Short: "Say that a recovered node is healthy, so that its remediation is cleared away now",

@@ -64,8 +64,8 @@ func limitsOf(document map[string]any) (schedule.Limits, error) {
 	return limits, err
 }
 
-// alone tells a file of limits from a whole configuration, by having nothing but limits in it. Limits name windows in a list;
-// in a configuration these are objects.
+// alone reports whether a file has limits alone, and is no whole configuration. Limits name windows in a list; in a configuration windows
+// are objects.
 func alone(document map[string]any) bool {
 	known := map[string]bool{"maxParallel": true, "maxUnavailable": true, "groups": true, "quotas": true}
 	_, known["windows"] = document["windows"].([]any)

@@ -43,7 +43,7 @@ type Process struct {
 // App is one invocation: the process, and what the persistent flags say.
 type App struct {
 	Process
-	// Name is what the user typed to get here, and what hints tell to type.
+	// Name is the program as the user typed it, and as hints show it.
 	Name   string
 	Env    Environment
 	Global globalFlags
@@ -61,12 +61,13 @@ func New(p Process) *App {
 	return &App{Process: p, Name: displayName(p.Args[0]), Env: p.Environ, Clock: time.Now}
 }
 
-// isCompletion tells the name under which kubectl asks a plugin which words can follow: a link to the program is enough.
+// isCompletion reports whether the program was started under the name by which kubectl asks a plugin for completions: a link to it is
+// enough.
 func isCompletion(arg0 string) bool { return programName(arg0) == "kubectl_complete-drydock" }
 
 func programName(arg0 string) string { return strings.TrimSuffix(filepath.Base(arg0), ".exe") }
 
-// displayName tells a kubectl plugin, which kubectl finds by the file's name, from the plain command.
+// displayName is how the user calls the program: as a kubectl plugin, which kubectl finds by the file's name, or by itself.
 func displayName(arg0 string) string {
 	if strings.HasPrefix(programName(arg0), "kubectl-drydock") || isCompletion(arg0) {
 		return "kubectl drydock"

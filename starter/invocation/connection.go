@@ -52,8 +52,7 @@ type Connection struct {
 	Address, namespace string
 	// ShowsCredentials: the server is shown who calls.
 	ShowsCredentials bool
-	// self is the requestor of the user's own maintenances; claimed tells that the environment says so, and not the name of
-	// the user alone.
+	// self is the requestor of the user's own maintenances. claimed: it comes from the environment, and not from the user's name.
 	self    string
 	claimed bool
 	Clock   func() time.Time
@@ -142,7 +141,7 @@ func (c *Connection) Explain(err error) error {
 		return exit.WithCode(exit.TimedOut, exit.Hint(fmt.Errorf("%s was sent and is not confirmed: %w", unsettled.Change, c.Explain(unsettled.Unwrap())),
 			`It may take effect later, when a worker takes it: look with "%s limits".`, c.Program))
 	case errors.As(err, &busy):
-		return exit.Hint(err, `"%s doctor" tells what is stuck.`, c.Program)
+		return exit.Hint(err, `"%s doctor" shows what is stuck.`, c.Program)
 	case err != nil && payloadcodec.IsEncrypted(err):
 		return WithoutKeys(err)
 	case !errors.As(err, &call):

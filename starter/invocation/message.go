@@ -11,7 +11,7 @@ import (
 	"drydock/starter/terminal"
 )
 
-// Message is something that a command tells a maintenance, with the command's words for what becomes of it.
+// Message is a message that a command sends to a maintenance, with the command's words for what becomes of it.
 type Message struct {
 	client.Message
 	Words
@@ -95,8 +95,8 @@ func (c *Connection) prepare(ctx context.Context, to client.Maintenance, m Messa
 	return p, already, c.Explain(err)
 }
 
-// Tell tells a maintenance something and waits for the effect, which said describes.
-func (c *Connection) Tell(ctx context.Context, to client.Maintenance, m Message, comment string) (v client.View, said string, err error) {
+// SendMessage sends a maintenance a message and waits for the effect, which said describes.
+func (c *Connection) SendMessage(ctx context.Context, to client.Maintenance, m Message, comment string) (v client.View, said string, err error) {
 	p, already, err := c.prepare(ctx, to, m)
 	if err == nil && already == "" && m.Agree != nil {
 		_, already, err = m.Agreed(p.View, func() (client.View, string, error) {

@@ -15,9 +15,9 @@ import (
 type Owned struct {
 	// Says is what is about to be said, such as "done".
 	Says string
-	// Named tells that a flag names whose maintenance it is.
+	// Named: a flag names whose maintenance it is.
 	Named bool
-	// Shared tells that the message is about the one who speaks alone, and nobody is asked who shares the maintenance.
+	// Shared: the message is about the one who speaks alone, and nobody is asked who shares the maintenance.
 	Shared bool
 	Yes    bool
 }

@@ -31,8 +31,8 @@ func (d *TemporalClient) awaitReady(ctx context.Context, t client.Maintenance) (
 	return w.Await(ctx, t, client.Ready)
 }
 
-func (d *TemporalClient) tell(ctx context.Context, t client.Maintenance, m invocation.Message) (client.View, error) {
-	v, _, err := d.Conn.Tell(ctx, t, m, "")
+func (d *TemporalClient) send(ctx context.Context, t client.Maintenance, m invocation.Message) (client.View, error) {
+	v, _, err := d.Conn.SendMessage(ctx, t, m, "")
 	return v, err
 }
 
@@ -96,9 +96,9 @@ type maintenanceClient interface {
 	// begin starts the maintenance or adopts the same one that runs.
 	begin(ctx context.Context, o input.Order) (v client.View, adopted bool, err error)
 	awaitReady(ctx context.Context, t client.Maintenance) (client.View, error)
-	// tell sends a message and waits for its effect. Where nobody answers, what is sent all the same is only recorded, and
+	// send sends a message and waits for its effect. Where nobody answers, what is sent all the same is only recorded, and
 	// the view is Unanswered.
-	tell(ctx context.Context, t client.Maintenance, m invocation.Message) (client.View, error)
+	send(ctx context.Context, t client.Maintenance, m invocation.Message) (client.View, error)
 	// started and extend only send: the work does not wait for the record of it.
 	started(ctx context.Context, t client.Maintenance) error
 	extend(ctx context.Context, t client.Maintenance) error

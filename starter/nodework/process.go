@@ -29,7 +29,7 @@ type Command struct {
 	// Foreground lets it have the terminal, where there is one, so that it can ask for a password. Otherwise it has
 	// no terminal at all: of many at a time none could use it, and to try would stop it for ever.
 	Foreground bool
-	// KillAfter is how long it may take to end after it was told to.
+	// KillAfter is how long it may take to end after it was asked to.
 	KillAfter time.Duration
 }
 
@@ -110,7 +110,7 @@ func (c Command) run(stop context.Context, signal func() syscall.Signal, note fu
 	return exitStatus(cmd, err)
 }
 
-// end tells the command to end, and kills it if it does not.
+// end asks the command to end, and kills it if it does not.
 func (c Command) end(cmd *exec.Cmd, s syscall.Signal, ended <-chan error, note func(string, ...any)) error {
 	note("stopping the command with %s; it has %s", s, c.KillAfter)
 	signalGroup(cmd, s)
@@ -138,7 +138,7 @@ func exitStatus(cmd *exec.Cmd, err error) (int, error) {
 	return state.ExitCode(), nil
 }
 
-// NodeEnvironment tells a command which node it is for. The requestor lets the drydock that a script calls find the
+// NodeEnvironment has the variables that name a command's node. With the requestor among them, a drydock that the command calls finds the
 // same maintenance.
 func NodeEnvironment(env invocation.Environment, t client.Maintenance) []string {
 	cluster, _, _, _ := api.ParseMaintenanceID(t.WorkflowID)

@@ -18,7 +18,7 @@ import (
 	"drydock/starter/tell"
 )
 
-// Stops are the ways in which a session can be told to stop.
+// Stops are the ways to stop a session.
 type Stops struct {
 	// Abandon gives the node up if it is not Ready yet.
 	Abandon context.Context
@@ -163,7 +163,7 @@ func (s *Session) cancelled(st Stops, t client.Maintenance, adopted bool, o Outc
 	m := tell.CancelMessage(s.Program, !adopted, false)
 	var v client.View
 	err := s.persist(ctx, "cancelling", func() (err error) {
-		v, err = s.Maintenances.tell(ctx, t, m)
+		v, err = s.Maintenances.send(ctx, t, m)
 		return err
 	})
 	var noWorker *client.NoWorkerError
@@ -235,7 +235,7 @@ func (s *Session) report(st Stops, t client.Maintenance, status int, startErr er
 		m = tell.FailedMessage(s.Program, t.Requestor, o.Note)
 	}
 	err := s.persist(st.GiveUp, "saying "+m.Name(), func() error {
-		_, err := s.Maintenances.tell(st.GiveUp, t, m)
+		_, err := s.Maintenances.send(st.GiveUp, t, m)
 		return err
 	})
 	// Where the command has said done by itself, the maintenance may have ended before us.

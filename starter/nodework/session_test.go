@@ -92,7 +92,7 @@ func (f *fakeMaintenances) awaitReady(ctx context.Context, _ client.Maintenance)
 	return startertest.View(api.Ready, func(s *api.Status) { s.Spec.ReadyTimeout = spec.Duration(3 * time.Second) }), f.readyErr
 }
 
-func (f *fakeMaintenances) tell(_ context.Context, _ client.Maintenance, m invocation.Message) (client.View, error) {
+func (f *fakeMaintenances) send(_ context.Context, _ client.Maintenance, m invocation.Message) (client.View, error) {
 	switch p := m.Payload(api.Message{}, "", nil).(type) {
 	case api.FailedMessage:
 		f.did("tell %s: %s", m.Name(), p.Reason)

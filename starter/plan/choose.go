@@ -22,13 +22,13 @@ const (
 	listTimeout = 30 * time.Second
 	// podsAtOnce bounds the nodes whose pods are counted together.
 	podsAtOnce = 8
-	// maxMissing bounds the missing names that are told.
+	// maxMissing bounds the missing names that are listed.
 	maxMissing = 20
 )
 
 // choice are the nodes that a plan matches now, as far as this machine can see the cluster.
 type choice struct {
-	// known tells that Kubernetes was asked; without it nodes are those that the plan names.
+	// known: Kubernetes was asked; without it nodes are those that the plan names.
 	known bool
 	nodes []plan.Facts
 	reach plan.Reach

@@ -70,7 +70,7 @@ func allowed(p plan.Plan, ahead schedule.Ahead, waves [][]string) ([][]string, b
 	return all, true
 }
 
-// aheadOf says of a plan which limits it is larger than, as far as that can be told.
+// aheadOf says of a plan which limits it is larger than, as far as that is known.
 func aheadOf(ctx context.Context, scheduler *client.Scheduler, p plan.Plan, chosen choice, now time.Time) []string {
 	ahead, err := limitsAhead(ctx, scheduler, chosen.labels)
 	if err != nil {
@@ -79,8 +79,8 @@ func aheadOf(ctx context.Context, scheduler *client.Scheduler, p plan.Plan, chos
 	return short(p, ahead, waves(p, chosen, now))
 }
 
-// aheadOfStatus says of a plan that runs which limits of the cluster it is larger than, as far as that can be told. What cannot be found
-// out is left out: the plan's own word is what was asked for.
+// aheadOfStatus says of a plan that runs which limits of the cluster it is larger than, as far as that is known. What cannot be found out
+// is left out: the plan's own status is what was asked for.
 func aheadOfStatus(ctx context.Context, a *invocation.App, c *invocation.Connection, p *client.Plan, status *api.PlanStatus) []string {
 	if status == nil || status.Phase.Ended() {
 		return nil

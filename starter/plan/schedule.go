@@ -78,11 +78,11 @@ until --resume, --delete forgets the schedule: none of them ends a run that goes
 	return cmd
 }
 
-// tellFlags say something of a schedule that there is, and go with no description of a plan.
-var tellFlags = []string{"pause", "resume", "delete", "now"}
+// changeFlags change an existing schedule, and cannot be combined with a plan's description.
+var changeFlags = []string{"pause", "resume", "delete", "now"}
 
 // about are the flags that say neither what a plan is nor when it runs.
-var about = append([]string{"by", "comment", "yes", "output", "help"}, tellFlags...)
+var about = append([]string{"by", "comment", "yes", "output", "help"}, changeFlags...)
 
 // wants reports whether the command line describes a schedule to be made, and refuses what goes not together.
 func (o *scheduleOptions) wants(cmd *cobra.Command, nodes []string) (set bool, err error) {
@@ -90,7 +90,7 @@ func (o *scheduleOptions) wants(cmd *cobra.Command, nodes []string) (set bool, e
 	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
 		switch {
 		case !f.Changed || cmd.InheritedFlags().Lookup(f.Name) != nil:
-		case slices.Contains(tellFlags, f.Name):
+		case slices.Contains(changeFlags, f.Name):
 			actions = append(actions, "--"+f.Name)
 		case !slices.Contains(about, f.Name):
 			describing = append(describing, "--"+f.Name)
@@ -141,7 +141,7 @@ func (o *scheduleOptions) run(ctx context.Context, cmd *cobra.Command, name stri
 	if set {
 		err = o.set(ctx, r, when, raw, p)
 	} else {
-		err = o.tell(ctx, r)
+		err = o.change(ctx, r)
 	}
 	if err != nil {
 		return explainSchedule(c, name, err)
@@ -180,8 +180,8 @@ func (o *scheduleOptions) set(ctx context.Context, r *client.Recurring, when pla
 	return nil
 }
 
-// tell does to the schedule what the flags say, if they say anything.
-func (o *scheduleOptions) tell(ctx context.Context, r *client.Recurring) error {
+// change does to the schedule what the flags say, if they say anything.
+func (o *scheduleOptions) change(ctx context.Context, r *client.Recurring) error {
 	var said string
 	var err error
 	switch {

@@ -71,7 +71,7 @@ func tierOf(text string) (map[string]any, error) {
 }
 
 func newSetStage(a *invocation.App) *cobra.Command {
-	o := &tellOptions{app: a}
+	o := &messageOptions{app: a}
 	cmd := &cobra.Command{
 		Use:   "set-stage NAME STAGE",
 		Short: "Have a plan of strategy all-at-once go on to a stage",
@@ -107,7 +107,7 @@ has the command.`,
 }
 
 func newSetSelector(a *invocation.App) *cobra.Command {
-	o := &tellOptions{app: a}
+	o := &messageOptions{app: a}
 	var chosen input.FieldFlags
 	cmd := &cobra.Command{
 		Use:   "set-selector NAME (NODE... | --selector S | --all)",

@@ -135,7 +135,7 @@ func (o *statusOptions) nodes(ctx context.Context, p *client.Plan, v client.Plan
 		nodes, err = allNodes(ctx, p, o.states)
 		return nodes, 0, err
 	}
-	nodes = show.Telling(v.Status.Nodes)
+	nodes = show.Notable(v.Status.Nodes)
 	if v.Status.NextOffset > 0 && len(nodes) == len(v.Status.Nodes) {
 		counts := v.Status.Counts
 		more = max(0, counts.Running+counts.Held+counts.Failed+counts.Skipped-len(nodes))
@@ -162,8 +162,8 @@ func allNodes(ctx context.Context, p *client.Plan, states []string) ([]api.PlanN
 // maxSlowest bounds the nodes whose maintenances are asked.
 const maxSlowest = 5
 
-// slowest are the nodes that have been running for the longest, as their maintenances tell. What cannot be asked is left out:
-// it is shown beside the plan's own word.
+// slowest are the nodes that have been running for the longest, with the status of their maintenances. A maintenance that does not answer
+// is left out: the plan's own status has the node, too.
 func slowest(ctx context.Context, c *invocation.Connection, p *client.Plan, v client.PlanView) []show.SlowNode {
 	if v.Status == nil || v.Status.Counts.Running == 0 {
 		return nil

@@ -14,8 +14,8 @@ import (
 	"drydock/starter/terminal"
 )
 
-// tellOptions are what the commands that tell a plan something have in common.
-type tellOptions struct {
+// messageOptions are what the commands that send a plan a message have in common.
+type messageOptions struct {
 	app         *invocation.App
 	output      terminal.Output
 	by, comment string
@@ -23,7 +23,7 @@ type tellOptions struct {
 	owned *invocation.Owned
 }
 
-func (o *tellOptions) register(cmd *cobra.Command) *cobra.Command {
+func (o *messageOptions) register(cmd *cobra.Command) *cobra.Command {
 	o.output.Register(cmd)
 	cmd.Flags().StringVar(&o.by, "by", "", "who says it, recorded with the message (default user@host)")
 	cmd.Flags().StringVar(&o.comment, "comment", "", "why, recorded with the message")
@@ -31,7 +31,7 @@ func (o *tellOptions) register(cmd *cobra.Command) *cobra.Command {
 }
 
 func newPause(a *invocation.App) *cobra.Command {
-	o := &tellOptions{app: a}
+	o := &messageOptions{app: a}
 	return o.register(&cobra.Command{
 		Use:     "pause NAME",
 		Short:   "Begin no more nodes of a plan until it is resumed",
@@ -43,7 +43,7 @@ func newPause(a *invocation.App) *cobra.Command {
 }
 
 func newResume(a *invocation.App) *cobra.Command {
-	o := &tellOptions{app: a}
+	o := &messageOptions{app: a}
 	return o.register(&cobra.Command{
 		Use:     "resume NAME",
 		Short:   "Go on with a plan that is paused",
@@ -55,7 +55,7 @@ func newResume(a *invocation.App) *cobra.Command {
 }
 
 func newApprove(a *invocation.App) *cobra.Command {
-	o := &tellOptions{app: a}
+	o := &messageOptions{app: a}
 	return o.register(&cobra.Command{
 		Use:     "approve NAME",
 		Short:   "Let a plan go on after its canary",
@@ -67,7 +67,7 @@ func newApprove(a *invocation.App) *cobra.Command {
 }
 
 func newCancel(a *invocation.App) *cobra.Command {
-	o := &tellOptions{app: a, owned: &invocation.Owned{Says: "cancel"}}
+	o := &messageOptions{app: a, owned: &invocation.Owned{Says: "cancel"}}
 	cmd := o.register(&cobra.Command{
 		Use:   "cancel NAME",
 		Short: "End a plan: give back the nodes that are not Ready, finish those that are",
@@ -85,7 +85,7 @@ where nobody is there to give one.`,
 }
 
 func newSkip(a *invocation.App) *cobra.Command {
-	o := &tellOptions{app: a}
+	o := &messageOptions{app: a}
 	return o.register(&cobra.Command{
 		Use:   "skip NAME NODE...",
 		Short: "Leave nodes of a plan out",
@@ -98,7 +98,7 @@ a decision needs that first.`,
 }
 
 func newRetry(a *invocation.App) *cobra.Command {
-	o := &tellOptions{app: a}
+	o := &messageOptions{app: a}
 	return o.register(&cobra.Command{
 		Use:   "retry NAME NODE...",
 		Short: "Begin nodes of a plan anew that failed or were skipped",
@@ -110,11 +110,11 @@ told to try again.`,
 	})
 }
 
-// says is a command that tells a plan something.
-func (o *tellOptions) says(tell func(*client.Plan, context.Context, string) (string, error)) func(*cobra.Command, []string) error {
+// says is a command that sends a plan a message.
+func (o *messageOptions) says(send func(*client.Plan, context.Context, string) (string, error)) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		return o.run(cmd.Context(), args[0], func(ctx context.Context, c *invocation.Connection, p *client.Plan) error {
-			effect, err := tell(p, ctx, o.comment)
+			effect, err := send(p, ctx, o.comment)
 			if err != nil {
 				return Explain(c, p.Name, err)
 			}
@@ -124,13 +124,13 @@ func (o *tellOptions) says(tell func(*client.Plan, context.Context, string) (str
 	}
 }
 
-// saysOfNodes is a command that tells a plan something of each of some nodes. One that is refused keeps no other from it.
-func (o *tellOptions) saysOfNodes(tell func(p *client.Plan, ctx context.Context, node, comment string) (string, error)) func(*cobra.Command, []string) error {
+// saysOfNodes is a command that sends a plan a message for each of some nodes. A refused one does not keep the others from being sent.
+func (o *messageOptions) saysOfNodes(send func(p *client.Plan, ctx context.Context, node, comment string) (string, error)) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		return o.run(cmd.Context(), args[0], func(ctx context.Context, c *invocation.Connection, p *client.Plan) error {
 			var failures []error
 			for _, node := range args[1:] {
-				effect, err := tell(p, ctx, node, o.comment)
+				effect, err := send(p, ctx, node, o.comment)
 				if err != nil {
 					failures = append(failures, Explain(c, p.Name, err))
 					continue
@@ -142,8 +142,8 @@ func (o *tellOptions) saysOfNodes(tell func(p *client.Plan, ctx context.Context,
 	}
 }
 
-// run finds the plan, tells it, and shows for programs how it stands then.
-func (o *tellOptions) run(ctx context.Context, name string, tell func(context.Context, *invocation.Connection, *client.Plan) error) error {
+// run finds the plan, sends the message, and shows the plan's status afterwards for programs.
+func (o *messageOptions) run(ctx context.Context, name string, send func(context.Context, *invocation.Connection, *client.Plan) error) error {
 	if err := o.output.Check(); err != nil {
 		return err
 	}
@@ -158,7 +158,7 @@ func (o *tellOptions) run(ctx context.Context, name string, tell func(context.Co
 			return err
 		}
 	}
-	said := tell(ctx, c, p)
+	said := send(ctx, c, p)
 	if o.output.Table() || said != nil {
 		return said
 	}
@@ -170,13 +170,13 @@ func (o *tellOptions) run(ctx context.Context, name string, tell func(context.Co
 }
 
 // agree asks where the plan is somebody else's.
-func (o *tellOptions) agree(ctx context.Context, c *invocation.Connection, p *client.Plan) error {
+func (o *messageOptions) agree(ctx context.Context, c *invocation.Connection, p *client.Plan) error {
 	v, err := p.Observe(ctx, api.PlanStatusRequest{Limit: 1})
 	if err != nil {
 		return Explain(c, p.Name, err)
 	}
 	if v.Status == nil || !v.Running() {
-		return nil // what is told says why nobody answers, or that it has ended
+		return nil // the message's own error says why nobody answers, or that the plan has ended
 	}
 	starter := ""
 	if v.Status.Starter != nil {

@@ -154,7 +154,7 @@ func pages(in api.ProfileReportInput, ask func(api.ProfileReportInput) (api.Prof
 	}
 }
 
-// only leaves of a node's profiles those that were asked for; some tells whether there is anything left to say.
+// only leaves of a node's profiles those that were asked for; some is whether any is left.
 func only(n api.ProfileNode, in api.ProfileReportInput) (left api.ProfileNode, some bool) {
 	n.Profiles = slices.DeleteFunc(slices.Clone(n.Profiles), func(p api.NodeProfile) bool {
 		return in.Profile != "" && p.Profile != in.Profile || in.State != "" && p.State != in.State

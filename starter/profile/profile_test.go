@@ -165,7 +165,7 @@ func nodes() []api.ProfileNode {
 		}},
 		{Node: "worker-02", State: state.Maintenance, Profiles: []api.NodeProfile{
 			{Profile: "os-patching", State: state.Maintenance, Since: startertest.Before(5 * time.Minute), Busy: &profile.Busy{To: state.Maintenance, Enter: true, Since: startertest.Before(4 * time.Minute)}},
-			{Profile: "flatcar", State: state.Required, Since: startertest.Before(time.Hour), Waiting: []string{"max", "working_hours"}, CannotTell: []string{"load"}},
+			{Profile: "flatcar", State: state.Required, Since: startertest.Before(time.Hour), Waiting: []string{"max", "working_hours"}, Failing: []string{"load"}},
 		}},
 		{Node: "worker-03", State: state.Required, Profiles: []api.NodeProfile{
 			{Profile: "os-patching", State: state.Required, Since: startertest.Before(time.Hour), Busy: &profile.Busy{To: state.Maintenance}},
@@ -186,7 +186,7 @@ func TestNodesAreListed(t *testing.T) {
 		list(w, nodes(), startertest.Noon)
 	})
 	var text strings.Builder
-	if counts(&text, all, "flatcar"); text.String() != "flatcar: 2 maintenance-required (checks of 1 cannot tell)\n\n" {
+	if counts(&text, all, "flatcar"); text.String() != "flatcar: 2 maintenance-required (checks of 1 fail)\n\n" {
 		t.Errorf("%q", text.String())
 	}
 }

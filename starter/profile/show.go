@@ -13,7 +13,7 @@ import (
 
 func stateStyle(p api.NodeProfile) terminal.Style {
 	switch {
-	case p.Failure != "" || len(p.CannotTell) > 0:
+	case p.Failure != "" || len(p.Failing) > 0:
 		return terminal.Bad
 	case p.Unknown:
 		return terminal.Faint
@@ -38,7 +38,7 @@ func counts(w io.Writer, all []api.ProfileCount, profile string) {
 		}
 		text := fmt.Sprintf("%d %s", c.Nodes, c.State)
 		if c.Failing > 0 {
-			text += fmt.Sprintf(" (checks of %d cannot tell)", c.Failing)
+			text += fmt.Sprintf(" (checks of %d fail)", c.Failing)
 		}
 		said[c.Profile] = append(said[c.Profile], text)
 	}
@@ -86,8 +86,8 @@ func what(p api.NodeProfile, now time.Time) string {
 	if len(p.Waiting) > 0 {
 		parts = append(parts, "waits for "+strings.Join(p.Waiting, ", "))
 	}
-	if len(p.CannotTell) > 0 {
-		parts = append(parts, "cannot tell: "+strings.Join(p.CannotTell, ", "))
+	if len(p.Failing) > 0 {
+		parts = append(parts, "failing: "+strings.Join(p.Failing, ", "))
 	}
 	return strings.Join(parts, "; ")
 }

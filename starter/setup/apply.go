@@ -8,7 +8,7 @@ import (
 	"drydock/rules/setup"
 )
 
-// fix makes what a report says can be made, and tells of each step.
+// fix makes what a report says can be made, and prints each step.
 func (s *site) fix(ctx context.Context, before setup.Report, say func(format string, args ...any)) setup.Report {
 	failed := map[setup.Fix]string{}
 	for _, fix := range before.Fixes() {

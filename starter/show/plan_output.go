@@ -29,7 +29,7 @@ type PlanSummary struct {
 	RunID     string     `json:"runId"`
 	CreatedAt time.Time  `json:"createdAt"`
 	EndedAt   *time.Time `json:"endedAt,omitempty"`
-	// Unanswered says why the phase is not known.
+	// Unanswered is the error that kept the phase from being read.
 	Unanswered string `json:"unanswered,omitempty"`
 }
 
@@ -85,7 +85,7 @@ type Plan struct {
 	// that are left out.
 	Nodes     []api.PlanNode `json:"nodes"`
 	MoreNodes int            `json:"moreNodes,omitempty"`
-	// Slowest are the nodes that have been out of service for the longest, as their maintenances tell.
+	// Slowest are the nodes that have been out of service for the longest, with the status of their maintenances.
 	Slowest  []SlowNode      `json:"slowest,omitempty"`
 	Messages []api.Received  `json:"messages,omitempty"`
 	Events   []api.PlanEvent `json:"events,omitempty"`

@@ -12,7 +12,7 @@ import (
 	"drydock/starter/terminal"
 )
 
-// cell is how a state is drawn: a sign that is told from the others without colours too.
+// cell is how a state is drawn: a sign that differs from the others even without colours.
 type cell struct {
 	state plan.State
 	sign  byte

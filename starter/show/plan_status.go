@@ -226,19 +226,19 @@ func renderPlanEvents(w io.Writer, events []api.PlanEvent, now time.Time) {
 	r.Done()
 }
 
-// Telling leaves those nodes that have something to say.
-func Telling(nodes []api.PlanNode) []api.PlanNode {
-	telling := []api.PlanNode{}
+// Notable leaves out nodes that are over, and those that only wait for their turn.
+func Notable(nodes []api.PlanNode) []api.PlanNode {
+	notable := []api.PlanNode{}
 	for _, n := range nodes {
 		switch n.State {
 		case plan.Done.Word(), plan.Gone.Word():
 		case plan.Waiting.Word():
 			if !n.NotBefore.IsZero() {
-				telling = append(telling, n)
+				notable = append(notable, n)
 			}
 		default:
-			telling = append(telling, n)
+			notable = append(notable, n)
 		}
 	}
-	return telling
+	return notable
 }

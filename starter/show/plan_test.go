@@ -86,7 +86,7 @@ func slowNodes() []SlowNode {
 func TestPlanStatusTables(t *testing.T) {
 	startertest.GoldenInWidths(t, "plan_status", func(w io.Writer) {
 		v := planView()
-		PlanStatus(w, PlanOf(v, planID, Telling(v.Status.Nodes), 17, slowNodes()), startertest.Noon)
+		PlanStatus(w, PlanOf(v, planID, Notable(v.Status.Nodes), 17, slowNodes()), startertest.Noon)
 	})
 	startertest.Golden(t, "plan_status_ended", func(w io.Writer) {
 		PlanStatus(w, PlanOf(endedPlan(), planID, nil, 0, nil), startertest.Noon)

@@ -63,7 +63,7 @@ func renderWork(w io.Writer, work []api.WorkRun, now time.Time) {
 	r.Done()
 }
 
-// renderStates lists what the outside was told.
+// renderStates lists which notifications were sent.
 func renderStates(w io.Writer, states []api.LifecycleState, now time.Time) {
 	if len(states) == 0 {
 		return

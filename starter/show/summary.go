@@ -31,7 +31,7 @@ type Summary struct {
 	RunID     string     `json:"runId"`
 	CreatedAt time.Time  `json:"createdAt"`
 	EndedAt   *time.Time `json:"endedAt,omitempty"`
-	// Unanswered says why the phase is not known.
+	// Unanswered is the error that kept the phase from being read.
 	Unanswered string `json:"unanswered,omitempty"`
 }
 

@@ -31,7 +31,7 @@ type Window struct {
 	Open     bool   `json:"open"`
 	// Openings are the present one, if it is open, and the next ones.
 	Openings []window.Opening `json:"openings"`
-	// Cluster tells that the limit of the whole cluster names it, Groups which of the scheduler's groups do.
+	// Cluster: the limit of the whole cluster names it, Groups which of the scheduler's groups do.
 	Cluster bool     `json:"cluster,omitempty"`
 	Groups  []string `json:"groups,omitempty"`
 }

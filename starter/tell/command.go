@@ -97,7 +97,7 @@ func (t *messageCommand) run(ctx context.Context, node string, build func(f clie
 	if note != "" {
 		fmt.Fprintln(out, note)
 	}
-	v, said, err := c.Tell(ctx, f.Maintenance, m, t.comment)
+	v, said, err := c.SendMessage(ctx, f.Maintenance, m, t.comment)
 	if err != nil {
 		return c.Stopped(err, node, "the effect")
 	}

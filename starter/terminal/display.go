@@ -45,8 +45,7 @@ func NewDisplay(out io.Writer, now func() time.Time) *Display {
 	return d
 }
 
-// NewProgress is a display of what goes on beside a command's own output: outside of a terminal it is silent unless somebody
-// wants to hear it.
+// NewProgress is a display of what goes on beside a command's own output: outside of a terminal it prints nothing unless verbose.
 func NewProgress(out io.Writer, now func() time.Time, verbose bool) *Display {
 	d := NewDisplay(out, now)
 	d.quiet = !d.live && !verbose
@@ -103,7 +102,7 @@ func (d *Display) clock() string {
 	return moment.Clock(now, now)
 }
 
-// Say prints a line that tells what is waited for, where progress is shown.
+// Say prints what is being waited for, where progress is shown.
 func (d *Display) Say(format string, args ...any) {
 	if !d.quiet {
 		fmt.Fprintln(d.out, visible.Lines(fmt.Sprintf(format, args...)))

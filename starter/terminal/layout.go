@@ -50,8 +50,8 @@ func columnWidths(rows []row) []int {
 	return widths
 }
 
-// narrow takes from the widest columns what a line has no room for: from those with texts first, which can be broken
-// between words. Broken tells that they are, and may be as narrow as their longest word before a name is broken.
+// narrow takes from the widest columns what a line has no room for: from those with texts first, which can be broken between words. Broken:
+// they are, and may be as narrow as their longest word before a name is broken.
 func narrow(widths []int, rows []row, room int, broken bool) {
 	over := gap*(len(widths)-1) - room
 	for _, w := range widths {

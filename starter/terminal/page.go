@@ -12,7 +12,7 @@ type Page struct {
 	io.Writer
 	// Width is how many columns a line has room for; 0 is no bound, as in a pipe.
 	Width int
-	// Colour tells that words may be coloured.
+	// Colour: words may be coloured.
 	Colour bool
 	// NoHeaders leaves out the names of columns.
 	NoHeaders bool

@@ -11,7 +11,7 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 	return d
 }
 
-// The metrics of the state: every worker tells the same of them, but for what holders do.
+// The metrics of the state: every worker shows the same, but for what holders do.
 var (
 	descMaintenances = desc("maintenances", "Maintenances that run, by phase and by the first group of the configuration that their node is in.", "phase", "group")
 	descPending      = desc("pending_requests", "Maintenances, and remediations of control-plane nodes, that wait for a slot, by what keeps them from it.", "reason")

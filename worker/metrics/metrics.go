@@ -1,4 +1,4 @@
-// Package metrics is what a worker tells Prometheus beside what its activities count: what workflows measured, the state
+// Package metrics is what a worker exposes to Prometheus beside what its activities count: what workflows measured, the state
 // that the scheduler and Temporal's lists know, windows, and what build it is.
 package metrics
 

@@ -116,31 +116,31 @@ drydock_sla_expired_total 1
 	}
 }
 
-// sdkHandler is another's, which hears what is not Drydock's.
+// sdkHandler is another's, which gets what is not Drydock's.
 type sdkHandler struct {
 	client.MetricsHandler
-	heard *[]string
+	names *[]string
 }
 
 func (h sdkHandler) WithTags(map[string]string) client.MetricsHandler { return h }
 func (h sdkHandler) Counter(name string) client.MetricsCounter {
-	*h.heard = append(*h.heard, name)
+	*h.names = append(*h.names, name)
 	return h.MetricsHandler.Counter(name)
 }
 func (h sdkHandler) Timer(name string) client.MetricsTimer {
-	*h.heard = append(*h.heard, name)
+	*h.names = append(*h.names, name)
 	return h.MetricsHandler.Timer(name)
 }
 
 func TestHandlerLeavesTheSDKItsOwn(t *testing.T) {
-	var heard []string
-	h := Handler(prometheus.NewRegistry(), sdkHandler{client.MetricsNopHandler, &heard}, nil).WithTags(map[string]string{"a": "b"})
+	var names []string
+	h := Handler(prometheus.NewRegistry(), sdkHandler{client.MetricsNopHandler, &names}, nil).WithTags(map[string]string{"a": "b"})
 	h.Counter("temporal_request").Inc(1)
 	h.Timer("temporal_request_latency").Record(time.Second)
 	h.Counter(meter.Started.Name).Inc(1)
 	h.Gauge("temporal_num_pollers").Update(1)
-	if got := strings.Join(heard, " "); got != "temporal_request temporal_request_latency" {
-		t.Errorf("it heard %q", got)
+	if got := strings.Join(names, " "); got != "temporal_request temporal_request_latency" {
+		t.Errorf("it got %q", got)
 	}
 }
 

@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// readWithin bounds one reading, and waitFor how long a scrape waits for one that is under way: it tells what was read
-	// before where that takes longer.
+	// readWithin bounds one reading, and waitFor how long a scrape waits for one that is under way: it shows the
+	// reading before where that takes longer.
 	readWithin = 10 * time.Second
 	waitFor    = 3 * time.Second
 	// shownFor is how old a reading may be that is still shown.
@@ -47,7 +47,7 @@ type source interface {
 	read(ctx context.Context) (reading, error)
 }
 
-// State tells what the scheduler and Temporal's lists know. It asks only when it is scraped, one reading at a time, and
+// State collects what the scheduler and Temporal's lists know. It reads only when it is scraped, one reading at a time, and
 // keeps each for a while: many scrapes cost no more than one.
 type State struct {
 	options Options
@@ -78,7 +78,7 @@ func (s *State) Describe(to chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect is the collector's: it tells the latest reading, after it had the next one made if it is time.
+// Collect is the collector's: it shows the latest reading, and begins the next one first if that is due.
 func (s *State) Collect(to chan<- prometheus.Metric) {
 	s.refresh()
 	s.mu.Lock()
@@ -95,7 +95,7 @@ func (s *State) Collect(to chan<- prometheus.Metric) {
 		return
 	}
 	held, _ := s.options.PhaseCounts.Latest(phaseCountsFor, now)
-	teller{to: to, reading: r, groups: s.options.Groups, now: now}.tell(held)
+	gauges{to: to, reading: r, groups: s.options.Groups, now: now}.send(held)
 }
 
 // refresh has a reading made if it is time for one, and waits for it a little.
@@ -135,119 +135,119 @@ func (s *State) make(done chan struct{}) {
 	s.failed, s.latest, s.at, s.took = false, r, began, s.now().Sub(began)
 }
 
-// teller makes metrics of one reading.
-type teller struct {
+// gauges makes metrics of one reading.
+type gauges struct {
 	reading
 	to     chan<- prometheus.Metric
 	groups []string
 	now    time.Time
 }
 
-func (t teller) gauge(d *prometheus.Desc, value float64, labels ...string) {
-	t.to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
+func (g gauges) gauge(d *prometheus.Desc, value float64, labels ...string) {
+	g.to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
 }
 
-func (t teller) tell(held map[cluster.HeldIn]int) {
-	t.maintenances(held)
-	t.pending()
-	t.slots()
+func (g gauges) send(held map[cluster.HeldIn]int) {
+	g.maintenances(held)
+	g.pending()
+	g.slots()
 	for _, phase := range []api.PlanPhase{api.PlanRunning, api.PlanPaused} {
-		t.gauge(descPlans, float64(t.plans[phase]), string(phase))
+		g.gauge(descPlans, float64(g.plans[phase]), string(phase))
 	}
-	t.gauge(descChecks, float64(t.checks))
-	t.gauge(descRemediations, float64(t.remediations))
-	for _, stray := range t.summary.Strays {
-		t.gauge(descStrays, float64(stray.Count), string(stray.Kind))
+	g.gauge(descChecks, float64(g.checks))
+	g.gauge(descRemediations, float64(g.remediations))
+	for _, stray := range g.summary.Strays {
+		g.gauge(descStrays, float64(stray.Count), string(stray.Kind))
 	}
-	t.gauge(descFreezes, float64(t.summary.Freezes-t.summary.FreezesRunning), "grants")
-	t.gauge(descFreezes, float64(t.summary.FreezesRunning), "running")
-	t.gauge(descRebuilding, flag(t.summary.Rebuilding))
+	g.gauge(descFreezes, float64(g.summary.Freezes-g.summary.FreezesRunning), "grants")
+	g.gauge(descFreezes, float64(g.summary.FreezesRunning), "running")
+	g.gauge(descRebuilding, flag(g.summary.Rebuilding))
 	trouble := 0.0
-	if since := t.summary.TroubleSince; since != nil {
-		trouble = max(0, t.now.Sub(*since).Seconds())
+	if since := g.summary.TroubleSince; since != nil {
+		trouble = max(0, g.now.Sub(*since).Seconds())
 	}
-	t.gauge(descTrouble, trouble)
+	g.gauge(descTrouble, trouble)
 }
 
-// maintenances tells them by phase and group. Who waits is known to the scheduler as far as a slot was asked for, and the
-// rest of those that run is Pending too. What holders do is known to the worker whose watch runs alone.
-func (t teller) maintenances(held map[cluster.HeldIn]int) {
+// maintenances counts them by phase and group. The scheduler knows of those that have asked for a slot; all others that run are Pending
+// too. Only the worker whose watch runs knows what holders do.
+func (g gauges) maintenances(held map[cluster.HeldIn]int) {
 	counts := map[cluster.HeldIn]int{}
 	asking := 0
-	for _, p := range t.summary.Pending {
+	for _, p := range g.summary.Pending {
 		if p.Kind != schedule.KindMaintenance {
 			continue
 		}
-		counts[cluster.HeldIn{Phase: api.Pending, Group: t.group(p.Group)}] += p.Count
+		counts[cluster.HeldIn{Phase: api.Pending, Group: g.group(p.Group)}] += p.Count
 		asking += p.Count
 	}
-	counts[cluster.HeldIn{Phase: api.AwaitingApproval, Group: Other}] = t.awaiting
-	holders := t.summary.Slots.Used + t.summary.Remediations.Used
-	counts[cluster.HeldIn{Phase: api.Pending, Group: Other}] += max(0, t.reading.maintenances-t.awaiting-holders-asking)
+	counts[cluster.HeldIn{Phase: api.AwaitingApproval, Group: Other}] = g.awaiting
+	holders := g.summary.Slots.Used + g.summary.Remediations.Used
+	counts[cluster.HeldIn{Phase: api.Pending, Group: Other}] += max(0, g.reading.maintenances-g.awaiting-holders-asking)
 	if holders > 0 {
 		for in, n := range held {
-			counts[cluster.HeldIn{Phase: in.Phase, Group: t.group(in.Group)}] += n
+			counts[cluster.HeldIn{Phase: in.Phase, Group: g.group(in.Group)}] += n
 		}
 	}
 	for _, phase := range api.Phases {
 		if phase.Ended() {
 			continue
 		}
-		for _, group := range append(slices.Clone(t.groups), Other) {
-			t.gauge(descMaintenances, float64(counts[cluster.HeldIn{Phase: phase, Group: group}]), string(phase), group)
+		for _, group := range append(slices.Clone(g.groups), Other) {
+			g.gauge(descMaintenances, float64(counts[cluster.HeldIn{Phase: phase, Group: group}]), string(phase), group)
 		}
 	}
 }
 
 // group is the label of a group; that of a node which is in none is Other.
-func (t teller) group(name string) string { return among(t.groups, name) }
+func (g gauges) group(name string) string { return among(g.groups, name) }
 
-func (t teller) pending() {
+func (g gauges) pending() {
 	known := []string{Other} // what a later build's scheduler may say
 	for _, code := range schedule.Codes {
 		known = append(known, string(code))
 	}
 	byReason := map[string]int{}
-	for _, p := range t.summary.Pending {
+	for _, p := range g.summary.Pending {
 		byReason[among(known, string(p.Code))] += p.Count
 	}
 	for _, reason := range known {
-		t.gauge(descPending, float64(byReason[reason]), reason)
+		g.gauge(descPending, float64(byReason[reason]), reason)
 	}
 	oldest := 0.0
-	if since := t.summary.OldestPending; since != nil {
-		oldest = max(0, t.now.Sub(*since).Seconds())
+	if since := g.summary.OldestPending; since != nil {
+		oldest = max(0, g.now.Sub(*since).Seconds())
 	}
-	t.gauge(descOldest, oldest)
+	g.gauge(descOldest, oldest)
 }
 
-func (t teller) slots() {
-	sum := t.summary
-	t.gauge(descSlots, float64(sum.Slots.Used))
-	t.limit(descSlotsLimit, sum.Slots)
-	t.gauge(descRepairSlots, float64(sum.Remediations.Used))
-	t.limit(descRepairSlotsLimit, sum.Remediations)
-	t.gauge(descControlPlane, float64(sum.ControlPlane.Used))
+func (g gauges) slots() {
+	sum := g.summary
+	g.gauge(descSlots, float64(sum.Slots.Used))
+	g.limit(descSlotsLimit, sum.Slots)
+	g.gauge(descRepairSlots, float64(sum.Remediations.Used))
+	g.limit(descRepairSlotsLimit, sum.Remediations)
+	g.gauge(descControlPlane, float64(sum.ControlPlane.Used))
 	if sum.ObservedAt != nil {
-		t.gauge(descNodes, float64(sum.Nodes))
-		t.gauge(descUnavailable, float64(sum.Unavailable.Used))
+		g.gauge(descNodes, float64(sum.Nodes))
+		g.gauge(descUnavailable, float64(sum.Unavailable.Used))
 	}
-	t.limit(descUnavailableLimit, sum.Unavailable)
-	for _, g := range sum.Groups {
-		if slices.Contains(t.groups, g.Name) {
-			t.gauge(descGroupSlots, float64(g.Slots.Used), g.Name)
-			t.limit(descGroupSlotsLimit, g.Slots, g.Name)
+	g.limit(descUnavailableLimit, sum.Unavailable)
+	for _, one := range sum.Groups {
+		if slices.Contains(g.groups, one.Name) {
+			g.gauge(descGroupSlots, float64(one.Slots.Used), one.Name)
+			g.limit(descGroupSlotsLimit, one.Slots, one.Name)
 		}
 	}
 }
 
-// limit tells a limit, unless it is not known.
-func (t teller) limit(d *prometheus.Desc, u schedule.Use, labels ...string) {
+// limit shows a limit, unless it is not known.
+func (g gauges) limit(d *prometheus.Desc, u schedule.Use, labels ...string) {
 	switch {
 	case u.Unlimited:
-		t.gauge(d, math.Inf(1), labels...)
+		g.gauge(d, math.Inf(1), labels...)
 	case u.Limit != nil:
-		t.gauge(d, float64(*u.Limit), labels...)
+		g.gauge(d, float64(*u.Limit), labels...)
 	}
 }
 

@@ -62,7 +62,7 @@ func (s *site) pass(d time.Duration) {
 	s.at = s.at.Add(d)
 }
 
-// expect compares some metrics with what the collector tells.
+// expect compares some metrics with what the collector shows.
 func (s *site) expect(t *testing.T, text string, names ...string) {
 	t.Helper()
 	if err := testutil.CollectAndCompare(s.State, strings.NewReader(text), names...); err != nil {
@@ -280,7 +280,7 @@ func TestAFailedReadingShowsAndTheOldCountsGoInTime(t *testing.T) {
 	s.pass(5 * time.Minute)
 	s.expect(t, failed("360"), "drydock_state_read_success", "drydock_state_age_seconds")
 	if n := testutil.CollectAndCount(s.State, "drydock_slots_used"); n != 0 {
-		t.Errorf("counts of six minutes ago are told as if they were of now")
+		t.Errorf("counts of six minutes ago are shown as if they were of now")
 	}
 	s.next = func() (reading, error) { return busy(), nil }
 	s.pass(15 * time.Second)
@@ -289,7 +289,7 @@ func TestAFailedReadingShowsAndTheOldCountsGoInTime(t *testing.T) {
 	}
 }
 
-func TestNothingIsToldBeforeAnythingWasRead(t *testing.T) {
+func TestNothingIsShownBeforeTheFirstReading(t *testing.T) {
 	s := newSite()
 	s.next = func() (reading, error) { return reading{}, errors.New("no such luck") }
 	s.expect(t, "# HELP drydock_state_read_success 1 where the scheduler and Temporal's lists could be asked when that was tried last.\n"+
@@ -324,7 +324,7 @@ func TestOneReadingAtATime(t *testing.T) {
 		testutil.CollectAndCount(s.State)
 	}
 	if n := s.reads.Load(); n > reads+1 {
-		t.Errorf("%d readings within the time that one is told", n-reads)
+		t.Errorf("%d readings within the time for which one is shown", n-reads)
 	}
 }
 

@@ -20,7 +20,7 @@ var (
 	descNext = prometheus.NewDesc("drydock_window_next_opening_seconds", "Seconds until the window opens next, the present opening left out.", []string{"window"}, nil)
 )
 
-// Windows tells which windows of the configuration are open, and when they are next.
+// Windows collects which windows of the configuration are open, and when they open next.
 type Windows struct {
 	names     []string
 	schedules map[string]window.Schedule

@@ -1,4 +1,4 @@
-// Package scrape lets those read metrics whom the API server of Kubernetes knows and lets read them.
+// Package scrape guards the metrics: only accounts that the Kubernetes API server authenticates and authorizes may read them.
 package scrape
 
 import (
@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// allowedFor and refusedFor are how long an answer of the API server counts: a right that is taken away counts that long.
+	// allowedFor and refusedFor are how long an answer of the API server counts: a permission that is withdrawn lasts that long.
 	allowedFor = time.Minute
 	refusedFor = 10 * time.Second
 	// maxTokens bounds the answers that are remembered, and maxToken the length of a token.
@@ -45,7 +45,7 @@ type Guard struct {
 	verdicts map[[sha256.Size]byte]verdict
 }
 
-// verdict is an answer to a token: a status of HTTP.
+// verdict is the HTTP status for a token.
 type verdict struct {
 	status int
 	until  time.Time
@@ -86,7 +86,7 @@ func (g *Guard) judge(r *http.Request) int {
 	defer cancel()
 	status, err := g.ask(ctx, token, r.URL.Path)
 	if err != nil {
-		g.logger.Warn("metrics cannot be given away: the API server was not asked who wants them (rbac-metrics.yaml has the permissions)", "error", err)
+		g.logger.Warn("metrics are refused: the API server could not be asked who requests them (rbac-metrics.yaml has the permissions)", "error", err)
 		return http.StatusServiceUnavailable
 	}
 	g.remember(key, status)
@@ -130,7 +130,7 @@ func (g *Guard) remembered(key [sha256.Size]byte) (int, bool) {
 	return known.status, ok && g.now().Before(known.until)
 }
 
-// remember keeps an answer. Where there is no room, what has expired goes first, and refusals before those whom metrics are given to.
+// remember keeps an answer. Where there is no room, expired answers go first, then refusals, then the rest.
 func (g *Guard) remember(key [sha256.Size]byte, status int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

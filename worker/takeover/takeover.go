@@ -41,7 +41,7 @@ const (
 	perSecond    = 100
 	maxWorkflows = 10_000
 	pageSize     = 1000
-	// retryAfter is the pause before the next attempt of a watch. A server that does not know of it makes it by the retry policy.
+	// retryAfter is the pause before the next attempt of a watch. A server that does not support it uses the retry policy.
 	retryAfter = 100 * time.Millisecond
 	// errorType is the type of the failure that an attempt ends with. No workflow sees it.
 	errorType = "TakenOver"

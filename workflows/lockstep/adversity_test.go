@@ -13,8 +13,8 @@ import (
 	"drydock/rules/drainplan"
 )
 
-// TestAMaintenanceThatWasResetIsToldAgain: it does not know what it was told since, and says so.
-func TestAMaintenanceThatWasResetIsToldAgain(t *testing.T) {
+// TestAMaintenanceThatWasResetGetsItsTargetAgain: it reports that it does not know the later ones.
+func TestAMaintenanceThatWasResetGetsItsTargetAgain(t *testing.T) {
 	s := newSite(t)
 	s.plan("a", 0, tiersOf(10, 20), "n1", "n2").says(time.Second, api.StageDrain)
 	s.takes["n1"] = 2 * time.Minute
@@ -23,29 +23,29 @@ func TestAMaintenanceThatWasResetIsToldAgain(t *testing.T) {
 		s.mu.Lock()
 		m.target, m.drained, m.phase = api.NodeTarget{Revision: 0}, false, api.Pending
 		s.mu.Unlock()
-		s.tell(m)
+		s.report(m)
 	})
 	s.run(10 * time.Minute)
-	if h := s.toldOf("a"); h.last.Tier != 2 || !s.nodes["n1"].drained {
+	if h := s.receivedBy("a"); h.last.Tier != 2 || !s.nodes["n1"].drained {
 		s.dump()
-		t.Errorf("n1 is at %+v, and plan a was told %+v", s.nodes["n1"].target, h.last)
+		t.Errorf("n1 is at %+v, and plan a received %+v", s.nodes["n1"].target, h.last)
 	}
 }
 
-// TestAMaintenanceThatWasResetIsEndedAgain: it was told to end, and does not know of that any more.
+// TestAMaintenanceThatWasResetIsEndedAgain: it does not know any more that it is to end.
 func TestAMaintenanceThatWasResetIsEndedAgain(t *testing.T) {
 	s := newSite(t)
-	s.unheard = map[string]bool{"n1": true}
+	s.lostEnds = map[string]bool{"n1": true}
 	s.plan("a", 0, tiersOf(10), "n1", "n2").says(time.Second, api.StageDrain).says(time.Minute, api.StageComplete)
-	s.at(90*time.Second, func() { s.tell(s.nodes["n1"]) })
+	s.at(90*time.Second, func() { s.report(s.nodes["n1"]) })
 	s.run(10 * time.Minute)
-	if !s.nodes["n1"].over || !s.toldOf("a").complete || s.count("end n1") != 2 {
+	if !s.nodes["n1"].over || !s.receivedBy("a").complete || s.count("end n1") != 2 {
 		s.dump()
-		t.Errorf("n1 is held for ever: it was told %d times to end", s.count("end n1"))
+		t.Errorf("n1 is held for ever: its end was sent %d times", s.count("end n1"))
 	}
 }
 
-// TestTheWordOfALockstepBeforeHoldsNobodyUp: what it still told arrives under the revision that this one gives next.
+// TestTheWordOfALockstepBeforeHoldsNobodyUp: its last targets arrive under the revision that this one gives next.
 func TestTheWordOfALockstepBeforeHoldsNobodyUp(t *testing.T) {
 	s := newSite(t)
 	s.plan("a", 0, tiersOf(10, 20), "n1").says(time.Second, api.StageDrain)
@@ -56,12 +56,12 @@ func TestTheWordOfALockstepBeforeHoldsNobodyUp(t *testing.T) {
 		m.target.Targets = []drainplan.Entry{{PodType: drainplan.Default, PodPriority: 15}}
 		s.mu.Unlock()
 		s.drainsLater(m)
-		s.tell(m)
+		s.report(m)
 	})
 	s.run(10 * time.Minute)
-	if h := s.toldOf("a"); h.last.Tier != 2 {
+	if h := s.receivedBy("a"); h.last.Tier != 2 {
 		s.dump()
-		t.Errorf("n1 is at %+v, and plan a was told %+v", s.nodes["n1"].target, h.last)
+		t.Errorf("n1 is at %+v, and plan a received %+v", s.nodes["n1"].target, h.last)
 	}
 }
 
@@ -76,13 +76,13 @@ func TestAForgedRevisionShutsOutNoneThatFollows(t *testing.T) {
 		})
 	}
 	s.run(5 * time.Minute)
-	if h := s.toldOf("a"); h.last.Tier != 2 || s.nodes["n1"].target.Revision > 10 {
+	if h := s.receivedBy("a"); h.last.Tier != 2 || s.nodes["n1"].target.Revision > 10 {
 		s.dump()
-		t.Errorf("n1 is at %+v, and plan a was told %+v", s.nodes["n1"].target, h.last)
+		t.Errorf("n1 is at %+v, and plan a received %+v", s.nodes["n1"].target, h.last)
 	}
 }
 
-// TestWhatASilentPlanHoldsGoesNoFurther: its maintenance tells that the plan holds it, which may be at an earlier tier.
+// TestWhatASilentPlanHoldsGoesNoFurther: its maintenance reports that the plan holds it, which may be at an earlier tier.
 func TestWhatASilentPlanHoldsGoesNoFurther(t *testing.T) {
 	s := newSite(t)
 	for _, name := range []string{"n1", "n2"} {
@@ -103,8 +103,8 @@ func TestWhatASilentPlanHoldsGoesNoFurther(t *testing.T) {
 		if got := text(s.nodes["n2"].target.Targets); got != "Default<=30" {
 			t.Errorf("n2 is drained up to %s", got)
 		}
-		if n := s.toldOf("new").nodes["n1"]; n.Message != "Waiting for plan old to say what it intends." {
-			t.Errorf("plan new was told %+v", n)
+		if n := s.receivedBy("new").nodes["n1"]; n.Message != "Waiting for plan old to say what it intends." {
+			t.Errorf("plan new received %+v", n)
 		}
 		s.signal(api.SignalPlanIntent, old)
 	})
@@ -122,8 +122,8 @@ func TestWhatASilentPlanHoldsGoesNoFurther(t *testing.T) {
 	}
 }
 
-// TestVeryManyPlansAreHeardAfterATermination: not all of their intents can be looked up at once.
-func TestVeryManyPlansAreHeardAfterATermination(t *testing.T) {
+// TestVeryManyPlansAreAskedAfterATermination: not all of their intents can be looked up at once.
+func TestVeryManyPlansAreAskedAfterATermination(t *testing.T) {
 	s := newSite(t)
 	const plans = 60
 	for i := range plans {
@@ -134,7 +134,7 @@ func TestVeryManyPlansAreHeardAfterATermination(t *testing.T) {
 	s.plan("new", 0, tiersOf(30), "n99").says(time.Second, api.StageCordon)
 	s.at(31*time.Second, func() {
 		if n := len(s.state(api.LockstepRequest{}).Plans); n != plans+1 {
-			t.Errorf("%d plans were heard when others stop waiting for them, want %d", n, plans+1)
+			t.Errorf("%d plans had sent their intents when others stop waiting for them, want %d", n, plans+1)
 		}
 	})
 	s.run(2 * time.Minute)
@@ -159,16 +159,16 @@ func TestANodeIsBegunAnewWithOtherSettings(t *testing.T) {
 	if string(drain) != `{"force":true}` || s.nodes["n1"].over || !s.nodes["n1"].drained || s.count("begin n1") != 2 {
 		t.Errorf("n1 was begun %d times, the last time with %s", s.count("begin n1"), drain)
 	}
-	if s.count("begin n2") != 1 || s.nodes["n2"].over || s.toldOf("b").last.Tier != 1 || s.toldOf("c").last.Tier != 1 {
-		t.Errorf("n2 was begun %d times; plans were told %+v, %+v", s.count("begin n2"), s.toldOf("b").last, s.toldOf("c").last)
+	if s.count("begin n2") != 1 || s.nodes["n2"].over || s.receivedBy("b").last.Tier != 1 || s.receivedBy("c").last.Tier != 1 {
+		t.Errorf("n2 was begun %d times; plans received %+v, %+v", s.count("begin n2"), s.receivedBy("b").last, s.receivedBy("c").last)
 	}
 	if t.Failed() {
 		s.dump()
 	}
 }
 
-// TestAPlanIsToldHowAMaintenanceEnded: a node that is gone is another matter than one that failed.
-func TestAPlanIsToldHowAMaintenanceEnded(t *testing.T) {
+// TestAPlanGetsHowAMaintenanceEnded: a node that is gone is not one that failed.
+func TestAPlanGetsHowAMaintenanceEnded(t *testing.T) {
 	s := newSite(t)
 	s.stubborn["n1"], s.stubborn["n2"] = true, true
 	s.plan("a", 0, tiersOf(10), "n1", "n2").says(time.Second, api.StageDrain)
@@ -177,32 +177,32 @@ func TestAPlanIsToldHowAMaintenanceEnded(t *testing.T) {
 	s.continueAfter = 3
 	s.run(5 * time.Minute)
 	for name, phase := range map[string]api.Phase{"n1": api.NodeGone, "n2": api.Cancelled} {
-		if n := s.toldOf("a").nodes[name]; n.Phase != phase || !n.Left || n.Failed != (name == "n2") {
-			t.Errorf("of %s plan a was told %+v", name, n)
+		if n := s.receivedBy("a").nodes[name]; n.Phase != phase || !n.Left || n.Failed != (name == "n2") {
+			t.Errorf("of %s plan a received %+v", name, n)
 		}
 	}
 }
 
-// TestAnIdlePlanThatHoldsNodesHearsOfThem: it was reset to before it went on.
-func TestAnIdlePlanThatHoldsNodesHearsOfThem(t *testing.T) {
+// TestAnIdlePlanThatHoldsNodesGetsTheirProgress: it was reset to before it went on.
+func TestAnIdlePlanThatHoldsNodesGetsTheirProgress(t *testing.T) {
 	s := newSite(t)
 	p := s.plan("a", 0, tiersOf(10), "n1").says(time.Second, api.StageCordon)
 	s.at(time.Minute, func() {
 		s.mu.Lock()
-		s.told["a"] = nil
+		s.received["a"] = nil
 		s.mu.Unlock()
 		in := p.in
 		in.Revision, in.Stage, in.Tiers, in.Nodes, in.Maintenance = 1, api.StageIdle, nil, nil, nil
 		s.signal(api.SignalPlanIntent, in)
 	})
 	s.run(2 * time.Minute)
-	if h := s.toldOf("a"); h.nodes["n1"].RunID == "" || h.last.Revision != 1 || s.nodes["n1"].over {
+	if h := s.receivedBy("a"); h.nodes["n1"].RunID == "" || h.last.Revision != 1 || s.nodes["n1"].over {
 		s.dump()
-		t.Errorf("plan a was told %+v", h)
+		t.Errorf("plan a received %+v", h)
 	}
 }
 
-// TestTheTargetsOfANodeAreBounded: more than its maintenance takes, and tells of, would never be answered.
+// TestTheTargetsOfANodeAreBounded: more than its maintenance takes would never be answered.
 func TestTheTargetsOfANodeAreBounded(t *testing.T) {
 	b := &inventory{}
 	var err error
@@ -245,7 +245,7 @@ func TestAMaintenanceThatNoListHasIsGivenBack(t *testing.T) {
 	s.unlisted = map[string]bool{"n9": true}
 	s.nodes["n9"] = &shared{node: "n9", run: runOf("n9"), phase: api.Ready, drained: true, target: api.NodeTarget{Revision: 7, Targets: tiersOf(20)}}
 	s.plan("a", 0, tiersOf(10), "n1").says(time.Second, api.StageDrain).says(5*time.Minute, api.StageComplete)
-	s.at(time.Minute, func() { s.tell(s.nodes["n9"]) })
+	s.at(time.Minute, func() { s.report(s.nodes["n9"]) })
 	// One that somebody made up.
 	s.at(time.Minute, func() {
 		s.signal(api.SignalNodeProgress, api.NodeProgress{Node: "n8", RunID: runOf("n8"), Phase: api.Ready, Revision: 1})
@@ -267,7 +267,7 @@ func TestACancellationLeavesMaintenancesAsTheyAre(t *testing.T) {
 	}
 	p.says(2*time.Minute, api.StageComplete)
 	s.run(10 * time.Minute)
-	if !s.nodes["n1"].over || !s.nodes["n2"].over || !s.toldOf("a").complete || !s.ended || s.count("begin") != 2 {
+	if !s.nodes["n1"].over || !s.nodes["n2"].over || !s.receivedBy("a").complete || !s.ended || s.count("begin") != 2 {
 		s.dump()
 		t.Error("they are held for ever")
 	}

@@ -20,9 +20,9 @@ import (
 	"drydock/workflows/inbox"
 )
 
-// TestAPlanIsToldInParts: of 120 nodes with targets of 8 KB each in several signals, and everything again when it says again
+// TestAPlanGetsItsProgressInParts: of 120 nodes with targets of 8 KB each in several signals, and everything again when it says again
 // what it intends.
-func TestAPlanIsToldInParts(t *testing.T) {
+func TestAPlanGetsItsProgressInParts(t *testing.T) {
 	s := newSite(t)
 	var names, values []string
 	for i := range 120 {
@@ -35,8 +35,8 @@ func TestAPlanIsToldInParts(t *testing.T) {
 	tiers[0].PodSelector = "app in (" + strings.Join(values, ",") + ")"
 	p := s.plan("a", 0, tiers, names...).says(time.Second, api.StageDrain)
 	again := p.in
-	told := func() {
-		h := s.toldOf("a")
+	check := func() {
+		h := s.receivedBy("a")
 		if len(h.nodes) != 120 || h.last.Tier != 1 || h.size > maxSentText+(20<<10) {
 			t.Errorf("%d nodes, at most %d bytes at once, tier %d", len(h.nodes), h.size, h.last.Tier)
 		}
@@ -48,11 +48,11 @@ func TestAPlanIsToldInParts(t *testing.T) {
 		h.nodes = map[string]api.SharedProgress{}
 	}
 	s.at(2*time.Minute, func() {
-		told()
+		check()
 		s.signal(api.SignalPlanIntent, again)
 	})
 	s.at(4*time.Minute, func() {
-		told()
+		check()
 		page := s.state(api.LockstepRequest{Plan: "a", Limit: 1000, Offset: 100})
 		if page.NodesAll != 120 || len(page.Nodes) != 20 || page.NextOffset != 0 || page.Plans[0].Tier != 1 || page.Rebuilding != "" {
 			t.Errorf("%d nodes of %d, then %d; %+v, %s", len(page.Nodes), page.NodesAll, page.NextOffset, page.Plans, page.Rebuilding)
@@ -60,7 +60,7 @@ func TestAPlanIsToldInParts(t *testing.T) {
 	})
 	p.says(5*time.Minute, api.StageComplete)
 	s.run(10 * time.Minute)
-	if !s.toldOf("a").complete || s.count("begin") != 120 || s.count("end") < 120 {
+	if !s.receivedBy("a").complete || s.count("begin") != 120 || s.count("end") < 120 {
 		t.Error("it is not complete")
 	}
 }
@@ -153,20 +153,20 @@ func TestThereIsOneACluster(t *testing.T) {
 	}
 }
 
-// TestOneThatCannotBeToldKeepsNobodyWaiting: it is told later.
-func TestOneThatCannotBeToldKeepsNobodyWaiting(t *testing.T) {
+// TestAMaintenanceThatCannotBeSignalledHoldsUpNoOther: it gets its target later.
+func TestAMaintenanceThatCannotBeSignalledHoldsUpNoOther(t *testing.T) {
 	s := newSite(t)
 	s.missed = map[string]int{"n1": 2}
 	s.plan("a", 0, tiersOf(10, 20), "n1", "n2").says(time.Second, api.StageDrain)
 	s.at(20*time.Second, func() {
-		if n := s.toldOf("a").nodes["n2"]; !n.Drained {
+		if n := s.receivedBy("a").nodes["n2"]; !n.Drained {
 			t.Errorf("n2: %+v", n)
 		}
 	})
 	s.run(10 * time.Minute)
-	if s.toldOf("a").last.Tier != 2 {
+	if s.receivedBy("a").last.Tier != 2 {
 		s.dump()
-		t.Errorf("plan a was told %+v", s.toldOf("a").last)
+		t.Errorf("plan a received %+v", s.receivedBy("a").last)
 	}
 }
 
@@ -191,7 +191,7 @@ func TestAPlanThatGrowsBeforeItsNodesAreDrained(t *testing.T) {
 	}
 }
 
-// TestAMaintenanceThatRunsAlreadyIsKept: its beginning came through, and was not heard of.
+// TestAMaintenanceThatRunsAlreadyIsKept: its start succeeded, and the answer was lost.
 func TestAMaintenanceThatRunsAlreadyIsKept(t *testing.T) {
 	l := &lockstep{Known: true}
 	v := &l.Inventory

@@ -64,9 +64,9 @@ func stands(name string, stand stand, changes ...func(*node)) option {
 func drained(n *node)   { n.target.Revision, n.target.Targets, n.Drained = 1, tiersOf(10), true }
 func unsent(n *node)    { n.target.Revision, n.target.Targets, n.Unsent = 1, tiersOf(10), true }
 func postponed(n *node) { n.Tries, n.RetryAt = 1, now.Add(20*time.Second).Unix() }
-func toldToEnd(n *node) { n.Unsent = false }
+func endSent(n *node)   { n.Unsent = false }
 
-// decidedBefore is that plans and nodes have not changed since the last decision, and plans were told.
+// decidedBefore is that plans and nodes have not changed since the last decision, and plans received.
 func decidedBefore(l *lockstep) {
 	for l.Decide(controller.At(now.Add(-30 * time.Second))).More {
 	}
@@ -92,7 +92,7 @@ func theLastOne(l *lockstep) { l.Inventory.ready = true }
 
 func TestLockstepDecides(t *testing.T) {
 	drain, cordon, complete := api.StageDrain, api.StageCordon, api.StageComplete
-	begin0, steer0, told := keyOf(beginNodes, "0"), keyOf(steerNodes, "0"), keyOf(sendProgress, "a")
+	begin0, steer0, progress := keyOf(beginNodes, "0"), keyOf(steerNodes, "0"), keyOf(sendProgress, "a")
 	for name, c := range map[string]struct {
 		options  []option
 		underWay []controller.Key
@@ -102,27 +102,27 @@ func TestLockstepDecides(t *testing.T) {
 		"nothing is left":                {nil, nil, "end <nil>"},
 		"an intent comes first":          {[]option{unknown, says("a", drain, "n1")}, nil, "check[a], find"},
 		"its plan has to run":            {[]option{says("a", drain, "n1")}, nil, "check[a]"},
-		"an intent counts":               {[]option{accepted("a", drain, "n1", "n2")}, nil, "begin/0[n1 n2], tell/a[n1 n2], watch"},
-		"its nodes are being begun":      {[]option{accepted("a", drain, "n1")}, []controller.Key{begin0}, "begin/1[n1], tell/a[n1], watch"},
+		"an intent counts":               {[]option{accepted("a", drain, "n1", "n2")}, nil, "begin/0[n1 n2], progress/a[n1 n2], watch"},
+		"its nodes are being begun":      {[]option{accepted("a", drain, "n1")}, []controller.Key{begin0}, "begin/1[n1], progress/a[n1], watch"},
 		"nothing has changed":            {[]option{accepted("a", cordon, "n1"), stands("n1", held), decidedBefore}, nil, "watch"},
 		"decided just now":               {[]option{accepted("a", cordon, "n1"), stands("n1", held), decidedBefore, accepted("a2", drain, "n1"), justNow}, nil, "watch, wake 600ms"},
-		"but a plan may go on":           {[]option{accepted("a", drain, "n1"), stands("n1", held, drained), justNow, theLastOne}, nil, "steer/0[n1 2], tell/a[n1], watch"},
-		"a node has no target":           {[]option{accepted("a", drain, "n1"), stands("n1", held)}, nil, "steer/0[n1 1], tell/a[n1], watch"},
-		"its target is being sent":       {[]option{accepted("a", drain, "n1"), stands("n1", held)}, []controller.Key{steer0}, "steer/1[n1 1], tell/a[n1], watch"},
-		"it could not be sent":           {[]option{accepted("a", drain, "n1"), stands("n1", held, unsent, postponed)}, nil, "tell/a[n1], watch, wake 20s"},
-		"the plan is being told":         {[]option{accepted("a", drain, "n1"), stands("n1", held)}, []controller.Key{told}, "steer/0[n1 1], watch"},
-		"two plans are told":             {[]option{accepted("a", cordon, "n1"), accepted("b", cordon, "n1"), stands("n1", held)}, nil, "steer/0[n1 1], tell/a[n1], tell/b[n1], watch"},
+		"but a plan may go on":           {[]option{accepted("a", drain, "n1"), stands("n1", held, drained), justNow, theLastOne}, nil, "steer/0[n1 2], progress/a[n1], watch"},
+		"a node has no target":           {[]option{accepted("a", drain, "n1"), stands("n1", held)}, nil, "steer/0[n1 1], progress/a[n1], watch"},
+		"its target is being sent":       {[]option{accepted("a", drain, "n1"), stands("n1", held)}, []controller.Key{steer0}, "steer/1[n1 1], progress/a[n1], watch"},
+		"it could not be sent":           {[]option{accepted("a", drain, "n1"), stands("n1", held, unsent, postponed)}, nil, "progress/a[n1], watch, wake 20s"},
+		"its progress is being sent":     {[]option{accepted("a", drain, "n1"), stands("n1", held)}, []controller.Key{progress}, "steer/0[n1 1], watch"},
+		"two plans have progress":        {[]option{accepted("a", cordon, "n1"), accepted("b", cordon, "n1"), stands("n1", held)}, nil, "steer/0[n1 1], progress/a[n1], progress/b[n1], watch"},
 		"what runs was found":            {[]option{stands("n1", asked)}, nil, "steer/0[n1 ask], watch"},
 		"it does not answer":             {[]option{stands("n1", asked, postponed)}, nil, "end/0[n1], watch"},
 		"which a plan may want":          {[]option{stands("n1", asked, postponed), silent("b")}, nil, "ask/b, watch, wake 20s"},
 		"others wait for those":          {[]option{accepted("a", drain, "n1"), stands("n1", asked), patient}, nil, "steer/0[n1 ask], watch, wake 10s"},
-		"but not for long":               {[]option{accepted("a", drain, "n1"), stands("n1", asked)}, nil, "steer/0[n1 ask], tell/a[n1], watch"},
+		"but not for long":               {[]option{accepted("a", drain, "n1"), stands("n1", asked)}, nil, "steer/0[n1 ask], progress/a[n1], watch"},
 		"no plan wants a node":           {[]option{stands("n1", held)}, nil, "end/0[n1], watch"},
 		"unless a plan that comes does":  {[]option{stands("n1", held), says("a", drain, "n1")}, nil, "check[a], watch"},
-		"it was told to end":             {[]option{stands("n1", ending, toldToEnd)}, nil, "watch"},
-		"a plan is complete":             {[]option{accepted("a", complete, "n1")}, nil, "tell/a[n1 complete], watch"},
-		"once its nodes are given back":  {[]option{accepted("a", drain, "n1"), stands("n1", held), accepted("b", drain, "n2"), option(func(l *lockstep) { l.settle(completeOf("a"), now) })}, nil, "begin/0[n2], end/0[n1], tell/a[n1], tell/b[n2], watch"},
-		"a plan cannot be told":          {[]option{accepted("a", cordon, "n1"), stands("n1", held), decidedBefore, gone}, nil, "check[a], watch"},
+		"its end was sent":               {[]option{stands("n1", ending, endSent)}, nil, "watch"},
+		"a plan is complete":             {[]option{accepted("a", complete, "n1")}, nil, "progress/a[n1 complete], watch"},
+		"once its nodes are given back":  {[]option{accepted("a", drain, "n1"), stands("n1", held), accepted("b", drain, "n2"), option(func(l *lockstep) { l.settle(completeOf("a"), now) })}, nil, "begin/0[n2], end/0[n1], progress/a[n1], progress/b[n2], watch"},
+		"a plan cannot be signalled":     {[]option{accepted("a", cordon, "n1"), stands("n1", held), decidedBefore, gone}, nil, "check[a], watch"},
 		"an intent is refused":           {[]option{refused}, nil, "refuse/a"},
 		"a reset finds out all anew":     {[]option{accepted("a", drain, "n1"), stands("n1", held), wasReset}, nil, "find"},
 		"and asks plans and nodes":       {[]option{accepted("a", drain, "n1"), stands("n1", held), wasReset, func(l *lockstep) { l.Known = true }, patient}, nil, "ask/a, steer/0[n1 ask], watch, wake 10s"},
@@ -207,7 +207,7 @@ func contents(x controller.Effect) string {
 			for _, r := range in.Requests {
 				switch all = append(all, r.Node); {
 				case r.Target == nil:
-				case r.Target.Tell:
+				case r.Target.Report:
 					all = append(all, "ask")
 				default:
 					all = append(all, fmt.Sprint(r.Target.Revision))
@@ -277,8 +277,8 @@ func TestWhatFailsForABatchKeepsNoOtherWaiting(t *testing.T) {
 		node option
 		then string
 	}{
-		{beginNodes, func(*lockstep) {}, "begin/0[n2], tell/a[n1 n2], watch, wake 30s"},
-		{steerNodes, stands("n1", held), "begin/0[n2], tell/a[n1 n2], watch, wake 30s"},
+		{beginNodes, func(*lockstep) {}, "begin/0[n2], progress/a[n1 n2], watch, wake 30s"},
+		{steerNodes, stands("n1", held), "begin/0[n2], progress/a[n1 n2], watch, wake 30s"},
 	} {
 		l := given(accepted("a", api.StageDrain, "n1"), c.node)
 		l.Outcome(controller.Came(effect(t, l, c.kind), errors.New("no such luck")), now)
@@ -329,16 +329,16 @@ func TestAPlanIsSentEverythingAgainAfterASignalThatIsUnderWay(t *testing.T) {
 	}
 	l.Outcome(controller.Came(signal, nil), now)
 	_, d := settled(l, now.Add(time.Minute))
-	if got := show(d); !strings.Contains(got, "tell/a[n1]") {
+	if got := show(d); !strings.Contains(got, "progress/a[n1]") {
 		t.Errorf("%q", got)
 	}
 	l.Outcome(controller.Came(effect(t, l, sendProgress), nil), now)
-	if _, d = settled(l, now.Add(time.Minute)); strings.Contains(show(d), "tell") || p.All {
+	if _, d = settled(l, now.Add(time.Minute)); strings.Contains(show(d), "progress/") || p.All {
 		t.Errorf("%q", show(d))
 	}
 }
 
-func TestAPlanThatCannotBeToldIsLookedUp(t *testing.T) {
+func TestAPlanThatCannotBeSignalledIsLookedUp(t *testing.T) {
 	l := given(accepted("a", api.StageCordon, "n1"), stands("n1", held))
 	o := controller.Came(effect(t, l, sendProgress), nil)
 	o.Err = &temporal.UnknownExternalWorkflowExecutionError{}
@@ -361,14 +361,14 @@ func TestWhomAPlanWaitsForIsSentNowAndThen(t *testing.T) {
 	a.sentAt = now.Add(-10 * time.Second)
 	l.Inventory.byName["n2"].Drained, l.Inventory.changed = true, true
 	_, d := settled(l, now)
-	if got := show(d); got != "tell/b[n2], watch, wake 5s" {
+	if got := show(d); got != "progress/b[n2], watch, wake 5s" {
 		t.Errorf("%q", got)
 	}
 	for _, x := range d.Effects {
 		l.Outcome(controller.Came(x, nil), now)
 	}
 	_, d = settled(l, now.Add(20*time.Second))
-	if !strings.Contains(show(d), "tell/a") || strings.Contains(show(d), "tell/b") {
+	if !strings.Contains(show(d), "progress/a") || strings.Contains(show(d), "progress/b") {
 		t.Errorf("%q", show(d))
 	}
 	for _, x := range d.Effects {
@@ -397,7 +397,7 @@ func TestANodeThatChangesWhileOthersAreSentIsSentAgain(t *testing.T) {
 			}
 		}
 		_, d = settled(l, now.Add(time.Minute))
-		if strings.Contains(show(d), "tell/a["+names[0]) {
+		if strings.Contains(show(d), "progress/a["+names[0]) {
 			return
 		}
 	}

@@ -123,7 +123,7 @@ func act(key controller.Key, nodes []*node) controller.Effect {
 		r := activity.Request{Node: n.name, RunID: n.Run}
 		switch {
 		case key.Kind == steerNodes && n.Stand == asked:
-			r.Target = &api.NodeTarget{Tell: true}
+			r.Target = &api.NodeTarget{Report: true}
 		case key.Kind == steerNodes:
 			target := n.target
 			r.Target = &target
@@ -179,7 +179,7 @@ func (l *lockstep) acted(o controller.Outcome, now time.Time) {
 			v.ended(results[i])
 		case begins:
 			l.begun(n, results[i], now)
-		case n.Stand == asked && r.Target != nil && r.Target.Tell:
+		case n.Stand == asked && r.Target != nil && r.Target.Report:
 			n.postpone(now) // it is asked again where it does not answer
 		case n.Stand == ending && o.Key.Kind == endNodes, n.Stand == held && r.Target != nil && r.Target.Revision == n.target.Revision:
 			n.Unsent, n.Tries = false, 0

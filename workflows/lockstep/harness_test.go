@@ -36,7 +36,7 @@ import (
 // latency is how long an activity takes: what comes back at once would hide a loop.
 const latency = 20 * time.Millisecond
 
-// site is the world around the lockstep: plans that say what they intend, maintenances that do what they are told, and a
+// site is the world around the lockstep: plans that say what they intend, maintenances that do what they are sent, and a
 // clock that jumps. It goes on across continue-as-new.
 type site struct {
 	t             *testing.T
@@ -53,20 +53,20 @@ type site struct {
 	log    []string
 	nodes  map[string]*shared
 	// plans are the runs of those that run, by name; silent ones do not answer when they are asked.
-	plans   map[string]string
-	intents map[string]api.PlanIntent
-	silent  map[string]bool
-	told    map[string]*toldPlan
+	plans    map[string]string
+	intents  map[string]api.PlanIntent
+	silent   map[string]bool
+	received map[string]*receipts
 	// takes is how long a drain to some targets takes, by node; stubborn nodes are never drained.
 	takes    map[string]time.Duration
 	stubborn map[string]bool
 	// foreign nodes have somebody else's maintenance, lost is when the watch sees what has ended without a word.
 	foreign map[string]bool
 	lost    []time.Duration
-	// missed is how often a node's maintenance cannot be told.
+	// missed is how often a node's maintenance cannot be signalled.
 	missed map[string]int
-	// unheard are nodes whose maintenances do not hear, once, that they are to end.
-	unheard map[string]bool
+	// lostEnds are nodes whose maintenances lose, once, the message that ends them.
+	lostEnds map[string]bool
 	// unlisted are nodes whose maintenances the list of those that run does not have yet.
 	unlisted map[string]bool
 	ended    bool
@@ -111,8 +111,8 @@ type shared struct {
 	gangs    []string
 }
 
-// toldPlan is what a plan was told.
-type toldPlan struct {
+// receipts is what a plan received.
+type receipts struct {
 	last     api.PlanProgress
 	nodes    map[string]api.SharedProgress
 	refused  []string
@@ -125,7 +125,7 @@ type toldPlan struct {
 func newSite(t *testing.T) *site {
 	return &site{
 		t: t, start: time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC), nodes: map[string]*shared{}, plans: map[string]string{},
-		intents: map[string]api.PlanIntent{}, silent: map[string]bool{}, told: map[string]*toldPlan{}, takes: map[string]time.Duration{},
+		intents: map[string]api.PlanIntent{}, silent: map[string]bool{}, received: map[string]*receipts{}, takes: map[string]time.Duration{},
 		stubborn: map[string]bool{}, foreign: map[string]bool{}, newest: -1,
 	}
 }
@@ -221,7 +221,7 @@ func (s *site) begin() {
 	s.env.OnActivity("EndShared", mock.Anything, mock.Anything).After(latency).Return(s.endShared)
 	s.env.OnActivity("WatchShared", mock.Anything, mock.Anything).AfterFn(s.untilLost).Return(s.watchShared)
 	s.env.OnActivity("ThisRun", mock.Anything).Return("this run", nil)
-	s.env.OnSignalExternalWorkflow(mock.Anything, mock.Anything, mock.Anything, mock.Anything, mock.Anything).Return(s.hear)
+	s.env.OnSignalExternalWorkflow(mock.Anything, mock.Anything, mock.Anything, mock.Anything, mock.Anything).Return(s.receive)
 }
 
 // run lets the world go on until the time end, or the end of the lockstep.
@@ -260,7 +260,7 @@ func (s *site) run(end time.Duration) {
 	}
 }
 
-// pendingEvents tells that something goes on in the world before its end.
+// pendingEvents reports whether something goes on in the world before its end.
 func (s *site) pendingEvents() bool {
 	return slices.ContainsFunc(s.events.list(), func(e *event) bool { return !e.done && e.at < s.end })
 }
@@ -354,8 +354,8 @@ func (s *site) steerShared(_ context.Context, in activity.Batch) (results []acti
 }
 
 func (s *site) steer(m *shared, t api.NodeTarget) {
-	if t.Tell && t.Revision == 0 {
-		s.later(s.now()+time.Second, func() { s.tell(m) })
+	if t.Report && t.Revision == 0 {
+		s.later(s.now()+time.Second, func() { s.report(m) })
 		return
 	}
 	if t.Revision <= m.target.Revision {
@@ -375,11 +375,11 @@ func (s *site) steer(m *shared, t api.NodeTarget) {
 	}
 	m.target = t
 	if m.slotless || !s.act(m) {
-		s.later(s.now()+time.Second+s.apart(), func() { s.tell(m) }) // each word is answered
+		s.later(s.now()+time.Second+s.apart(), func() { s.report(m) }) // each word is answered
 	}
 }
 
-// act does what a maintenance does that has its slot: it cordons, and drains. It tells whether it has something to say of that.
+// act does what a maintenance does that has its slot: it cordons, and drains. It reports whether it has something to say of that.
 func (s *site) act(m *shared) bool {
 	before := m.phase
 	switch {
@@ -392,7 +392,7 @@ func (s *site) act(m *shared) bool {
 		s.drainsLater(m)
 	}
 	if m.phase != before {
-		s.later(s.now()+time.Second+s.apart(), func() { s.tell(m) })
+		s.later(s.now()+time.Second+s.apart(), func() { s.report(m) })
 	}
 	return m.phase != before
 }
@@ -420,7 +420,7 @@ func (s *site) drainsLater(m *shared) {
 		}
 		s.mu.Unlock()
 		if done {
-			s.tell(m)
+			s.report(m)
 		}
 	})
 }
@@ -440,8 +440,8 @@ func text(targets []drainplan.Entry) string {
 	return strings.Join(all, " ")
 }
 
-// tell has a maintenance say how far it is.
-func (s *site) tell(m *shared) {
+// report has a maintenance say how far it is.
+func (s *site) report(m *shared) {
 	s.mu.Lock()
 	said := api.NodeProgress{
 		Node: m.node, RunID: m.run, Phase: m.phase, Revision: m.target.Revision, Targets: m.target.Targets, Drained: m.drained,
@@ -465,8 +465,8 @@ func (s *site) endShared(_ context.Context, in activity.Batch) (results []activi
 			continue
 		}
 		s.note("end %s", r.Node)
-		if s.unheard[r.Node] {
-			delete(s.unheard, r.Node)
+		if s.lostEnds[r.Node] {
+			delete(s.lostEnds, r.Node)
 			continue
 		}
 		s.later(s.now()+2*time.Second, func() { s.ends(r.Node, api.Completed) })
@@ -474,13 +474,13 @@ func (s *site) endShared(_ context.Context, in activity.Batch) (results []activi
 	return results, nil
 }
 
-// ends is the end of a maintenance, of which it tells.
+// ends is the end of a maintenance, which reports it.
 func (s *site) ends(node string, phase api.Phase) {
 	s.mu.Lock()
 	m := s.nodes[node]
 	m.over, m.phase = true, phase
 	s.mu.Unlock()
-	s.tell(m)
+	s.report(m)
 }
 
 // untilLost is when the watch sees something.
@@ -514,8 +514,8 @@ func (s *site) watchShared(context.Context, activity.QueueInput) (activity.Seen,
 	return seen, nil
 }
 
-// hear is what a plan hears.
-func (s *site) hear(_, id, _, name string, arg any) error {
+// receive is what a plan receives.
+func (s *site) receive(_, id, _, name string, arg any) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	_, plan, err := api.ParsePlanID(id)
@@ -529,7 +529,7 @@ func (s *site) hear(_, id, _, name string, arg any) error {
 	if s.plans[plan] != progress.RunID {
 		return nil
 	}
-	h := s.toldOf(plan)
+	h := s.receivedBy(plan)
 	if progress.Repeat {
 		if h.repeats++; !s.silent[plan] && s.intents[plan].Name != "" {
 			s.later(s.now()+time.Second, func() {
@@ -548,7 +548,7 @@ func (s *site) hear(_, id, _, name string, arg any) error {
 	size, _ := json.Marshal(progress)
 	h.last, h.size = progress, max(h.size, len(size))
 	if len(progress.Nodes) > maxSent {
-		s.t.Errorf("plan %s is told of %d nodes at once", plan, len(progress.Nodes))
+		s.t.Errorf("plan %s received %d nodes at once", plan, len(progress.Nodes))
 	}
 	for _, n := range progress.Nodes {
 		h.nodes[n.Node] = n
@@ -566,11 +566,11 @@ func (s *site) hear(_, id, _, name string, arg any) error {
 	return nil
 }
 
-func (s *site) toldOf(plan string) *toldPlan {
-	if s.told[plan] == nil {
-		s.told[plan] = &toldPlan{nodes: map[string]api.SharedProgress{}}
+func (s *site) receivedBy(plan string) *receipts {
+	if s.received[plan] == nil {
+		s.received[plan] = &receipts{nodes: map[string]api.SharedProgress{}}
 	}
-	return s.told[plan]
+	return s.received[plan]
 }
 
 // tiersOf are tiers up to priorities.
@@ -630,7 +630,7 @@ func (s *site) state(asked api.LockstepRequest) api.LockstepState {
 	return state
 }
 
-// has tells whether the log has an entry that contains a text.
+// count returns how many entries of the log contain a text.
 func (s *site) count(text string) int {
 	n := 0
 	for _, entry := range s.log {

@@ -20,7 +20,7 @@ const pace = time.Second
 type lockstep struct {
 	controller.Base
 	Inventory inventory `json:"inventory"`
-	// Refusals are intents that are not taken, whose plans have to be told.
+	// Refusals are intents that are not taken. They are sent to their plans.
 	Refusals []refusal `json:"refusals,omitempty"`
 	// Known: it is known which maintenances and plans run. Until is how long others wait for those who have not spoken then.
 	Known bool      `json:"known,omitempty"`
@@ -54,7 +54,7 @@ func run(ctx workflow.Context, l *lockstep, packed []byte) error {
 // Begin has nothing to set: what runs is found first.
 func (l *lockstep) Begin(time.Time) {}
 
-// Decide decides how far nodes go in one turn, and what plans are sent of that in the next: with thousands of nodes each takes its time.
+// Decide decides how far nodes go in one turn, and what of that to send to plans in the next: with thousands of nodes each takes its time.
 func (l *lockstep) Decide(t controller.Turn) (d controller.Decision) {
 	v := &l.Inventory
 	if l.CancelRequested { // the maintenances go on, and another that is started finds them
@@ -110,7 +110,7 @@ func (v *inventory) wake(d *controller.Decision, now time.Time) {
 		v.changed = v.changed || isOver(n.WordsAt, now)
 		for _, at := range [...]int64{n.ResendAt, n.WordsAt, n.RetryAt} {
 			if at > now.Unix() {
-				d.WakeAt(time.Unix(at, 0), "tell a maintenance something")
+				d.WakeAt(time.Unix(at, 0), "send a maintenance a target")
 			}
 		}
 	}

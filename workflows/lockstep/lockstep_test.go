@@ -17,23 +17,23 @@ func TestPlansThatShareNodesGoTogether(t *testing.T) {
 	a := s.plan("a", 0, tiersOf(10, 20), "n1", "n2").says(time.Second, api.StageCordon).says(10*time.Second, api.StageDrain)
 	b := s.plan("b", time.Second, tiersOf(10, 20), "n2", "n3").says(20*time.Second, api.StageDrain)
 	s.at(9*time.Second, func() {
-		if n := s.toldOf("a").nodes["n1"]; n.Phase != api.Cordoning || len(n.Targets) != 0 {
+		if n := s.receivedBy("a").nodes["n1"]; n.Phase != api.Cordoning || len(n.Targets) != 0 {
 			t.Errorf("at stage Cordon: %+v", n)
 		}
 	})
 	s.at(70*time.Second, func() {
 		for _, name := range []string{"n1", "n2"} {
-			if n := s.toldOf("a").nodes[name]; !n.Drained || !strings.Contains(n.Message, "Waiting") || !strings.Contains(n.Message, "n3") {
+			if n := s.receivedBy("a").nodes[name]; !n.Drained || !strings.Contains(n.Message, "Waiting") || !strings.Contains(n.Message, "n3") {
 				t.Errorf("while n3 is drained: %+v", n)
 			}
 		}
-		if got := s.toldOf("b").nodes["n3"]; got.Drained || got.Message != "Evacuating" || got.Phase != api.Draining {
+		if got := s.receivedBy("b").nodes["n3"]; got.Drained || got.Message != "Evacuating" || got.Phase != api.Draining {
 			t.Errorf("n3: %+v", got)
 		}
 	})
 	s.at(5*time.Minute, func() {
 		for _, plan := range []string{"a", "b"} {
-			if h := s.toldOf(plan); h.last.Tier != 2 {
+			if h := s.receivedBy(plan); h.last.Tier != 2 {
 				t.Errorf("plan %s is at tier %d", plan, h.last.Tier)
 			}
 		}
@@ -45,14 +45,14 @@ func TestPlansThatShareNodesGoTogether(t *testing.T) {
 	})
 	a.says(6*time.Minute, api.StageComplete)
 	s.at(7*time.Minute, func() {
-		if h := s.toldOf("a"); !h.complete || !s.nodes["n1"].over || s.nodes["n2"].over || !h.nodes["n2"].Left {
+		if h := s.receivedBy("a"); !h.complete || !s.nodes["n1"].over || s.nodes["n2"].over || !h.nodes["n2"].Left {
 			t.Errorf("plan a: %+v", h)
 		}
 	})
 	b.says(8*time.Minute, api.StageComplete)
 	s.run(time.Hour)
-	if !s.toldOf("b").complete || !s.nodes["n2"].over || !s.nodes["n3"].over || !s.ended {
-		t.Errorf("plan b: %+v, ended %v", s.toldOf("b"), s.ended)
+	if !s.receivedBy("b").complete || !s.nodes["n2"].over || !s.nodes["n3"].over || !s.ended {
+		t.Errorf("plan b: %+v, ended %v", s.receivedBy("b"), s.ended)
 	}
 	if s.count("n1 up to Default<=20") != 1 || s.count("begin") != 3 {
 		s.dump()
@@ -68,11 +68,11 @@ func TestALaterPlanIsFastForwarded(t *testing.T) {
 	s.plan("a", 0, tiersOf(10, 20, 30), "n1").says(time.Second, api.StageDrain)
 	s.plan("b", time.Minute, tiersOf(5, 10, 40), "n1", "n2").says(2*time.Minute, api.StageDrain)
 	s.run(10 * time.Minute)
-	if h := s.toldOf("b"); h.last.Forwarded != "fast-forwarded on node n1 by a" || h.last.Tier != 3 {
-		t.Errorf("plan b was told %+v", h.last)
+	if h := s.receivedBy("b"); h.last.Forwarded != "fast-forwarded on node n1 by a" || h.last.Tier != 3 {
+		t.Errorf("plan b received %+v", h.last)
 	}
-	if h := s.toldOf("a"); h.last.Forwarded != "" || h.last.Tier != 3 {
-		t.Errorf("plan a was told %+v", h.last)
+	if h := s.receivedBy("a"); h.last.Forwarded != "" || h.last.Tier != 3 {
+		t.Errorf("plan a received %+v", h.last)
 	}
 }
 
@@ -90,7 +90,7 @@ func TestAGangAsksTogetherAndLaterNodesSingly(t *testing.T) {
 	if got := s.nodes["n1"].gangs; !slices.Equal(got, []string{"3", "2"}) {
 		t.Errorf("the gang went %v", got)
 	}
-	if got := s.toldOf("a").nodes["n4"]; !got.Left || !got.Failed || got.Message != "it is somebody else's" {
+	if got := s.receivedBy("a").nodes["n4"]; !got.Left || !got.Failed || got.Message != "it is somebody else's" {
 		t.Errorf("n4: %+v", got)
 	}
 	if t.Failed() {
@@ -169,13 +169,13 @@ func TestIntentsThatDoNotCount(t *testing.T) {
 	if s.count("end") > 0 || s.count("begin") != 2 {
 		t.Error("what does not count had an effect")
 	}
-	told := strings.Join(s.toldOf("a").refused, "\n")
-	if !strings.Contains(told, "tiers: the drain plan of a plan that has begun does not change") || !strings.Contains(told, "does not go back to Cordon") {
-		t.Errorf("plan a was told %s", told)
+	refused := strings.Join(s.receivedBy("a").refused, "\n")
+	if !strings.Contains(refused, "tiers: the drain plan of a plan that has begun does not change") || !strings.Contains(refused, "does not go back to Cordon") {
+		t.Errorf("plan a received %s", refused)
 	}
 	want := `node n2 is shared with plan a, and they differ in what is done to it: maintenance.drain is absent in plan b and {"force":true} in plan a`
-	if got := s.toldOf("b").refused; !slices.Equal(got, []string{want}) {
-		t.Errorf("plan b was told %q", got)
+	if got := s.receivedBy("b").refused; !slices.Equal(got, []string{want}) {
+		t.Errorf("plan b received %q", got)
 	}
 	if t.Failed() {
 		s.dump()
@@ -217,9 +217,9 @@ func TestANodeWhoseMaintenanceEndsHoldsNobodyUp(t *testing.T) {
 	s.lost = []time.Duration{2 * time.Minute}
 	s.at(2*time.Minute, func() { s.mu.Lock(); defer s.mu.Unlock(); s.nodes["n3"].over = true })
 	s.at(4*time.Minute, func() {
-		h := s.toldOf("a")
+		h := s.receivedBy("a")
 		if h.last.Tier != 2 || !h.nodes["n2"].Left || !h.nodes["n2"].Failed || h.nodes["n3"].Message != "its workflow was terminated" {
-			t.Errorf("plan a was told %+v", h)
+			t.Errorf("plan a received %+v", h)
 		}
 	})
 	s.at(4*time.Minute, func() { s.stubborn["n2"] = false })
@@ -227,9 +227,9 @@ func TestANodeWhoseMaintenanceEndsHoldsNobodyUp(t *testing.T) {
 	p.says(6*time.Minute, api.StageDrain, func(in *api.PlanIntent) { in.Nodes = []string{"n1"} })
 	p.says(7*time.Minute, api.StageDrain, func(in *api.PlanIntent) { in.Nodes = []string{"n1", "n2"} })
 	s.run(10 * time.Minute)
-	if s.count("begin n2") != 2 || s.count("begin n3") != 1 || s.toldOf("a").last.Tier != 2 || s.toldOf("a").nodes["n2"].Left {
+	if s.count("begin n2") != 2 || s.count("begin n3") != 1 || s.receivedBy("a").last.Tier != 2 || s.receivedBy("a").nodes["n2"].Left {
 		s.dump()
-		t.Errorf("plan a was told %+v", s.toldOf("a"))
+		t.Errorf("plan a received %+v", s.receivedBy("a"))
 	}
 }
 
@@ -244,7 +244,7 @@ func TestCompleteAtAnyMoment(t *testing.T) {
 				t.Errorf("after %s %s is held", after, m.node)
 			}
 		}
-		if !s.toldOf("a").complete || !s.ended {
+		if !s.receivedBy("a").complete || !s.ended {
 			s.dump()
 			t.Errorf("after %s the plan is not complete", after)
 		}
@@ -254,7 +254,7 @@ func TestCompleteAtAnyMoment(t *testing.T) {
 func TestWhoIsTerminatedFindsEverythingAgain(t *testing.T) {
 	s := newSite(t)
 	s.takes["n2"] = time.Hour
-	// What an earlier lockstep had told them.
+	// What an earlier lockstep had sent them.
 	for _, name := range []string{"n1", "n2", "n9"} {
 		s.nodes[name] = &shared{node: name, run: runOf(name), phase: api.Draining, target: api.NodeTarget{Revision: 7, Targets: tiersOf(20), Plans: []string{"a"}}}
 	}
@@ -265,8 +265,8 @@ func TestWhoIsTerminatedFindsEverythingAgain(t *testing.T) {
 	s.plans["old"], s.intents["old"] = old.RunID, old
 	s.plan("new", 0, tiersOf(30), "n1").says(time.Second, api.StageDrain)
 	s.run(20 * time.Minute)
-	if s.toldOf("old").repeats != 1 || s.toldOf("old").last.Revision != 4 {
-		t.Errorf("the old plan was asked %d times, and told %+v", s.toldOf("old").repeats, s.toldOf("old").last)
+	if s.receivedBy("old").repeats != 1 || s.receivedBy("old").last.Revision != 4 {
+		t.Errorf("the old plan was asked %d times, and received %+v", s.receivedBy("old").repeats, s.receivedBy("old").last)
 	}
 	if got := s.nodes["n1"].target; got.Revision <= 7 || text(got.Targets) != "Default<=20" {
 		t.Errorf("n1 is at %+v although n2 is not drained", got)
@@ -293,7 +293,7 @@ func TestWhatASilentPlanMayWantIsNotGivenBack(t *testing.T) {
 		}
 	})
 	s.run(20 * time.Minute)
-	if s.nodes["n9"].over || s.toldOf("a").last.Tier != 1 {
+	if s.nodes["n9"].over || s.receivedBy("a").last.Tier != 1 {
 		s.dump()
 		t.Error("n9 may be wanted, and plan a goes on")
 	}
@@ -306,7 +306,7 @@ func TestAResetFindsEverythingOutAnew(t *testing.T) {
 	s.takes["n1"] = 20 * time.Second
 	s.plan("a", 0, tiersOf(10, 20, 30, 40), "n1", "n2").says(time.Second, api.StageDrain).says(4*time.Minute, api.StageComplete)
 	s.run(10 * time.Minute)
-	if !s.toldOf("a").complete || s.count("find") != 3 || s.count("n1 up to") != 4 {
+	if !s.receivedBy("a").complete || s.count("find") != 3 || s.count("n1 up to") != 4 {
 		s.dump()
 		t.Error("it did not go on after the reset")
 	}
@@ -323,7 +323,7 @@ func TestItRestsForAYearAndEnds(t *testing.T) {
 	s.at(year, func() { s.env.SetOnTimerScheduledListener(func(string, time.Duration) {}) })
 	p.says(year+time.Hour, api.StageComplete)
 	s.run(year + 2*time.Hour)
-	if !s.ended || !s.toldOf("a").complete {
+	if !s.ended || !s.receivedBy("a").complete {
 		t.Error("it goes on")
 	}
 }

@@ -49,8 +49,8 @@ func outcomeOf(t *testing.T, seed uint64, continueAfter int) (outcome []string, 
 			m := s.nodes[name]
 			outcome = append(outcome, fmt.Sprintf("%s %s drained %v last %v plans %v", name, text(m.target.Targets), m.drained, m.target.Last, m.target.Plans))
 		}
-		for _, name := range sortedKeys(s.told) {
-			h := s.told[name]
+		for _, name := range sortedKeys(s.received) {
+			h := s.received[name]
 			outcome = append(outcome, fmt.Sprintf("%s revision %v tier %d", name, h.last.Revision == s.intents[name].Revision, h.last.Tier))
 			for _, node := range sortedKeys(h.nodes) {
 				n := h.nodes[node]
@@ -65,8 +65,8 @@ func outcomeOf(t *testing.T, seed uint64, continueAfter int) (outcome []string, 
 	for _, name := range sortedKeys(s.nodes) {
 		outcome = append(outcome, fmt.Sprintf("%s over %v", name, s.nodes[name].over))
 	}
-	for _, name := range sortedKeys(s.told) {
-		outcome = append(outcome, fmt.Sprintf("%s complete %v", name, s.told[name].complete))
+	for _, name := range sortedKeys(s.received) {
+		outcome = append(outcome, fmt.Sprintf("%s complete %v", name, s.received[name].complete))
 	}
 	if s.count("begin") != 6 || !s.ended {
 		s.dump()
@@ -88,7 +88,7 @@ func TestTheOrderOfWhatIsSaidDoesNotMatter(t *testing.T) {
 	}
 }
 
-// TestContinueAsNewLosesNothing: neither what was said nor what was told.
+// TestContinueAsNewLosesNothing: neither what was received nor what was sent.
 func TestContinueAsNewLosesNothing(t *testing.T) {
 	for _, after := range []int{1, 2, 3, 5, 7, 11} {
 		for seed := range uint64(2) {

@@ -19,7 +19,7 @@ import (
 
 // The kinds of the signals to plans.
 const (
-	sendProgress = "tell"
+	sendProgress = "progress"
 	sendRefusal  = "refuse"
 	askIntent    = "ask"
 )
@@ -206,15 +206,17 @@ func (v *inventory) part(p *planEntry, progress api.PlanProgress) api.PlanProgre
 	return progress
 }
 
-// signal tells a plan something.
+// summaries say what a signal of a kind does, before the plan's name.
+var summaries = map[string]string{sendProgress: "send its progress to", sendRefusal: "refuse the intent of", askIntent: "ask for the intent of"}
+
 func (l *lockstep) signal(kind, name string, progress api.PlanProgress, repeat time.Duration) controller.Effect {
 	return controller.Signal{
-		Meta: controller.Meta{Key: keyOf(kind, name), Summary: kind + " plan " + name, Repeat: repeat, AtOnce: sendAtOnce},
+		Meta: controller.Meta{Key: keyOf(kind, name), Summary: summaries[kind] + " plan " + name, Repeat: repeat, AtOnce: sendAtOnce},
 		To:   controller.Execution{WorkflowID: api.PlanID(l.Info.Cluster, name)}, Name: api.SignalPlanProgress, Payload: progress,
 	}
 }
 
-// reported takes whether a plan was told how far it is.
+// reported takes whether a plan got its progress.
 func (l *lockstep) reported(o controller.Outcome, now time.Time) {
 	v, sent := &l.Inventory, o.Begun.(controller.Signal).Payload.(api.PlanProgress)
 	p := v.planOf(sent.RunID)
@@ -223,7 +225,7 @@ func (l *lockstep) reported(o controller.Outcome, now time.Time) {
 	case p == nil:
 	case o.Err != nil:
 		p.Missing = errors.As(o.Err, &none)
-		l.Note(now, "plan "+p.Name+" could not be told how far it is", call.Cause(o.Err))
+		l.Note(now, "could not send its progress to plan "+p.Name, call.Cause(o.Err))
 		v.restart(p)
 	case sent.Complete && p.Revision == sent.Revision:
 		v.drop(p.RunID)
@@ -252,7 +254,7 @@ type refusal struct {
 	Progress api.PlanProgress `json:"progress"`
 }
 
-// refuse has a plan told why its intent is not taken.
+// refuse has the reason sent to a plan whose intent is not taken.
 func (l *lockstep) refuse(in api.PlanIntent, why error) {
 	l.Refusals = slices.DeleteFunc(l.Refusals, func(r refusal) bool { return r.Plan == in.Name && r.Progress.RunID == in.RunID })
 	if len(l.Refusals) < maxRefusals {
@@ -268,7 +270,7 @@ func (l *lockstep) refusals() (all []controller.Effect) {
 	return all
 }
 
-// refused forgets a refusal that was sent, or cannot be: a plan that was not answered says again what it intends.
+// refused forgets a refusal that was sent, or cannot be: a plan without an answer repeats its intent.
 func (l *lockstep) refused(o controller.Outcome) {
 	sent := o.Begun.(controller.Signal).Payload.(api.PlanProgress)
 	l.Refusals = slices.DeleteFunc(l.Refusals, func(r refusal) bool {

@@ -14,8 +14,8 @@ import (
 	"drydock/rules/plan"
 )
 
-// maxLeap is how far a revision that a maintenance tells may be ahead of the one it was sent: the next one is still one that the
-// maintenance takes, so that whoever forges one shuts out none that is sent.
+// maxLeap is how far a revision that a maintenance reports may be ahead of the one it was sent. The maintenance still takes the next one,
+// so that a forged report does not shut out what is sent later.
 const maxLeap = 1<<42 - 1
 
 // nodeProgress is how far a maintenance is.
@@ -70,7 +70,7 @@ func (v *inventory) report(said api.NodeProgress, now time.Time) {
 	case n.Stand == asked:
 		n.takeOver(said)
 	case said.Revision > n.target.Revision, said.Revision == n.target.Revision && !n.Stale && !slices.Equal(said.Targets, n.target.Targets):
-		// Another has told it to go further than is known here: a lockstep before this one, under a revision that may be the same.
+		// A lockstep before this one has sent it further than is known here, under a revision that may be the same.
 		all, _ := drainplan.Union(said.Targets, n.target.Targets)
 		n.target.Revision, n.target.Targets, n.at, n.by, n.Stale = said.Revision, all, nil, nil, true
 		n.Raised, n.Drained = said.Revision, said.Drained && slices.Equal(all, said.Targets)

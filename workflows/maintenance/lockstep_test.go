@@ -419,7 +419,7 @@ func TestTheReportIsRepeatedWhereTheLockstepSaysNothing(t *testing.T) {
 				}
 			})
 			s.ExpectAt(24*time.Hour, api.Ready, "word 1")
-			s.SignalAt(25*time.Hour, api.SignalTarget, api.NodeTarget{Tell: true})
+			s.SignalAt(25*time.Hour, api.SignalTarget, api.NodeTarget{Report: true})
 			s.At(25*time.Hour-time.Second, func() { before = len(s.Progress) })
 			s.At(25*time.Hour+time.Second, func() {
 				if n := len(s.Progress) - before; n != 1 {
@@ -439,7 +439,7 @@ func TestTheLockstepGetsAReportWhenItAsksAndOnceASecondAtMost(t *testing.T) {
 	var before int
 	s.At(10*time.Minute, func() { before = len(s.Progress) })
 	for i := range 100 {
-		s.SignalAt(10*time.Minute+time.Duration(i)*10*time.Millisecond, api.SignalTarget, api.NodeTarget{Revision: 1, Tell: true})
+		s.SignalAt(10*time.Minute+time.Duration(i)*10*time.Millisecond, api.SignalTarget, api.NodeTarget{Revision: 1, Report: true})
 	}
 	s.At(10*time.Minute+5*time.Second, func() {
 		if n := len(s.Progress) - before; n < 1 || n > 2 {
@@ -704,7 +704,7 @@ func TestAWordInTheMiddleOfADrainIsNotTheLast(t *testing.T) {
 	s := sharedSite(t)
 	s.Usual["Drain"] = workflowtest.Reply{After: time.Minute}
 	s.SignalAt(0, api.SignalTarget, goesOn(1, first))
-	s.SignalAt(30*time.Second, api.SignalTarget, api.NodeTarget{Tell: true})
+	s.SignalAt(30*time.Second, api.SignalTarget, api.NodeTarget{Report: true})
 	s.At(5*time.Minute, func() {
 		n := len(s.Progress)
 		if n < 3 || s.Progress[n-3].Drained || !s.Progress[n-2].Drained || !s.Progress[n-1].Drained {

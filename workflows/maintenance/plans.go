@@ -128,7 +128,7 @@ func (p *plans) take(n api.NodeTarget) error {
 		p.Owed = true // its sender does not know the latest
 		return nil
 	}
-	p.Owed = p.Owed || n.Tell
+	p.Owed = p.Owed || n.Report
 	asked, err := drainplan.New(n.Targets, nil)
 	if err != nil {
 		return err

@@ -177,7 +177,7 @@ func TestAMessageGoesToThePlansOwnMaintenance(t *testing.T) {
 			s.env.OnSignalExternalWorkflow(mock.Anything, "node-maintenance/a/plan-kernel", mock.Anything, api.MsgCancel, mock.Anything).Return(
 				func(_, _, _, _ string, said any) error {
 					if m := said.(api.Cancel); !m.BeforeReady || m.Run != "r1" {
-						t.Errorf("it is told %+v", m)
+						t.Errorf("it is sent %+v", m)
 					}
 					sent++
 					return nil
@@ -189,7 +189,7 @@ func TestAMessageGoesToThePlansOwnMaintenance(t *testing.T) {
 			s.signalAt(time.Second, api.MsgCancel, api.Cancel{})
 			s.ended(`{"all":true}`, api.PlanCancelled, c.phase)
 			if sent != c.want {
-				t.Errorf("it was told %d times, want %d", sent, c.want)
+				t.Errorf("it was sent %d messages, want %d", sent, c.want)
 			}
 		})
 	}

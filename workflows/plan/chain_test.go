@@ -59,8 +59,8 @@ type world struct {
 	mu           sync.Mutex
 	maintenances []*maintained
 	most         int
-	told         map[string]int
-	// intents are what the lockstep was told, by stage.
+	sent         map[string]int
+	// intents are what the lockstep was sent, by stage.
 	intents []api.PlanIntent
 }
 
@@ -79,7 +79,7 @@ type maintained struct {
 }
 
 func newWorld(t *testing.T, input string) *world {
-	return &world{t: t, input: input, start: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), told: map[string]int{}, resetTo: -1}
+	return &world{t: t, input: input, start: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), sent: map[string]int{}, resetTo: -1}
 }
 
 func (w *world) at(d time.Duration, do func()) { w.acts = append(w.acts, act{at: d, do: do}) }
@@ -198,7 +198,7 @@ func (w *world) begin(now time.Time) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			for _, e := range in.Events {
-				w.told[in.Key+" "+e.ID+" "+string(e.State)]++
+				w.sent[in.Key+" "+e.ID+" "+string(e.State)]++
 			}
 			return notify.Receipt{}, nil
 		})
@@ -263,7 +263,7 @@ func (w *world) resultOf(m *maintained) (api.Result, error) {
 	return api.Result{Node: m.node, Phase: api.Completed}, nil
 }
 
-// cancel has a maintenance end now, or the lockstep hear.
+// cancel has a maintenance end now.
 func (w *world) cancel(_, id, _, name string, _ any) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -293,7 +293,7 @@ func (w *world) find(context.Context, planactivity.FindInput) (all api.List[plan
 	return all, nil
 }
 
-// ends tells the ends of those that have ended. That none has is told too: the activity of the worker waits for that.
+// ends returns the ends of those that have ended; that none has as well: the activity of the worker waits for that.
 func (w *world) ends(_ context.Context, awaited api.List[planactivity.Execution]) (ended []planactivity.Ended, err error) {
 	w.mu.Lock()
 	now := w.env.Now()
@@ -329,7 +329,7 @@ func (w *world) takeIntent(_ context.Context, in planactivity.IntentInput) error
 
 const fourNodes = `{"all":true,"strategy":{"maxParallel":2}}`
 
-// isRolledOver reports whether each node was maintained once, two at a time, and everybody told once.
+// isRolledOver reports whether each node was maintained once, two at a time, and each event was sent once.
 func (w *world) isRolledOver(status api.PlanStatus) error {
 	begun := map[string]int{}
 	for _, m := range w.maintenances {
@@ -341,21 +341,21 @@ func (w *world) isRolledOver(status api.PlanStatus) error {
 	case len(begun) != 4 || len(w.maintenances) != 4 || w.most > 2:
 		return fmt.Errorf("begun %v, %d at once", begun, w.most)
 	}
-	return w.isTold("PlanBegun", "PlanEnded")
+	return w.hasSent("PlanBegun", "PlanEnded")
 }
 
-// isTold reports whether the channel was told of these events, each under one key.
-func (w *world) isTold(want ...string) error {
-	var told []string
-	for key := range w.told {
-		told = append(told, key[strings.LastIndex(key, " ")+1:])
+// hasSent reports whether the channel was sent these events, each under one key.
+func (w *world) hasSent(want ...string) error {
+	var sent []string
+	for key := range w.sent {
+		sent = append(sent, key[strings.LastIndex(key, " ")+1:])
 	}
-	slices.Sort(told)
+	slices.Sort(sent)
 	if late := w.env.Now().Sub(w.start); late < 6*time.Minute && len(w.maintenances) == 4 && w.err == nil {
 		return fmt.Errorf("it has ended after %s", late)
 	}
-	if !slices.Equal(told, want) {
-		return fmt.Errorf("told %q, want %q", told, want)
+	if !slices.Equal(sent, want) {
+		return fmt.Errorf("sent %q, want %q", sent, want)
 	}
 	return nil
 }
@@ -398,7 +398,7 @@ func TestAPlanThatIsCancelledEnds(t *testing.T) {
 					t.Errorf("every %d, at %s: %s goes on", every, at, m.node)
 				}
 			}
-			if err := w.isTold("PlanBegun", "PlanEnded"); err != nil || cancellations(status) != 1 {
+			if err := w.hasSent("PlanBegun", "PlanEnded"); err != nil || cancellations(status) != 1 {
 				t.Errorf("every %d, at %s: recorded %d times, %v", every, at, cancellations(status), err)
 			}
 		}
@@ -428,7 +428,7 @@ func TestAStagedPlanGoesOnOverManyRuns(t *testing.T) {
 			if w.err != nil || status.Counts != (planrules.Counts{Total: 4, Done: 4}) || !slices.Equal(stages, []string{"Cordon", "Complete"}) {
 				t.Errorf("every %d, reset %s: %+v, %v, %v", every, reset, status.Counts, stages, w.err)
 			}
-			if err := w.isTold("PlanBegun", "PlanEnded", "PlanStage", "PlanStage"); err != nil {
+			if err := w.hasSent("PlanBegun", "PlanEnded", "PlanStage", "PlanStage"); err != nil {
 				t.Errorf("every %d, reset %s: %v", every, reset, err)
 			}
 		}

@@ -94,7 +94,7 @@ func (p *maintenancePlan) Outcome(o controller.Outcome, now time.Time) {
 		p.recorded(o, now)
 	case announce.Kind:
 		if o.Err != nil {
-			p.note("a channel was not told of everything: "+o.Begun.(controller.Watch).Summary+": "+call.Cause(o.Err), now)
+			p.note("a channel did not get every notification: "+o.Begun.(controller.Watch).Summary+": "+call.Cause(o.Err), now)
 		}
 		p.Delivery(&p.Base, o, now)
 	}

@@ -168,7 +168,7 @@ func (p *maintenancePlan) release(n *plan.Node, now time.Time) {
 	p.Digest = matchAgain
 }
 
-// awaitEnds waits for the ends of the maintenances that the frame does not hear of; nil is that there are none. Those that run come first:
+// awaitEnds waits for the ends of the maintenances that are no children of this run; nil is that there are none. Those that run come first:
 // of very many, the activity reports the ends of the first at once.
 func (p *maintenancePlan) awaitEnds(t controller.Turn) *controller.Watch {
 	var awaited api.List[planactivity.Execution]

@@ -32,7 +32,7 @@ import (
 	"drydock/workflows/plan"
 )
 
-// site is the world around a plan: nodes, and maintenances that end as told.
+// site is the world around a plan: nodes, and maintenances that end as the test says.
 type site struct {
 	*testing.T
 	env   *testsuite.TestWorkflowEnvironment
@@ -40,12 +40,12 @@ type site struct {
 	// lasts is how long a maintenance lasts, ends how the next ones of a node end; without they are completed.
 	lasts time.Duration
 	ends  map[string][]error
-	// lingers is how long a maintenance goes on after it told that its node is back; zero tells nothing.
+	// lingers is how long a maintenance goes on after its signal that the node is back; zero sends none.
 	lingers time.Duration
 	// log is what was begun and ended, in order; running are those that run, and most is how many ran at once.
 	log           []string
 	running, most int
-	told          []string
+	notified      []string
 	prepared      settings.Prepared
 	packed        []byte
 	// begun are the maintenances that are found, finds how long that takes.
@@ -100,7 +100,7 @@ func (s *site) begin(now time.Time) {
 		})
 	s.env.OnActivity(call.Deliveries.Deliver, mock.Anything, mock.Anything).Return(
 		func(_ context.Context, in delivery.DeliverInput) (notify.Receipt, error) {
-			s.told = append(s.told, fmt.Sprintf("%s: %s", in.Channel, in.Events[0].State))
+			s.notified = append(s.notified, fmt.Sprintf("%s: %s", in.Channel, in.Events[0].State))
 			return notify.Receipt{}, nil
 		})
 }
@@ -113,7 +113,7 @@ func (s *site) find(in planactivity.FindInput) (api.List[planactivity.Begun], er
 	return s.begun, nil
 }
 
-// maintain is a maintenance that ends as told.
+// maintain is a maintenance that ends as the test says.
 func (s *site) maintain(ctx workflow.Context, input json.RawMessage) (api.Result, error) {
 	m, err := spec.Decode(input, nil)
 	if err != nil {
@@ -143,7 +143,7 @@ func (s *site) maintain(ctx workflow.Context, input json.RawMessage) (api.Result
 	return result, nil
 }
 
-// cancelled waits for as long as a maintenance lasts, and tells whether it was cancelled meanwhile.
+// cancelled waits for as long as a maintenance lasts, and reports whether it was cancelled meanwhile.
 func (s *site) cancelled(ctx workflow.Context) bool {
 	var payload json.RawMessage
 	ok, _ := workflow.GetSignalChannel(ctx, api.MsgCancel).ReceiveWithTimeout(ctx, s.lasts, &payload)
@@ -282,8 +282,8 @@ func TestACanaryIsWaitedForSoaksAndIsApproved(t *testing.T) {
 	if s.most != 2 {
 		t.Errorf("%d at once", s.most)
 	}
-	if want := []string{"oncall: PlanBegun", "oncall: PlanCanaryWaits", "oncall: PlanEnded"}; !slices.Equal(s.told, want) {
-		t.Errorf("told %q, want %q", s.told, want)
+	if want := []string{"oncall: PlanBegun", "oncall: PlanCanaryWaits", "oncall: PlanEnded"}; !slices.Equal(s.notified, want) {
+		t.Errorf("notified %q, want %q", s.notified, want)
 	}
 }
 
@@ -375,7 +375,7 @@ func TestANodeThatWasBackCountsByTheEndOfItsMaintenance(t *testing.T) {
 	s.logged("begin a", "begin b", "end b")
 }
 
-// TestTheNextRunWaitsForWhatTheOneBeforeBegan: the server tells the ends of children to the run that began them only.
+// TestTheNextRunWaitsForWhatTheOneBeforeBegan: the server reports the end of a child only to the run that began it.
 func TestTheNextRunWaitsForWhatTheOneBeforeBegan(t *testing.T) {
 	const input = `{"all":true,"strategy":{"maxParallel":2}}`
 	s := newSite(t, "a", "b", "c")

@@ -129,7 +129,7 @@ func known(phase api.Phase) string {
 	return string(phase)
 }
 
-// stateOf is the state of a node as the lockstep tells of it: begun tells whether its maintenance had begun before.
+// stateOf is the state of a node by the lockstep's report; begun is whether its maintenance had begun before.
 func stateOf(stage api.Stage, begun bool, p api.SharedProgress) plan.State {
 	switch {
 	case p.Left && p.Phase == api.NodeGone:
@@ -151,7 +151,7 @@ func stateOf(stage api.Stage, begun bool, p api.SharedProgress) plan.State {
 	}
 }
 
-// cordoned tells of a node's maintenance that it has its node out of service.
+// cordoned reports whether a node's maintenance has its node out of service.
 func cordoned(n *plan.Node) bool {
 	if n.Standing == nil || n.State.Over() {
 		return false

@@ -140,10 +140,10 @@ func TestTheLargestPlanFits(t *testing.T) {
 		}
 	}
 	if len(seen) != plan.MaxNodes {
-		t.Errorf("%d nodes are told", len(seen))
+		t.Errorf("%d nodes are listed", len(seen))
 	}
 	if first, err := p.page(api.PlanStatusRequest{}); err != nil || first.Nodes[0].State != plan.Held.Word() {
-		t.Errorf("first of all it tells %+v, %v", first.Nodes[0], err)
+		t.Errorf("it lists first %+v, %v", first.Nodes[0], err)
 	}
 	if _, err := p.page(api.PlanStatusRequest{States: []string{"dun"}}); err == nil || !strings.Contains(err.Error(), "states[0]") {
 		t.Error(err)

@@ -15,8 +15,8 @@ import (
 	"drydock/workflows/controller"
 )
 
-// staged is how far a plan is whose nodes go through stages together (KEP-4212). It touches no node: it tells the Lockstep of all plans
-// what it intends, and receives from it how far each node is.
+// staged is how far a plan is whose nodes go through stages together (KEP-4212). It touches no node: it sends its intent to the Lockstep of all
+// plans, and receives from it how far each node is.
 type staged struct {
 	Stage api.Stage `json:"stage"`
 	// Begun are the stages that have begun. Taken counts those of them in which the lockstep has taken an intent: where it
@@ -92,7 +92,7 @@ func (s *staged) revise() { s.Revision, s.Tries = s.Revision+1, 0 }
 const revisionsOfACopy = 1 << 20
 
 // reset has what the plan intends count again: the lockstep knows later revisions, of the run that was reset. Where that had gone further
-// than Idle, it is the lockstep that tells so.
+// than Idle, the lockstep's answer says so.
 func (s *staged) reset() {
 	s.Asked++
 	if s.Revision > 0 {
@@ -110,7 +110,7 @@ const (
 	repeatEvery = 5 * time.Minute
 )
 
-// stage decides about a plan whose nodes go through stages together: it watches the nodes, and tells the lockstep what it intends.
+// stage decides about a plan whose nodes go through stages together: it watches the nodes, and sends the lockstep its intents.
 func (p *maintenancePlan) stage(t controller.Turn, d *controller.Decision) {
 	s := p.Staged
 	if !p.Known {
@@ -155,7 +155,7 @@ func (s *staged) intentKey() controller.Key {
 	return controller.Key{Kind: sendIntent, Of: strconv.Itoa(s.Revision) + "/" + strconv.Itoa(s.Asked)}
 }
 
-// intent tells the lockstep what the plan intends. In Idle it is that nothing is held, and is said to who asks.
+// intent sends the lockstep what the plan intends. In Idle that is that nothing is held, and is sent only where the lockstep asks.
 func (p *maintenancePlan) intent(now time.Time) controller.Effect {
 	s := p.Staged
 	intent := api.PlanIntent{Name: p.name, RunID: p.Info.Run, CreatedAt: p.CreatedAt, Revision: max(s.Revision, 1), Stage: s.Stage}
@@ -169,7 +169,7 @@ func (p *maintenancePlan) intent(now time.Time) controller.Effect {
 		}
 	}
 	return controller.Activity{
-		Meta:  controller.Meta{Key: s.intentKey(), Summary: "tell what plan " + p.name + " intends: " + string(s.Stage), AtOnce: 1},
+		Meta:  controller.Meta{Key: s.intentKey(), Summary: "send the intent of plan " + p.name + ": " + string(s.Stage), AtOnce: 1},
 		Call:  controller.Call{Func: call.Plans.SendIntent, Pause: time.Minute},
 		Input: planactivity.IntentInput{Lockstep: api.LockstepID(p.Info.Cluster), Intent: intent},
 	}

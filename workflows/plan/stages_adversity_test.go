@@ -16,7 +16,7 @@ func TestAnIdlePlanAnswersWhoAsks(t *testing.T) {
 	l.say(time.Minute, api.PlanProgress{Repeat: true})
 	l.at(2*time.Minute, func() {
 		if len(l.intents) != 1 || l.intents[0].Stage != plan.Idle {
-			t.Fatalf("it told %+v", l.intents)
+			t.Fatalf("it sent %+v", l.intents)
 		}
 		in := l.intents[0]
 		in.RunID = "d4c1a9b0-0000-4000-8000-000000000001" // that of the test environment is none
@@ -33,8 +33,8 @@ func TestAnIdlePlanAnswersWhoAsks(t *testing.T) {
 	l.set(time.Hour, plan.Cordon)
 	l.set(2*time.Hour, plan.Complete)
 	l.ended(allAtOnce, api.PlanCompleted, plan.Counts{Total: 1, Done: 1})
-	if want := "Idle ; Cordon a; Complete a"; l.told() != want {
-		t.Errorf("it told %s, want %s", l.told(), want)
+	if want := "Idle ; Cordon a; Complete a"; l.sent() != want {
+		t.Errorf("it sent %s, want %s", l.sent(), want)
 	}
 }
 
@@ -50,8 +50,8 @@ func TestAPlanThatEndsWhileItsFirstIntentIsUnderWayGivesItsNodesBack(t *testing.
 		if _, err := l.run(in("Drain")); err != nil && l.status().Phase != api.PlanCancelled {
 			t.Error(err)
 		}
-		if want := "Drain a; Complete a"; l.told() != want {
-			t.Errorf("it told %q, want %q", l.told(), want)
+		if want := "Drain a; Complete a"; l.sent() != want {
+			t.Errorf("it sent %q, want %q", l.sent(), want)
 		}
 		if s := l.status(); s.Counts.Done != 1 {
 			t.Errorf("it ended with %+v: %s", s.Counts, s.Failure)
@@ -59,14 +59,14 @@ func TestAPlanThatEndsWhileItsFirstIntentIsUnderWayGivesItsNodesBack(t *testing.
 	}
 }
 
-// TestANodeThatIsMadeAnewIsTakenAgain: as soon as the lockstep tells that the one before is gone.
+// TestANodeThatIsMadeAnewIsTakenAgain: as soon as the lockstep reports that the one before is gone.
 func TestANodeThatIsMadeAnewIsTakenAgain(t *testing.T) {
 	l := newLockstep(t, "a", "b")
 	l.say(time.Minute, api.PlanProgress{Revision: 1, Nodes: []api.SharedProgress{{Node: "b", Phase: api.NodeGone, Left: true, Message: "the node is gone"}}})
 	l.set(10*time.Minute, plan.Complete)
 	l.ended(in("Drain"), api.PlanCompleted, plan.Counts{Total: 2, Done: 2})
-	if want := "Drain a,b; Drain a; Drain a,b; Complete a,b"; l.told() != want {
-		t.Errorf("it told %s, want %s", l.told(), want)
+	if want := "Drain a,b; Drain a; Drain a,b; Complete a,b"; l.sent() != want {
+		t.Errorf("it sent %s, want %s", l.sent(), want)
 	}
 }
 

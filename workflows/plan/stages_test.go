@@ -21,7 +21,7 @@ import (
 
 const runID = "default-test-run-id"
 
-// lockstep is the site of a plan of strategy allAtOnce: its intents are kept, and answered as told.
+// lockstep is the site of a plan of strategy allAtOnce: its intents are kept, and answered as the test says.
 type lockstep struct {
 	*site
 	intents []api.PlanIntent
@@ -51,7 +51,7 @@ func (l *lockstep) play() {
 	l.env.OnActivity(call.Plans.SendIntent, mock.Anything, mock.Anything).AfterFn(func() time.Duration { return l.sends }).Return(
 		func(_ context.Context, in planactivity.IntentInput) error {
 			if in.Lockstep != "drydock-plans" {
-				l.Errorf("%s is told", in.Lockstep)
+				l.Errorf("%s is sent an intent", in.Lockstep)
 			}
 			l.intents = append(l.intents, in.Intent)
 			if l.answer == nil {
@@ -94,8 +94,8 @@ func (l *lockstep) set(at time.Duration, stage api.Stage) {
 	l.signalAt(at, api.MsgSetStage, api.SetStage{Message: api.Message{By: "amy", Comment: "firmware"}, Stage: stage})
 }
 
-// told are the stages and the nodes of the intents.
-func (l *lockstep) told() string {
+// sent are the stages and the nodes of the intents.
+func (l *lockstep) sent() string {
 	var all []string
 	for _, i := range l.intents {
 		if text := fmt.Sprintf("%s %s", i.Stage, strings.Join(i.Nodes, ",")); len(all) == 0 || all[len(all)-1] != text {
@@ -172,8 +172,8 @@ func TestAPlanGoesThroughItsStages(t *testing.T) {
 	})
 	l.set(6*time.Minute, plan.Complete)
 	s := l.ended(allAtOnce, api.PlanCompleted, plan.Counts{Total: 2, Done: 2})
-	if want := "Cordon a,b; Drain a,b; Complete a,b"; l.told() != want {
-		t.Errorf("it told %s, want %s", l.told(), want)
+	if want := "Cordon a,b; Drain a,b; Complete a,b"; l.sent() != want {
+		t.Errorf("it sent %s, want %s", l.sent(), want)
 	}
 	var begun []string
 	for _, b := range s.Stages.Begun {
@@ -184,7 +184,7 @@ func TestAPlanGoesThroughItsStages(t *testing.T) {
 	}
 	first := l.intents[0]
 	if first.Name != "kernel" || first.RunID != runID || len(first.Tiers) != 12 || string(first.Maintenance) != `{"readyTimeout":"0s"}` || first.CreatedAt.IsZero() {
-		t.Errorf("it told %+v", first)
+		t.Errorf("it sent %+v", first)
 	}
 }
 
@@ -244,8 +244,8 @@ func TestAPlanIsCancelledInAnyStage(t *testing.T) {
 		if s := l.ended(in(stage), api.PlanCancelled, counts); s.Failure != "cancelled by amy" {
 			t.Errorf("%s: %q", stage, s.Failure)
 		}
-		if l.told() != want {
-			t.Errorf("%s: it told %q, want %q", stage, l.told(), want)
+		if l.sent() != want {
+			t.Errorf("%s: it sent %q, want %q", stage, l.sent(), want)
 		}
 	}
 }
@@ -254,7 +254,7 @@ func TestCompleteFromIdleTouchesNothing(t *testing.T) {
 	l := newLockstep(t, "a")
 	l.set(time.Minute, plan.Complete)
 	if s := l.ended(allAtOnce, api.PlanCompleted, plan.Counts{Total: 1, Waiting: 1}); len(l.intents) > 0 || !strings.Contains(s.Failure, "no node was held") {
-		t.Errorf("it told %s, and says %q", l.told(), s.Failure)
+		t.Errorf("it sent %s, and says %q", l.sent(), s.Failure)
 	}
 }
 
@@ -299,10 +299,10 @@ func TestARefusedIntentGoesBackToTheStageBefore(t *testing.T) {
 	l.set(4*time.Minute, plan.Complete)
 	l.ended(in("Cordon"), api.PlanCompleted, plan.Counts{Total: 2, Done: 2})
 	if answered == nil || !strings.Contains(answered.Error(), "the stage is refused, and is Cordon again: the gang") {
-		t.Errorf("whoever set it heard %v", answered)
+		t.Errorf("whoever set it was answered %v", answered)
 	}
-	if want := "Cordon a,b; Drain a,b; Cordon a,b; Complete a,b"; l.told() != want {
-		t.Errorf("it told %s, want %s", l.told(), want)
+	if want := "Cordon a,b; Drain a,b; Cordon a,b; Complete a,b"; l.sent() != want {
+		t.Errorf("it sent %s, want %s", l.sent(), want)
 	}
 }
 
@@ -339,8 +339,8 @@ func TestNodesThatComeJoinAndThoseThatGoStay(t *testing.T) {
 	})
 	l.set(5*time.Minute, plan.Complete)
 	s := l.ended(in("Cordon"), api.PlanCompleted, plan.Counts{Total: 4, Done: 4})
-	if want := "Cordon a,b; Cordon a,b,c; Cordon a,b,c,d; Complete a,b,c,d"; l.told() != want {
-		t.Errorf("it told %s, want %s", l.told(), want)
+	if want := "Cordon a,b; Cordon a,b,c; Cordon a,b,c,d; Complete a,b,c,d"; l.sent() != want {
+		t.Errorf("it sent %s, want %s", l.sent(), want)
 	}
 	if !slices.Equal(s.Plan.Nodes, []string{"d"}) || s.Plan.All {
 		t.Errorf("it chooses %+v", s.Plan.Selection)
@@ -365,7 +365,7 @@ func TestAnIntentIsRepeatedUntilItIsAnswered(t *testing.T) {
 	l.ended(in("Cordon"), api.PlanCompleted, plan.Counts{Total: 1, Done: 1})
 	// Four until it is answered, then one every five minutes.
 	if n := len(l.intents); n < 20 || n > 35 {
-		t.Errorf("it told %d times in two hours", n)
+		t.Errorf("it sent %d times in two hours", n)
 	}
 }
 
@@ -411,7 +411,7 @@ func TestStagesGoOnInTheNextRun(t *testing.T) {
 	l.set(11*time.Minute, plan.Complete)
 	l.ended(string(input), api.PlanCompleted, plan.Counts{Total: 2, Done: 2})
 	if first := l.intents[before]; first.Revision != l.intents[before-1].Revision {
-		t.Errorf("the next run tells revision %d after %d", first.Revision, l.intents[before-1].Revision)
+		t.Errorf("the next run sends revision %d after %d", first.Revision, l.intents[before-1].Revision)
 	}
 }
 

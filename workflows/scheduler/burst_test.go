@@ -61,7 +61,7 @@ func TestThousandsOfRequestsForMissingNodesAreAllRefused(t *testing.T) {
 			f.run(time.Hour)
 			for _, a := range all {
 				if a.refused == nil {
-					t.Fatalf("%s was told nothing", a.request.Node)
+					t.Fatalf("%s got no signal", a.request.Node)
 				}
 			}
 		})
@@ -92,8 +92,8 @@ func TestAThawGrantsThousandsAtOnce(t *testing.T) {
 					t.Fatalf("%s was granted %d times", a.request.Node, len(a.granted))
 				}
 			}
-			if n := f.count("TellGranted"); n != activities {
-				t.Errorf("%d activities told of grants, want %d", n, activities)
+			if n := f.count("SendGrants"); n != activities {
+				t.Errorf("%d activities sent grants, want %d", n, activities)
 			}
 		})
 	}
@@ -116,12 +116,12 @@ func TestOneOfManyGrantedThatHasEndedGivesItsSlotBack(t *testing.T) {
 			t.Errorf("%s was granted %d times", a.request.Node, len(a.granted))
 		}
 	}
-	if n := f.count("TellGranted"); n != 1 {
-		t.Errorf("%d activities told of grants", n)
+	if n := f.count("SendGrants"); n != 1 {
+		t.Errorf("%d activities sent grants", n)
 	}
 }
 
-func TestAFreezeOfThousandsThatRunIsToldToAllAndTheLastWordCounts(t *testing.T) {
+func TestAFreezeOfThousandsThatRunIsSentToAllAndTheLastOneCounts(t *testing.T) {
 	for _, after := range []int{0, 1} {
 		t.Run(fmt.Sprint("continued as new after ", after), func(t *testing.T) {
 			f := newFleet(t, 2001)
@@ -131,20 +131,20 @@ func TestAFreezeOfThousandsThatRunIsToldToAllAndTheLastWordCounts(t *testing.T) 
 				a := f.silent(fmt.Sprintf("n%d", i+1))
 				f.state.Holders = append(f.state.Holders, f.holderOf(a))
 			}
-			// In the midst of telling of one freeze comes the next, and a signal that may end the run.
+			// While one freeze is being sent comes the next, and a signal that may end the run.
 			f.update(time.Second, api.UpdateFreeze, api.FreezeRequest{By: "amy", Running: true})
 			f.update(2*time.Second, api.UpdateFreeze, api.FreezeRequest{By: "bob", Running: true})
 			f.at(2500*time.Millisecond, func() { f.signal(api.SignalSlotRelease, api.SlotRelease{RequestID: runOf("no", "body") + "/1"}) })
 			f.run(time.Hour)
-			told := 0
+			sent := 0
 			for _, a := range f.asking {
-				told += len(a.holds)
+				sent += len(a.holds)
 				if n := len(a.holds); n == 0 || len(a.holds[n-1].Reasons) != 2 {
-					t.Fatalf("%s was told %+v", a.request.Node, a.holds)
+					t.Fatalf("%s got %+v", a.request.Node, a.holds)
 				}
 			}
-			if after == 0 && told > 3200 {
-				t.Errorf("%d notices to 2001 holders: those that waited were not joined", told)
+			if after == 0 && sent > 3200 {
+				t.Errorf("%d notices to 2001 holders: those that waited were not joined", sent)
 			}
 			if after > 0 && f.runs < 2 {
 				t.Errorf("%d runs", f.runs)

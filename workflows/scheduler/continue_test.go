@@ -71,7 +71,7 @@ func outcomeOf(t *testing.T, continueAfter int, is010 func(run int) bool) (outco
 		}
 	}
 	if gone.refused == nil || len(back.granted) != 0 {
-		t.Errorf("a missing node was told %+v, a withdrawn request granted %v", gone.refused, back.granted)
+		t.Errorf("a missing node got %+v, a withdrawn request granted %v", gone.refused, back.granted)
 	}
 	outcome = append(outcome, fmt.Sprintf("released %d orphans, held %d times", f.count("ReleaseNode n9"), f.count("hold ")))
 	return outcome, f.runs
@@ -174,23 +174,23 @@ func TestStateIsPaged(t *testing.T) {
 	f.run(time.Hour)
 }
 
-func TestThoseWhoWaitAreToldAFewAtATimeAndNotForEachNews(t *testing.T) {
+func TestThoseWhoWaitGetReasonsAFewAtATimeAndNotForEachChange(t *testing.T) {
 	f := newFleet(t, 200)
 	for i := range 120 {
 		f.request(time.Second, fmt.Sprintf("n%d", i+1), fmt.Sprintf("r%d", i%7), time.Minute)
 	}
 	f.run(5 * time.Minute)
-	told := 0
+	sent := 0
 	for _, a := range f.asking {
-		told += len(a.pending)
+		sent += len(a.pending)
 		if len(a.granted) == 0 && len(a.pending) == 0 {
-			t.Errorf("%s was told nothing", a.request.ID)
+			t.Errorf("%s got no signal", a.request.ID)
 		}
 		if len(a.pending) > 2 {
-			t.Errorf("%s was told %d times", a.request.ID, len(a.pending))
+			t.Errorf("%s got %d signals", a.request.ID, len(a.pending))
 		}
 	}
-	if told < 115 {
-		t.Errorf("told %d", told)
+	if sent < 115 {
+		t.Errorf("got %d", sent)
 	}
 }

@@ -44,10 +44,10 @@ func TestAGangIsGrantedOnceAllHaveAsked(t *testing.T) {
 			f.run(time.Hour)
 			first := all[0].pending
 			if len(first) == 0 || first[0].Code != schedule.GangIncomplete || !strings.HasPrefix(first[0].Reason, "gang x goes once all of its 3 nodes have asked") {
-				t.Errorf("the first was told %+v", first)
+				t.Errorf("the first got %+v", first)
 			}
 			if len(late[0].granted) != 1 {
-				t.Errorf("the one that came late was granted %v, told %+v", late[0].granted, late[0].pending)
+				t.Errorf("the one that came late was granted %v, got %+v", late[0].granted, late[0].pending)
 			}
 		})
 	}
@@ -72,16 +72,16 @@ func TestTheLatestSizeOfAGangCounts(t *testing.T) {
 	}
 }
 
-// What a gang is told to do lets it go.
+// The command that a gang is advised lets it go.
 func TestAGangThatIsTooLargeGoesOnceTheLimitIsRaised(t *testing.T) {
 	f := newFleet(t, 9)
 	all := f.gang(time.Minute, "x", 2, 1, 2)
 	f.update(20*time.Minute, api.UpdateSetLimits, api.SetLimits{By: "amy", Limits: schedule.Limits{MaxParallel: schedule.Count(2)}})
 	f.expectAt(30*time.Minute, "n1/ops n2/ops", "")
 	f.run(time.Hour)
-	told := all[1].pending
-	if len(told) == 0 || told[0].Code != schedule.GangTooLarge || !strings.Contains(told[0].Reason, "drydock limits set --max-parallel 2") {
-		t.Errorf("it was told %+v", told)
+	answers := all[1].pending
+	if len(answers) == 0 || answers[0].Code != schedule.GangTooLarge || !strings.Contains(answers[0].Reason, "drydock limits set --max-parallel 2") {
+		t.Errorf("it got %+v", answers)
 	}
 }
 
@@ -95,7 +95,7 @@ func TestNothingOfLowerRankDelaysAGang(t *testing.T) {
 	f.expectAt(40*time.Minute, "n1/ops n2/ops", "n5/low")
 	f.run(time.Hour)
 	if len(below.pending) == 0 || below.pending[0].Code != schedule.Reserved || !strings.Contains(below.pending[0].Reason, "gang x goes first") {
-		t.Errorf("the one of lower rank was told %+v", below.pending)
+		t.Errorf("the one of lower rank got %+v", below.pending)
 	}
 }
 
@@ -159,13 +159,13 @@ func TestARebuildKnowsTheGangsOfHolders(t *testing.T) {
 			f.expectAt(10*time.Minute, "n1/ops n2/ops", "")
 			f.run(20 * time.Minute)
 			if len(rest[0].granted) != 1 {
-				t.Errorf("the rest was told %+v", rest[0].pending)
+				t.Errorf("the rest got %+v", rest[0].pending)
 			}
 		})
 	}
 }
 
-// A gang of thousands is told, granted and repeated without payloads or signals without end.
+// A gang of thousands is answered, granted and repeated without payloads or signals without end.
 func TestAGangOfThousandsGoes(t *testing.T) {
 	f := newFleet(t, 1)
 	f.neverTooMany()

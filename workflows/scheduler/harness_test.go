@@ -227,7 +227,7 @@ func (f *fleet) begin() {
 			f.note("TakeInventory")
 			return f.inventory, f.failure("TakeInventory")
 		})
-	f.env.OnActivity("TellGranted", mock.Anything, mock.Anything).After(latency).Return(f.tellGranted)
+	f.env.OnActivity("SendGrants", mock.Anything, mock.Anything).After(latency).Return(f.sendGrants)
 	f.env.OnActivity("Query", mock.Anything, mock.Anything).After(latency).Return(f.query)
 	f.env.OnActivity("SeeLeftWork", mock.Anything, mock.Anything).After(latency).Return(func(_ context.Context, in health.LeftInput) (bool, error) {
 		_, node, err := api.ParseHolderID(in.WorkflowID)
@@ -349,7 +349,7 @@ func (f *fleet) failure(what string) error {
 	return f.fail[what]
 }
 
-// count tells how many entries of the log contain a text.
+// count returns how many entries of the log contain a text.
 func (f *fleet) count(text string) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -423,7 +423,7 @@ func (f *fleet) givenBack(_ context.Context, slots []cluster.HeldSlot) (back []s
 // runs010 says whether a run has the code of 0.1.0.
 func (f *fleet) runs010(run int) bool { return f.is010 != nil && f.is010(run) }
 
-// schedulerOf010 has a name of its own: workflows are told apart by that of their function.
+// schedulerOf010 has a name of its own: the environment knows workflows by the names of their functions.
 func schedulerOf010(ctx workflow.Context, given older.State, packed []byte) error {
 	return older.Scheduler(ctx, given, packed)
 }
@@ -436,7 +436,7 @@ func (f *fleet) givenBackOf010(ctx context.Context, slots []oldercluster.HeldSlo
 	return f.givenBack(ctx, as[[]cluster.HeldSlot](f.t, text))
 }
 
-// signalBegins counts a signal, and tells how long it takes.
+// signalBegins counts a signal, and returns how long it takes.
 func (f *fleet) signalBegins() time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -472,9 +472,9 @@ func (f *fleet) signalled(_, id, run, name string, arg any) error {
 	return nil
 }
 
-// tellGranted is an activity that signals holders, as if the scheduler did.
-func (f *fleet) tellGranted(_ context.Context, in execution.GrantInput) (gone []string, err error) {
-	f.note("TellGranted")
+// sendGrants is an activity that signals holders, as if the scheduler did.
+func (f *fleet) sendGrants(_ context.Context, in execution.GrantInput) (gone []string, err error) {
+	f.note("SendGrants")
 	for _, h := range in.Holders {
 		f.signalBegins()
 		err := f.signalled("", api.MaintenanceID(in.Cluster, h.Node, h.Requestor), "", api.SignalSlotGranted, api.SlotAnswer{RequestID: h.RequestID})
@@ -485,7 +485,7 @@ func (f *fleet) tellGranted(_ context.Context, in execution.GrantInput) (gone []
 			return nil, err
 		}
 	}
-	return gone, f.failure("TellGranted")
+	return gone, f.failure("SendGrants")
 }
 
 // ours is what a scheduler of 0.1.0 says, in the types of this release.

@@ -39,13 +39,13 @@ func TestOneControlPlaneNodeHasASlot(t *testing.T) {
 			f.expectAt(12*time.Minute, "n1/ops "+second, "")
 			f.run(time.Hour)
 			if len(a.granted) != 2 || len(b.granted) != 1 || len(planned.granted) != 1 || len(b.pending) != 2 || a.refused != nil {
-				t.Errorf("granted %v, %v and %v; told %+v", a.granted, b.granted, planned.granted, b.pending)
+				t.Errorf("granted %v, %v and %v; got %+v", a.granted, b.granted, planned.granted, b.pending)
 			}
 			if len(b.pending) > 0 && b.pending[0].Reason != "one control-plane node is remediated at a time, now n1" {
 				t.Errorf("it waits for %q", b.pending[0].Reason)
 			}
 			if len(a.changed) > 0 || f.count("ReleaseNode") > 0 {
-				t.Errorf("it marks no node, and was told %+v; %v", a.changed, f.log)
+				t.Errorf("it marks no node, and got %+v; %v", a.changed, f.log)
 			}
 		})
 	}
@@ -201,7 +201,7 @@ func TestARemediationThatDoesNotAnswerKeepsOthersWaiting(t *testing.T) {
 	f.run(time.Hour)
 }
 
-// That it may have a slot was assumed. Two control-plane nodes are remediated at a time where it is told that it has.
+// That it may have a slot was assumed. Two control-plane nodes are remediated at a time where its slot is confirmed.
 func TestWhatWasAssumedIsNoGrant(t *testing.T) {
 	for _, after := range []int{0, 1, 2} {
 		for name, answers := range map[string]bool{"it says that it waits": true, "it asks": false} {
@@ -254,7 +254,7 @@ func TestATransitionOfWhichASlotWasAssumedKeepsToTheLimits(t *testing.T) {
 	}
 }
 
-// A server may not tell which run it is that does not answer.
+// A server may not say which run does not answer.
 func TestNothingIsGrantedWhileItIsNotKnownWhichRunMayHoldASlot(t *testing.T) {
 	f := newFleet(t, 3)
 	f.state = scheduler.State{}

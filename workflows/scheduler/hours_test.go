@@ -42,8 +42,8 @@ func nightly(t *testing.T, nodes int) *fleet {
 	return f
 }
 
-// toldReasons are what a maintenance was told, in order.
-func toldReasons(a *asking) (all []string) {
+// reasonsSent returns the reasons that a maintenance got, in order.
+func reasonsSent(a *asking) (all []string) {
 	for _, answer := range a.pending {
 		all = append(all, answer.Reason)
 	}
@@ -76,7 +76,7 @@ func TestWhoWaitsForAWindowCostsNothingUntilItOpens(t *testing.T) {
 		t.Errorf("granted %v", a.granted)
 	}
 	if len(a.pending) != 1 || a.pending[0].OpensAt == nil || !a.pending[0].OpensAt.Equal(f.start.Add(10*time.Hour)) {
-		t.Errorf("told %+v", a.pending)
+		t.Errorf("got %+v", a.pending)
 	}
 	if !slices.ContainsFunc(f.log, func(entry string) bool { return strings.Contains(entry, "ComputeOpenings") }) {
 		t.Error("nothing was computed")
@@ -104,8 +104,8 @@ func TestAMaintenanceThatRunsGoesOnWhenItsWindowCloses(t *testing.T) {
 	want := []string{
 		"window nights opens 2026-07-01T22:00:00Z", "maxParallel 1: the slot is taken (n1)", "window nights opens 2026-07-02T22:00:00Z",
 	}
-	if got := toldReasons(next); !slices.Equal(got, want) {
-		t.Errorf("the next was told %q", got)
+	if got := reasonsSent(next); !slices.Equal(got, want) {
+		t.Errorf("the next got %q", got)
 	}
 }
 
@@ -122,8 +122,8 @@ func TestOnlyWhatEndsBeforeTheWindowClosesIsGranted(t *testing.T) {
 	if len(short.granted) != 1 || short.granted[0] > 11*time.Hour+5*time.Second || len(late.granted) != 1 || late.granted[0] < 34*time.Hour || len(never.granted) != 0 {
 		t.Errorf("granted %v, %v, %v", short.granted, late.granted, never.granted)
 	}
-	if got := toldReasons(late); len(got) < 1 || got[0] != "window nights closes at 2026-07-02T04:00:00Z, before the expected 1h0m0s are over; at the earliest 2026-07-02T22:00:00Z" {
-		t.Errorf("told %q", got)
+	if got := reasonsSent(late); len(got) < 1 || got[0] != "window nights closes at 2026-07-02T04:00:00Z, before the expected 1h0m0s are over; at the earliest 2026-07-02T22:00:00Z" {
+		t.Errorf("got %q", got)
 	}
 }
 
@@ -160,8 +160,8 @@ func TestAWindowFarAheadIsLookedForAgainAndAgain(t *testing.T) {
 	if n := f.count("ComputeOpenings"); n < 4 || n > 6 || f.count("ObserveNodes") > 3 {
 		t.Errorf("computed %d times: %v", n, f.log)
 	}
-	if first := toldReasons(a)[0]; first != "window nights does not open before 2026-07-10T12:00:01Z" {
-		t.Errorf("told %s", first)
+	if first := reasonsSent(a)[0]; first != "window nights does not open before 2026-07-10T12:00:01Z" {
+		t.Errorf("got %s", first)
 	}
 }
 
@@ -318,13 +318,13 @@ func startedLastCounts(t *testing.T, continueAfter int) {
 	f.state.ContinueAfter = continueAfter
 	old, late := f.windows, map[string]window.Window{"nights": {From: "20:00", To: "04:00"}}
 	f.workers = []map[string]window.Window{old, late}
-	tell := func(of map[string]window.Window, since time.Duration) {
+	send := func(of map[string]window.Window, since time.Duration) {
 		f.signal(api.SignalWindowsChanged, api.WindowsChanged{Digest: window.Digest(of), Since: f.start.Add(since)})
 	}
-	f.at(time.Second, func() { tell(late, -time.Minute) }) // nothing needs a window yet
+	f.at(time.Second, func() { send(late, -time.Minute) }) // nothing needs a window yet
 	a := f.request(time.Minute, "n1", "ops", time.Minute)
 	for i := range 5 {
-		f.at(time.Duration(i+1)*time.Hour, func() { tell(old, -time.Hour) })
+		f.at(time.Duration(i+1)*time.Hour, func() { send(old, -time.Hour) })
 	}
 	f.at(7*time.Hour, func() {
 		state := f.stateNow()
@@ -337,7 +337,7 @@ func startedLastCounts(t *testing.T, continueAfter int) {
 	})
 	f.run(24 * time.Hour)
 	if len(a.granted) != 1 || a.granted[0].Truncate(time.Minute) != 8*time.Hour {
-		t.Errorf("granted %v: %v", a.granted, toldReasons(a))
+		t.Errorf("granted %v: %v", a.granted, reasonsSent(a))
 	}
 }
 
@@ -351,6 +351,6 @@ func TestTheWindowsOfAWorkerThatIsGoneDoNotCount(t *testing.T) {
 	})
 	f.run(24 * time.Hour)
 	if len(a.granted) != 1 || a.granted[0].Truncate(time.Minute) != 10*time.Hour {
-		t.Errorf("granted %v: %v", a.granted, toldReasons(a))
+		t.Errorf("granted %v: %v", a.granted, reasonsSent(a))
 	}
 }

@@ -60,7 +60,7 @@ func (o *outbox) sendGrants(holders []api.Holder) {
 		}
 		o.commands.add(command{
 			start: func() workflow.Future {
-				return workflow.ExecuteActivity(call.Quick(o.ctx, "tell maintenances of their slots"), call.Executions.TellGranted, in)
+				return workflow.ExecuteActivity(call.Quick(o.ctx, "send grants to maintenances"), call.Executions.SendGrants, in)
 			},
 			then: func(future workflow.Future) {
 				var gone []string
@@ -100,7 +100,7 @@ func (o *outbox) keepUnsent(h api.Holder) {
 }
 
 func (o *outbox) reclaimUnreachable(h api.Holder) {
-	o.reclaimer.reclaim(h, "it ended before it could be told")
+	o.reclaimer.reclaim(h, "it had ended when a signal was sent to it")
 	o.dirty = true
 }
 

@@ -21,7 +21,7 @@ func TestARequestorHoldsNoMoreThanItsQuota(t *testing.T) {
 	f.expectAt(11*time.Minute, "n2/ops", "")
 	f.run(time.Hour)
 	if got := second.pending; len(got) == 0 || got[0].Code != schedule.Quota || got[0].Reason != "quota: ops holds 1 node (n1); the limit is 1" {
-		t.Errorf("n2 was told %+v", got)
+		t.Errorf("n2 got %+v", got)
 	}
 }
 
@@ -54,10 +54,10 @@ func TestAQuotaOfPendingRequestsTurnsTheNextDown(t *testing.T) {
 	})
 	f.run(4 * time.Minute)
 	if r := over.refused; r == nil || r.Code != schedule.Quota || r.Seen || !strings.Contains(r.Reason, "quota: ops has 2 requests that wait for a slot; the limit is 2") {
-		t.Errorf("n4 was told %+v", r)
+		t.Errorf("n4 got %+v", r)
 	}
 	if r := intern.refused; r == nil || r.Reason != "quota: intern may not ask for nodes" {
-		t.Errorf("n6 was told %+v", r)
+		t.Errorf("n6 got %+v", r)
 	}
 }
 

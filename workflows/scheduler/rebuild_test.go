@@ -186,7 +186,7 @@ func TestSchedulerTakesOverWhatTheOneBeforeItDecided(t *testing.T) {
 	})
 	f.run(time.Hour)
 	if len(unmarked.holds) != 2 || len(unmarked.holds[0].Reasons) != 1 || len(unmarked.holds[1].Reasons) != 0 {
-		t.Errorf("the holder was told %+v", unmarked.holds)
+		t.Errorf("the holder got %+v", unmarked.holds)
 	}
 }
 

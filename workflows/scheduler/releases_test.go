@@ -60,7 +60,7 @@ func TestASlotIsNotFreeBecauseItsHolderIsSaidToAskAnew(t *testing.T) {
 	}
 }
 
-func TestAMaintenanceThatWasResetBeforeItsLastRequestIsHeard(t *testing.T) {
+func TestAMaintenanceThatWasResetBeforeItsLastRequestIsGranted(t *testing.T) {
 	f := newFleet(t, 3)
 	a := f.request(time.Second, "n1", "ops", 0)
 	now := a.request

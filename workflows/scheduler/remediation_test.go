@@ -32,7 +32,7 @@ func TestARemediationTakesASlotOfItsOwn(t *testing.T) {
 			f.expectAt(40*time.Minute, "n3/health-workers n4/health-workers n2/ops", "n5/health-workers")
 			f.run(time.Hour)
 			if len(second.granted) != 1 {
-				t.Errorf("what is planned was granted %v, told %+v", second.granted, second.pending)
+				t.Errorf("what is planned was granted %v, got %+v", second.granted, second.pending)
 			}
 		})
 	}

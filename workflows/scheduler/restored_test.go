@@ -42,7 +42,7 @@ func TestARestoredSchedulerGrantsNothingAndHoldsAllBeforeAThaw(t *testing.T) {
 			t.Errorf("freezes %+v", state.Freezes)
 		}
 		if n := len(running.holds); n == 0 || len(running.holds[n-1].Reasons) != 1 {
-			t.Errorf("the running maintenance was told %+v", running.holds)
+			t.Errorf("the running maintenance got %+v", running.holds)
 		}
 		if len(waits.granted) != 0 {
 			t.Errorf("granted at %v", waits.granted)
@@ -60,7 +60,7 @@ func TestARestoredSchedulerGrantsNothingAndHoldsAllBeforeAThaw(t *testing.T) {
 		t.Errorf("thaw %v, granted %v", thaw.err, waits.granted)
 	}
 	if n := len(running.holds); n == 0 || len(running.holds[n-1].Reasons) != 0 {
-		t.Errorf("the running maintenance was told last %+v", running.holds)
+		t.Errorf("the running maintenance got last %+v", running.holds)
 	}
 }
 
@@ -83,7 +83,7 @@ func TestOneNodesMarkFreezesNothing(t *testing.T) {
 	})
 	f.run(time.Hour)
 	if len(waits.granted) != 1 || slices.ContainsFunc(running.holds, func(n api.FreezeNotice) bool { return len(n.Reasons) > 0 }) {
-		t.Errorf("granted %v, the running one was told %+v", waits.granted, running.holds)
+		t.Errorf("granted %v, the running one got %+v", waits.granted, running.holds)
 	}
 }
 
@@ -105,7 +105,7 @@ func TestAFewLostMarksAmongManyFreezeGrantsOnly(t *testing.T) {
 	})
 	f.run(time.Hour)
 	if len(waits.granted) != 0 || slices.ContainsFunc(running.holds, func(n api.FreezeNotice) bool { return len(n.Reasons) > 0 }) {
-		t.Errorf("granted %v, the running one was told %+v", waits.granted, running.holds)
+		t.Errorf("granted %v, the running one got %+v", waits.granted, running.holds)
 	}
 }
 

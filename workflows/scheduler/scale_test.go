@@ -124,7 +124,7 @@ func TestContinueAsNewCarriesThousandsOfRequests(t *testing.T) {
 				t.Errorf("%d runs", f.runs)
 			}
 			if f.count(api.SignalSlotPending) > 0 {
-				t.Errorf("%d were told again what they know", f.count(api.SignalSlotPending))
+				t.Errorf("%d were sent again what they know", f.count(api.SignalSlotPending))
 			}
 			f.weigh(c.most)
 		})

@@ -296,7 +296,7 @@ func (s *scheduler) sendReasons() {
 	}
 	if later && !s.resendTimer && s.isUpgraded(laterReasons) {
 		s.resendTimer = true
-		s.after(resendAfter, "tell again why requests wait", func() { s.resendTimer = false })
+		s.after(resendAfter, "send again why requests wait", func() { s.resendTimer = false })
 	}
 }
 

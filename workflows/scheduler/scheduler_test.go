@@ -84,7 +84,7 @@ func TestSchedulerKeepsToMaxParallelAndGrantsTheNextAtOnce(t *testing.T) {
 		t.Errorf("a release needed a new observation: %v", f.log)
 	}
 	if got := all[3].pending; len(got) == 0 || got[0].Code != schedule.MaxParallel || !strings.Contains(got[0].Reason, "n1") {
-		t.Errorf("n4 was told %+v", got)
+		t.Errorf("n4 got %+v", got)
 	}
 	for _, a := range all {
 		if len(a.granted) != 1 {
@@ -102,7 +102,7 @@ func TestSchedulerGrantsOneMaintenancePerNode(t *testing.T) {
 	f.expectAt(15*time.Minute, "n1/net", "")
 	f.run(time.Hour)
 	if got := second.pending; len(got) != 1 || got[0].Code != schedule.NodeBusy {
-		t.Errorf("net was told %+v", got)
+		t.Errorf("net got %+v", got)
 	}
 }
 
@@ -116,7 +116,7 @@ func TestSchedulerAnswersARepeatedRequestAgain(t *testing.T) {
 	f.expectAt(2*time.Minute, "n1/ops", "n2/ops")
 	f.run(time.Hour)
 	if len(a.granted) != 3 || len(b.pending) != 2 {
-		t.Errorf("granted %d times, told to wait %d times", len(a.granted), len(b.pending))
+		t.Errorf("granted %d times, sent to wait %d times", len(a.granted), len(b.pending))
 	}
 }
 
@@ -141,10 +141,10 @@ func TestSchedulerRefusesANodeThatDoesNotExistUntilItDoes(t *testing.T) {
 	second := f.request(20*time.Minute, "n9", "net", 0)
 	f.run(time.Hour)
 	if first.refused == nil || first.refused.Code != schedule.NodeMissing || first.refused.Seen {
-		t.Errorf("the first was told %+v", first.refused)
+		t.Errorf("the first got %+v", first.refused)
 	}
 	if second.refused != nil || len(second.granted) != 1 {
-		t.Errorf("the node registered, and the second was told %+v", second.refused)
+		t.Errorf("the node registered, and the second got %+v", second.refused)
 	}
 }
 
@@ -155,7 +155,7 @@ func TestSchedulerTellsANodeThatWentFromOneThatNeverWas(t *testing.T) {
 	f.change(10*time.Minute, "n2", func(n *fleetNode) { n.missing = true })
 	f.run(time.Hour)
 	if waits.refused == nil || !waits.refused.Seen {
-		t.Errorf("told %+v", waits.refused)
+		t.Errorf("got %+v", waits.refused)
 	}
 }
 
@@ -169,7 +169,7 @@ func TestSchedulerObservesAgainWhenOthersChangeTheCluster(t *testing.T) {
 	f.expectAt(10*time.Minute+time.Second, "n1/ops", "")
 	f.run(time.Hour)
 	if len(a.pending) != 1 || a.pending[0].Code != schedule.MaxUnavailable {
-		t.Errorf("told %+v", a.pending)
+		t.Errorf("got %+v", a.pending)
 	}
 }
 
@@ -299,7 +299,7 @@ func TestSetLimitsTakesEffectAndIsRecorded(t *testing.T) {
 		t.Errorf("update: %+v", update)
 	}
 	if last := b.pending[len(b.pending)-1]; last.Code != schedule.GroupMaxParallel {
-		t.Errorf("n2 was told %+v", b.pending)
+		t.Errorf("n2 got %+v", b.pending)
 	}
 }
 
@@ -332,7 +332,7 @@ func TestFreezeStopsGrantsUntilEverybodyThaws(t *testing.T) {
 		t.Errorf("a stranger's thaw: %+v", stranger)
 	}
 	if len(a.pending) == 0 || a.pending[0].Code != schedule.Frozen || !strings.Contains(a.pending[0].Reason, "storm, still") {
-		t.Errorf("told %+v", a.pending)
+		t.Errorf("got %+v", a.pending)
 	}
 	for _, hold := range a.holds {
 		if len(hold.Reasons) > 0 {
@@ -355,10 +355,10 @@ func TestFreezeOfWhatRunsHoldsTheHoldersUntilTheThaw(t *testing.T) {
 		got = append(got, strings.Join(hold.Reasons, "+"))
 	}
 	if want := []string{"frozen by amy: storm", "frozen by amy: storm+frozen by bob", "frozen by bob", ""}; !slices.Equal(got, want) {
-		t.Errorf("the holder was told %q, want %q", got, want)
+		t.Errorf("the holder got %q, want %q", got, want)
 	}
 	if len(b.holds) != 0 {
-		t.Errorf("one that waits was told %+v", b.holds)
+		t.Errorf("one that waits got %+v", b.holds)
 	}
 }
 
@@ -380,14 +380,14 @@ func TestSchedulerDoesNotSpinWhileItIsFrozen(t *testing.T) {
 	}
 }
 
-func TestChangeOfAHeldNodeIsToldOnceToItsHolder(t *testing.T) {
+func TestAChangeOfAHeldNodeIsSentOnceToItsHolder(t *testing.T) {
 	f := newFleet(t, 2)
 	a := f.request(time.Second, "n1", "ops", 0)
 	f.change(10*time.Minute, "n1", func(n *fleetNode) { n.uncordoned = true })
 	f.change(20*time.Minute, "n1", func(n *fleetNode) { n.uncordoned = true })
 	f.run(time.Hour)
 	if len(a.changed) != 2 || !a.changed[0].Uncordoned || a.changed[0].RequestID != a.request.ID {
-		t.Errorf("two lifts of the cordon were told %d times in %d watches: %+v", len(a.changed), f.watches, a.changed)
+		t.Errorf("two lifts of the cordon got %d signals in %d watches: %+v", len(a.changed), f.watches, a.changed)
 	}
 }
 
@@ -506,7 +506,7 @@ func TestChangeThatCannotBeHealedDoesNotFillTheHistory(t *testing.T) {
 	f.change(10*time.Minute, "n1", func(n *fleetNode) { n.uncordoned = true })
 	f.run(10 * time.Hour)
 	if len(a.changed) < 10 || len(a.changed) > 100 {
-		t.Errorf("told %d times in ten hours", len(a.changed))
+		t.Errorf("got %d times in ten hours", len(a.changed))
 	}
 }
 
@@ -558,8 +558,8 @@ func TestAnIdleSchedulerHasNothingUnderWay(t *testing.T) {
 	}
 }
 
-// TestAReasonThatChangedTooSoonIsToldLater: nothing else happens, and those who wait would go on saying the old reason.
-func TestAReasonThatChangedTooSoonIsToldLater(t *testing.T) {
+// TestAReasonThatChangedTooSoonIsSentLater: nothing else happens, and those who wait would go on saying the old reason.
+func TestAReasonThatChangedTooSoonIsSentLater(t *testing.T) {
 	f := newFleet(t, 3)
 	f.request(time.Second, "n1", "ops", time.Hour)
 	waits := f.request(2*time.Second, "n2", "ops", 0)
@@ -570,7 +570,7 @@ func TestAReasonThatChangedTooSoonIsToldLater(t *testing.T) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		if n := len(waits.pending); n == 0 || waits.pending[n-1].Code != schedule.Frozen {
-			t.Errorf("told %+v", waits.pending)
+			t.Errorf("got %+v", waits.pending)
 		}
 	})
 	f.run(20 * time.Minute)

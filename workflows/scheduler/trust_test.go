@@ -17,7 +17,7 @@ import (
 	"drydock/workflows/workflowtest"
 )
 
-// recorded tells whether the scheduler's log has an entry with both texts.
+// recorded reports whether the scheduler's log has an entry with both texts.
 func (f *fleet) recorded(what, why string) bool {
 	f.t.Helper()
 	return slices.ContainsFunc(f.stateNow().Decisions, func(d api.RecordedDecision) bool {
@@ -151,12 +151,12 @@ func TestANoticeOfAFreezeNamesItsRequestAndARevisionThatGrows(t *testing.T) {
 	f.update(3*time.Minute, api.UpdateFreeze, api.FreezeRequest{By: "amy", Running: true})
 	f.run(time.Hour)
 	if len(a.holds) != 3 {
-		t.Fatalf("told %+v", a.holds)
+		t.Fatalf("got %+v", a.holds)
 	}
 	last := 0
 	for _, h := range a.holds {
 		if h.RequestID != a.request.ID || h.Revision <= last {
-			t.Errorf("told %+v", a.holds)
+			t.Errorf("got %+v", a.holds)
 		}
 		last = h.Revision
 	}
@@ -180,7 +180,7 @@ func TestARequestThatComesLateTakesNothingBack(t *testing.T) {
 	f.run(time.Hour)
 }
 
-// unknown is a mark of a maintenance that the scheduler has never heard of.
+// unknown is a mark of a maintenance that the scheduler does not know.
 func (f *fleet) unknown(node, requestor string) api.StrayMark {
 	return api.StrayMark{
 		Node: node, Kind: api.StrayUnknown, RunID: runOf(node, requestor), Requestor: requestor,

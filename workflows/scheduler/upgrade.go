@@ -35,7 +35,7 @@ func (s *scheduler) isUpgraded(in subject) bool {
 	return s.upgraded[in]
 }
 
-// findKinds has holders found out anew that 0.1.0 took for maintenances, once they can be told apart.
+// findKinds has the kinds of holders found out anew, once there are several: 0.1.0 took each for a maintenance.
 func (s *scheduler) findKinds() {
 	if s.kindsDropped && s.isUpgraded(otherHolders) {
 		s.kindsDropped = false

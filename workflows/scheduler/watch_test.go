@@ -45,7 +45,7 @@ func TestAWatchThatSeesMoreIsGoodEnough(t *testing.T) {
 	}
 }
 
-func TestAWatchIsToldWhatIsKnownOfMarks(t *testing.T) {
+func TestAWatchGetsWhatIsKnownOfMarks(t *testing.T) {
 	w := &watcher{scheduler: &scheduler{}, resting: map[string]bool{}, marked: map[string]bool{}}
 	w.noteMarks([]cluster.WatchedHolder{{RequestID: "a/1"}, {RequestID: "b/1"}, {RequestID: "c/1"}},
 		cluster.WatchReport{Marked: api.List[string]{"a/1"}, Missing: api.List[string]{"b/1"}})

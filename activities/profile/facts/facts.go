@@ -35,7 +35,7 @@ const (
 // Gatherer gathers facts. It keeps none.
 type Gatherer struct {
 	Client kube.Interface
-	// Agent tells servers who asks.
+	// Agent is the User-Agent of requests.
 	Agent string
 }
 

@@ -18,7 +18,7 @@ import (
 const name = "profile"
 
 // Run runs a Job on the node, and returns once it is complete: the one of the key where that is there already, as after another
-// attempt. It stays when it has ended, so that an attempt whose end nobody heard of is not one that runs it twice: Remove it once
+// attempt. It stays when it has ended, so that an attempt after one whose answer was lost does not run it twice: Remove it once
 // its end is recorded. A Job that is removed by nobody goes by its TTL. How long it may take is its activeDeadlineSeconds, which is
 // the trigger's deadline where the manifest has none. Errors: checks.ErrMisconfigured, checks.ErrJobFailed, which trying again
 // does not heal.
@@ -36,7 +36,7 @@ func Run(ctx context.Context, client kube.Interface, j trigger.Job, node *corev1
 	return err
 }
 
-// Check tells what is wrong with the manifest of a Job, which a worker reads each time that it runs one.
+// Check returns what is wrong with the manifest of a Job, which a worker reads each time that it runs one.
 func Check(j trigger.Job) error {
 	_, err := ready(nil, j)
 	return err

@@ -94,7 +94,7 @@ func TestAnotherAttemptAdoptsItsJob(t *testing.T) {
 		t.Errorf("%v", values)
 	}
 	end(t, kube, begun, batchv1.JobComplete)
-	for range 2 { // also where nobody heard of its end
+	for range 2 { // also where its first answer was lost
 		if err := job.Run(t.Context(), kube, j, node(), "key"); err != nil || len(jobs(t, kube)) != 1 {
 			t.Fatalf("%v, %d Jobs", err, len(jobs(t, kube)))
 		}
@@ -107,7 +107,7 @@ func TestAnotherAttemptAdoptsItsJob(t *testing.T) {
 	}
 }
 
-func TestTheWorkflowIsToldToTheJob(t *testing.T) {
+func TestTheJobNamesItsWorkflow(t *testing.T) {
 	kube, j := prepare(t)
 	kube.PrependReactor("create", "jobs", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		created := action.(clienttesting.CreateAction).GetObject().(*batchv1.Job)

@@ -62,7 +62,7 @@ func TestExpressionsThatAreNone(t *testing.T) {
 	}
 }
 
-func TestExpressionsThatCannotTell(t *testing.T) {
+func TestExpressionsThatFail(t *testing.T) {
 	for _, text := range []string{`node.metadata.labels.absent == "x"`, "node.spec", "node.metadata.name"} {
 		e, err := Compile(text)
 		if err != nil {

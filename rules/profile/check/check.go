@@ -40,7 +40,7 @@ type Case struct {
 // Result is what a check says.
 type Result struct {
 	Holds bool `json:"holds"`
-	// Error says why it cannot tell; then it does not hold.
+	// Error says why the check failed to find out whether it holds; then it does not.
 	Error string `json:"error,omitempty"`
 	// Reason says why it does not hold, or why it does.
 	Reason string `json:"reason,omitempty"`
@@ -75,7 +75,7 @@ type Kind struct {
 
 // Environment is what kinds need to be made.
 type Environment struct {
-	// CEL compiles expressions; nil leaves them uncompiled, and such a check cannot tell.
+	// CEL compiles expressions; nil leaves them uncompiled, and such a check fails.
 	CEL func(expression string) (Expression, error)
 }
 
@@ -100,7 +100,7 @@ var notBuilt = []string{"checkHypervisor", "hypervisorCondition", "kubernikusCou
 // NotBuilt reports whether a kind is one of maintenance-controller's that Drydock does not have.
 func NotBuilt(kind string) bool { return slices.Contains(notBuilt, kind) }
 
-// Read makes a check of kind; nil where there is no such kind, which is told apart.
+// Read makes a check of a kind. It is nil where its configuration is wrong; known is false where there is no such kind.
 func Read(kind string, o *conf.Object, e Environment) (c Check, known bool) {
 	k, known := kinds[kind]
 	if !known {

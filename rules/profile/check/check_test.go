@@ -413,7 +413,7 @@ func TestTimeWindow(t *testing.T) {
 		})
 	}
 	if !Never(made(t, "timeWindow", "{start: '10:00', end: '10:00', weekdays: mon}")) || !BeyondMidnight(made(t, "timeWindow", "{start: '18:00', end: '17:30', weekdays: mon}")) {
-		t.Error("it is not told")
+		t.Error("it is not reported")
 	}
 }
 
@@ -574,7 +574,7 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-func TestCELThatWasNotCompiledCannotTell(t *testing.T) {
+func TestCELThatWasNotCompiledFails(t *testing.T) {
 	if r := ask(made(t, "cel", "{expression: 'true'}"), node("n")); r.Error == "" || r.Holds {
 		t.Errorf("%+v", r)
 	}

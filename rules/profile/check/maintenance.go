@@ -59,7 +59,7 @@ func (m maxMaintenance) counts(c Case, other *Member) bool {
 		}
 	}
 	if m.skipAfter != 0 && len(other.entering) == 0 {
-		// Where nobody can tell when it was, it counts.
+		// A node whose last transition is not known counts.
 		if at, known := other.lastTransition(m.profile); known && c.Now.Sub(at) >= m.skipAfter {
 			return false
 		}

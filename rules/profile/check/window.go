@@ -101,7 +101,7 @@ func Never(c Check) bool {
 	return ok && !w.ofOwn && w.start == w.end
 }
 
-// BeyondMidnight tells what maintenance-controller does not read of a window.
+// BeyondMidnight reports whether a window uses what maintenance-controller does not read: windows of its own, or an end before its start.
 func BeyondMidnight(c Check) bool {
 	w, ok := c.(timeWindow)
 	return ok && (w.ofOwn || w.end < w.start)

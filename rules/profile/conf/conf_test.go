@@ -271,7 +271,7 @@ func TestJSON(t *testing.T) {
 	}
 }
 
-func TestProblemsAreToldOnce(t *testing.T) {
+func TestEachProblemIsReportedOnce(t *testing.T) {
 	var p Problems
 	p.Add("a", "do", "wrong %d", 1)
 	p.Add("a", "do", "wrong %d", 1)

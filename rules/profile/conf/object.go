@@ -19,7 +19,7 @@ type Object struct {
 	asked    map[string]bool
 	vars     *variables
 	problems *Problems
-	// absent: there is no such key, or nothing in it. Broken: what is in it is no mapping, which is told; what it lacks is not.
+	// absent: there is no such key, or it is empty. Broken: its value is no mapping. That is reported as a problem, and the keys that it lacks are not.
 	absent, broken bool
 	// isTop: it is that of the file, whose keys may also be variables.
 	isTop bool
@@ -78,7 +78,7 @@ func (o *Object) Unknown() []string {
 	return keys
 }
 
-// get is the value of a key with its references replaced, nil where there is none or it is wrong, which ok tells apart.
+// get returns the value of a key with its references replaced. It is nil without a value, and ok is false where a reference is wrong.
 func (o *Object) get(key string) (value any, ok bool) {
 	o.asked[key] = true
 	value, err := o.vars.resolve(o.fields[key], nil)

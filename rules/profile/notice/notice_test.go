@@ -162,11 +162,11 @@ func TestPeriodic(t *testing.T) {
 	}{
 		{"operational to operational, interval passed", profile(state.Operational, state.Operational, noon), noon, noon.Add(9 * time.Hour), false, "{}"},
 		{"in-maintenance to operational, just notified", profile(state.Maintenance, state.Operational, noon), noon.Add(-time.Second), noon.Add(time.Second), true, "{}"},
-		{"told of the change already", profile(state.Maintenance, state.Operational, noon), noon.Add(time.Second), noon.Add(time.Minute), false, "{}"},
+		{"sent for the change already", profile(state.Maintenance, state.Operational, noon), noon.Add(time.Second), noon.Add(time.Minute), false, "{}"},
 		{"not operational, within the default interval", profile(state.Required, state.Required, noon), noon, noon.Add(59 * time.Minute), false, "{}"},
 		{"not operational, after the default interval", profile(state.Required, state.Required, noon), noon, noon.Add(time.Hour), true, "{}"},
 		{"not operational, after its interval", profile(state.Required, state.Required, noon), noon, noon.Add(time.Minute), true, "{interval: 60}"},
-		{"not operational, never told", profile(state.Required, state.Required, noon), time.Time{}, noon, true, "{}"},
+		{"not operational, never sent", profile(state.Required, state.Required, noon), time.Time{}, noon, true, "{}"},
 		{"being entered for long", profile(state.Required, state.Maintenance, noon), noon.Add(time.Second), noon.Add(2 * time.Hour), true, "{}"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

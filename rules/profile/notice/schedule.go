@@ -10,7 +10,7 @@ import (
 	"drydock/rules/profile/state"
 )
 
-// Schedule tells when a notification is due.
+// Schedule decides when a notification is due.
 type Schedule interface {
 	// Due reports whether something is to be sent, and why.
 	Due(c Case) (why string, due bool)
@@ -27,7 +27,7 @@ type Case struct {
 	Before time.Time
 }
 
-// changed reports that the state is new, and that nobody was told since.
+// changed reports whether the state is new, and no notification was sent since.
 func (c Case) changed() bool {
 	return c.Profile.Current != c.Profile.Previous && !c.Before.After(c.Profile.Transition)
 }
@@ -48,7 +48,7 @@ func ReadSchedule(kind string, o *conf.Object) (s Schedule, known bool) {
 	return nil, false
 }
 
-// periodic tells of every change of state, and out of operational once in an interval.
+// periodic is due at every change of state, and out of operational once in an interval.
 type periodic struct{ interval time.Duration }
 
 // Due is part of Schedule.
@@ -62,7 +62,7 @@ func (p periodic) Due(c Case) (string, bool) {
 	return fmt.Sprintf("%s since the last", p.interval), c.Now.Sub(c.Last) >= p.interval
 }
 
-// oneshot tells once of a state, a delay after it began.
+// oneshot is due once a state, a delay after the state began.
 type oneshot struct{ delay time.Duration }
 
 // Due is part of Schedule.
@@ -71,7 +71,7 @@ func (o oneshot) Due(c Case) (string, bool) {
 	return fmt.Sprintf("%s in the state", o.delay), !at.IsZero() && !c.Last.After(at) && c.Now.Sub(at) >= o.delay
 }
 
-// scheduled tells once a day, on some days of the week from a time of day on, in UTC.
+// scheduled is due once a day, on some days of the week, from a time of day on, in UTC.
 type scheduled struct {
 	instant time.Duration
 	days    [7]bool

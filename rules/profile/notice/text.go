@@ -108,7 +108,7 @@ func readText(o *conf.Object, key string) text {
 	return t
 }
 
-// dependsOnNode tells an error that another node may not have, such as an index that this one has not.
+// dependsOnNode reports whether an error may be this node's alone, such as an index that it does not have.
 func dependsOnNode(err error) bool {
 	return strings.Contains(err.Error(), "error calling") || strings.Contains(err.Error(), "nil pointer")
 }
