@@ -2,6 +2,7 @@ package profile
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"sync"
 	"time"
@@ -13,8 +14,12 @@ import (
 	rules "drydock/rules/profile"
 )
 
-// AskAgain is the pause between two questions for permissions of which some are missing.
-const AskAgain = time.Minute
+const (
+	// AskAgain is the pause between two questions for permissions of which some are missing, or not known.
+	AskAgain = time.Minute
+	// askWithin bounds a question: no node is evaluated before it is over.
+	askWithin = 3 * time.Second
+)
 
 // asked is what the API server has said of the permissions that a file needs. It is asked once for each file, and again and again where
 // some are missing: one that is taken away later tells whoever needs it.
@@ -23,6 +28,8 @@ type asked struct {
 	about  *rules.Config
 	at     time.Time
 	denied string
+	// unanswered: the latest question was.
+	unanswered bool
 }
 
 // denied says which permissions that the profiles need are missing, with what grants them; empty is none. Where that cannot be found out, it
@@ -31,21 +38,39 @@ func (e *evaluator) denied(ctx context.Context, config *rules.Config) string {
 	a := &e.asked
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.about == config && (a.denied == "" || time.Since(a.at) < AskAgain) {
-		return a.denied
+	if a.about != config || (a.unanswered || a.denied != "") && time.Since(a.at) >= AskAgain {
+		denied, err := e.ask(ctx, config)
+		if ctx.Err() != nil {
+			return e.in.Denied // nobody waits for an answer: that says nothing of the API server
+		}
+		switch {
+		case err != nil:
+			activity.GetLogger(ctx).Warn("not known whether profiles can do all that their file asks for", "error", err)
+		case denied != "" && denied != a.denied:
+			activity.GetLogger(ctx).Warn("profiles cannot do all that their file asks for", "missing", denied)
+		}
+		a.about, a.at, a.denied, a.unanswered = config, time.Now(), denied, err != nil
 	}
-	report, err := preflight.Lacks(ctx, e.Nodes.Client(), config.Permissions(e.Defaults))
-	if err != nil || report.Unchecked != "" {
+	if a.unanswered {
 		return e.in.Denied
+	}
+	return a.denied
+}
+
+// ask asks the API server which permissions are missing.
+func (e *evaluator) ask(ctx context.Context, config *rules.Config) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, askWithin)
+	defer cancel()
+	report, err := preflight.Lacks(ctx, e.Nodes.Client(), config.Permissions(e.Defaults))
+	if err == nil && report.Unchecked != "" {
+		err = errors.New(report.Unchecked)
+	}
+	if err != nil {
+		return "", err
 	}
 	var lines []string
 	for _, f := range report.Missing {
 		lines = append(lines, f.Message)
 	}
-	denied := bounds.Cut(strings.Join(lines, "; "), bounds.Text)
-	if denied != "" && denied != a.denied {
-		activity.GetLogger(ctx).Warn("profiles cannot do all that their file asks for", "missing", denied)
-	}
-	a.about, a.at, a.denied = config, time.Now(), denied
-	return denied
+	return bounds.Cut(strings.Join(lines, "; "), bounds.Text), nil
 }

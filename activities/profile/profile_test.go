@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -553,6 +555,61 @@ func TestMissingPermissionsAreToldOfAtOnce(t *testing.T) {
 	d.server.Set(node("n1", map[string]state.State{"p": state.Operational}, annotated("approved", "true")))
 	if known := d.evaluate(EvaluateInput{Denied: *result.Denied}); known.Denied != nil || len(known.Begin) != 1 {
 		t.Errorf("%+v", known)
+	}
+}
+
+// A question that is not answered does not keep nodes from being evaluated, and is not asked again with each evaluation.
+func TestAQuestionForPermissionsThatIsNotAnswered(t *testing.T) {
+	const longerThanAllowed = 4 * askWithin
+	for name, answer := range map[string]func(w http.ResponseWriter, r *http.Request){
+		"refused": func(w http.ResponseWriter, _ *http.Request) {
+			k8stest.Respond(w, k8stest.DeniedBody("create", "selfsubjectaccessreviews", ""))
+		},
+		"an error": func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no such luck", http.StatusInternalServerError) },
+		"a hang": func(_ http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body) // until then a client that goes is not noticed
+			select {
+			case <-r.Context().Done():
+			case <-time.After(longerThanAllowed):
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := newDock(t, node("n1", map[string]state.State{"p": state.Operational}, annotated("approved", "true")))
+			d.server.Handle = func(w http.ResponseWriter, r *http.Request) bool {
+				if !strings.HasSuffix(r.URL.Path, "/selfsubjectaccessreviews") {
+					return false
+				}
+				answer(w, r)
+				return true
+			}
+			known := EvaluateInput{Denied: "patch leases"}
+			began := time.Now()
+			if result := d.evaluate(known); len(result.Begin) != 1 || result.Denied != nil {
+				t.Errorf("%+v", result)
+			}
+			if took := time.Since(began); took >= longerThanAllowed {
+				t.Errorf("it took %s", took)
+			}
+			asked := len(d.server.Requests("selfsubjectaccessreviews"))
+			if asked == 0 {
+				t.Fatal("nothing was asked")
+			}
+			for range 3 {
+				if result := d.evaluate(known); len(result.Begin) != 1 || result.Denied != nil {
+					t.Errorf("%+v", result)
+				}
+			}
+			if again := len(d.server.Requests("selfsubjectaccessreviews")); again != asked {
+				t.Errorf("asked %d times more", again-asked)
+			}
+			d.acts.asked.at = time.Now().Add(-AskAgain)
+			d.server.Handle = nil
+			if result := d.evaluate(known); result.Denied == nil || *result.Denied != "" {
+				t.Errorf("not asked again after %s: %+v", AskAgain, result)
+			}
+		})
 	}
 }
 
