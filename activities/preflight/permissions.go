@@ -38,27 +38,30 @@ func (p *Activities) CheckPermissions(ctx context.Context, in PermissionsInput) 
 	for _, planned := range in.Drains {
 		needs = append(needs, preflight.Needs(planned.Drain, planned.WaitsForPods)...)
 	}
-	return Lacks(ctx, p.Client, preflight.Required(needs))
-}
-
-// Lacks asks the API server which of some permissions the client's account lacks.
-func Lacks(ctx context.Context, client kube.Interface, needs []preflight.Need) (api.PermissionsReport, error) {
-	requests := make([]authorizationv1.ResourceAttributes, len(needs))
-	for i, need := range needs {
-		requests[i] = need.ResourceAttributes
-	}
-	allowed, err := k8s.MayDo(ctx, client, requests)
+	denied, err := Lacks(ctx, p.Client, preflight.Required(needs))
 	switch {
 	case apierrors.IsForbidden(err): // nobody can confirm it
 		return api.PermissionsReport{Missing: []preflight.Finding{}, Unchecked: err.Error()}, nil
 	case err != nil:
 		return api.PermissionsReport{}, err
 	}
-	var denied []preflight.Need
+	return api.PermissionsReport{Missing: preflight.Missing(denied)}, nil
+}
+
+// Lacks asks the API server which of some permissions the client's account lacks.
+func Lacks(ctx context.Context, client kube.Interface, needs []preflight.Need) (denied []preflight.Need, err error) {
+	requests := make([]authorizationv1.ResourceAttributes, len(needs))
+	for i, need := range needs {
+		requests[i] = need.ResourceAttributes
+	}
+	allowed, err := k8s.MayDo(ctx, client, requests)
+	if err != nil {
+		return nil, err
+	}
 	for i, need := range needs {
 		if !allowed[i] {
 			denied = append(denied, need)
 		}
 	}
-	return api.PermissionsReport{Missing: preflight.Missing(denied)}, nil
+	return denied, nil
 }

@@ -182,7 +182,7 @@ func (e *evaluator) look(ctx context.Context) (result Evaluated, again time.Dura
 	case config == nil:
 		return result, 0, errors.New("this worker has read no good file: " + problem) // another may have
 	}
-	if denied := e.denied(ctx, config); denied != e.in.Denied {
+	if denied := e.denied(ctx, config); !slices.Equal(denied, e.in.Denied) {
 		result.Denied = &denied
 	}
 	again = config.Requeue

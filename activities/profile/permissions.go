@@ -2,15 +2,15 @@ package profile
 
 import (
 	"context"
-	"errors"
-	"strings"
+	"slices"
 	"sync"
 	"time"
 
 	"go.temporal.io/sdk/activity"
 
-	"drydock/activities/preflight"
+	asking "drydock/activities/preflight"
 	"drydock/rules/bounds"
+	"drydock/rules/preflight"
 	rules "drydock/rules/profile"
 )
 
@@ -27,18 +27,17 @@ type asked struct {
 	mu     sync.Mutex
 	about  *rules.Config
 	at     time.Time
-	denied string
+	denied []preflight.Ungranted
 	// unanswered: the latest question was.
 	unanswered bool
 }
 
-// denied says which permissions that the profiles need are missing, with what grants them; empty is none. Where that cannot be found out, it
-// is as the workflow knows it.
-func (e *evaluator) denied(ctx context.Context, config *rules.Config) string {
+// denied are the permissions that the profiles need and that are missing. Where that cannot be found out, they are as the workflow knows them.
+func (e *evaluator) denied(ctx context.Context, config *rules.Config) []preflight.Ungranted {
 	a := &e.asked
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.about != config || (a.unanswered || a.denied != "") && time.Since(a.at) >= AskAgain {
+	if a.about != config || (a.unanswered || len(a.denied) > 0) && time.Since(a.at) >= AskAgain {
 		denied, err := e.ask(ctx, config)
 		if ctx.Err() != nil {
 			return e.in.Denied // nobody waits for an answer: that says nothing of the API server
@@ -46,8 +45,10 @@ func (e *evaluator) denied(ctx context.Context, config *rules.Config) string {
 		switch {
 		case err != nil:
 			activity.GetLogger(ctx).Warn("not known whether profiles can do all that their file asks for", "error", err)
-		case denied != "" && denied != a.denied:
-			activity.GetLogger(ctx).Warn("profiles cannot do all that their file asks for", "missing", denied)
+		case len(denied) > 0 && !slices.Equal(denied, a.denied):
+			for _, u := range denied {
+				activity.GetLogger(ctx).Warn("profiles need permissions that are missing", "missing", u.Permissions, "grantedBy", u.By)
+			}
 		}
 		a.about, a.at, a.denied, a.unanswered = config, time.Now(), denied, err != nil
 	}
@@ -58,19 +59,13 @@ func (e *evaluator) denied(ctx context.Context, config *rules.Config) string {
 }
 
 // ask asks the API server which permissions are missing.
-func (e *evaluator) ask(ctx context.Context, config *rules.Config) (string, error) {
+func (e *evaluator) ask(ctx context.Context, config *rules.Config) ([]preflight.Ungranted, error) {
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
-	report, err := preflight.Lacks(ctx, e.Nodes.Client(), config.Permissions(e.Defaults))
-	if err == nil && report.Unchecked != "" {
-		err = errors.New(report.Unchecked)
-	}
+	lacks, err := asking.Lacks(ctx, e.Nodes.Client(), config.Permissions(e.Defaults))
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	var lines []string
-	for _, f := range report.Missing {
-		lines = append(lines, f.Message)
-	}
-	return bounds.Cut(strings.Join(lines, "; "), bounds.Text), nil
+	denied := preflight.ByGrant(lacks)
+	return denied[:min(len(denied), bounds.List)], nil
 }

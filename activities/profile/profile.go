@@ -14,6 +14,7 @@ import (
 	"drydock/activities/nodeevent"
 	"drydock/api"
 	"drydock/k8s"
+	"drydock/rules/preflight"
 	rules "drydock/rules/profile"
 	"drydock/rules/profile/check"
 	"drydock/rules/profile/notice"
@@ -136,7 +137,7 @@ type EvaluateInput struct {
 	// Problem is what the workflow knows of why the file is not in force.
 	Problem string `json:"problem,omitempty"`
 	// Denied is what it knows of the permissions that are missing.
-	Denied string `json:"denied,omitempty"`
+	Denied []preflight.Ungranted `json:"denied,omitempty"`
 	// Room is how many transitions may be returned, Forward how many of them that do not lead back to operational: those that wait for
 	// something must not keep others from giving it back. Notices is how many notifications.
 	Room    int `json:"room"`
@@ -160,8 +161,8 @@ type Evaluated struct {
 	Gone  []Left `json:"gone,omitempty"`
 	// Problem says why the file is not in force as it stands; nil is what the workflow knows.
 	Problem *string `json:"problem,omitempty"`
-	// Denied says which permissions are missing, with what grants them; nil is what the workflow knows.
-	Denied *string `json:"denied,omitempty"`
+	// Denied are the permissions that are missing; nil is what the workflow knows.
+	Denied *[]preflight.Ungranted `json:"denied,omitempty"`
 }
 
 func (e Evaluated) isEmpty() bool {

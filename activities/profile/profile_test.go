@@ -32,6 +32,7 @@ import (
 	"drydock/k8s"
 	"drydock/k8s/k8stest"
 	"drydock/notify"
+	"drydock/rules/preflight"
 	rules "drydock/rules/profile"
 	"drydock/rules/profile/check"
 	"drydock/rules/profile/notice"
@@ -546,15 +547,47 @@ func TestMissingPermissionsAreToldOfAtOnce(t *testing.T) {
 	if result.Denied == nil || result.isEmpty() {
 		t.Fatalf("%+v", result)
 	}
-	for _, want := range []string{"patch leases in API group coordination.k8s.io (namespace default): grant it with `kubectl apply -f deploy/kubernetes/rbac-profiles.yaml`",
-		"delete pods in the core API group: grant it with `kubectl apply -f deploy/kubernetes/rbac-delete-pods.yaml`"} {
-		if !strings.Contains(*result.Denied, want) {
-			t.Errorf("%s\nlacks %s", *result.Denied, want)
+	for may, by := range map[string]string{
+		"patch leases in API group coordination.k8s.io (namespace default)": "`kubectl apply -f deploy/kubernetes/rbac-profiles.yaml`",
+		"delete pods in the core API group":                                 "`kubectl apply -f deploy/kubernetes/rbac-delete-pods.yaml`",
+	} {
+		if !slices.ContainsFunc(*result.Denied, func(u preflight.Ungranted) bool { return u.Permissions == may && strings.HasPrefix(u.By, by) }) {
+			t.Errorf("%q\nlacks %s by %s", *result.Denied, may, by)
 		}
 	}
 	d.server.Set(node("n1", map[string]state.State{"p": state.Operational}, annotated("approved", "true")))
 	if known := d.evaluate(EvaluateInput{Denied: *result.Denied}); known.Denied != nil || len(known.Begin) != 1 {
 		t.Errorf("%+v", known)
+	}
+}
+
+// A worker whose account may do nothing is told of everything that grants something.
+func TestAllThatIsMissingIsToldOf(t *testing.T) {
+	d := newDock(t, node("n1", map[string]state.State{"p": state.Operational}))
+	d.server.Handle = func(w http.ResponseWriter, r *http.Request) bool {
+		if !strings.HasSuffix(r.URL.Path, "/selfsubjectaccessreviews") {
+			return false
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusCreated)
+		fmt.Fprint(w, `{"kind":"SelfSubjectAccessReview","apiVersion":"authorization.k8s.io/v1","status":{"allowed":false}}`)
+		return true
+	}
+	config, _ := d.acts.File.Read()
+	result := d.evaluate(EvaluateInput{})
+	if result.Denied == nil {
+		t.Fatal("nothing is missing")
+	}
+	told := fmt.Sprint(*result.Denied)
+	for _, need := range config.Permissions(nil) {
+		resource := need
+		resource.Verb = ""
+		if !strings.Contains(told, resource.String()) || !strings.Contains(told, need.Granting()) {
+			t.Errorf("it lacks %s by %s:\n%s", need, need.Granting(), told)
+		}
+	}
+	if len(*result.Denied) != 3 {
+		t.Errorf("%d commands: %s", len(*result.Denied), told)
 	}
 }
 
@@ -565,7 +598,9 @@ func TestAQuestionForPermissionsThatIsNotAnswered(t *testing.T) {
 		"refused": func(w http.ResponseWriter, _ *http.Request) {
 			k8stest.Respond(w, k8stest.DeniedBody("create", "selfsubjectaccessreviews", ""))
 		},
-		"an error": func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no such luck", http.StatusInternalServerError) },
+		"an error": func(w http.ResponseWriter, _ *http.Request) {
+			http.Error(w, "no such luck", http.StatusInternalServerError)
+		},
 		"a hang": func(_ http.ResponseWriter, r *http.Request) {
 			_, _ = io.Copy(io.Discard, r.Body) // until then a client that goes is not noticed
 			select {
@@ -584,7 +619,7 @@ func TestAQuestionForPermissionsThatIsNotAnswered(t *testing.T) {
 				answer(w, r)
 				return true
 			}
-			known := EvaluateInput{Denied: "patch leases"}
+			known := EvaluateInput{Denied: []preflight.Ungranted{{Permissions: "patch leases"}}}
 			began := time.Now()
 			if result := d.evaluate(known); len(result.Begin) != 1 || result.Denied != nil {
 				t.Errorf("%+v", result)
@@ -606,7 +641,7 @@ func TestAQuestionForPermissionsThatIsNotAnswered(t *testing.T) {
 			}
 			d.acts.asked.at = time.Now().Add(-AskAgain)
 			d.server.Handle = nil
-			if result := d.evaluate(known); result.Denied == nil || *result.Denied != "" {
+			if result := d.evaluate(known); result.Denied == nil || len(*result.Denied) != 0 {
 				t.Errorf("not asked again after %s: %+v", AskAgain, result)
 			}
 		})
@@ -616,7 +651,7 @@ func TestAQuestionForPermissionsThatIsNotAnswered(t *testing.T) {
 // Once they are granted, that is told too.
 func TestPermissionsThatAreGrantedAreToldOf(t *testing.T) {
 	d := newDock(t, node("n1", map[string]state.State{"p": state.Operational}))
-	if result := d.evaluate(EvaluateInput{Denied: "patch leases"}); result.Denied == nil || *result.Denied != "" {
+	if result := d.evaluate(EvaluateInput{Denied: []preflight.Ungranted{{Permissions: "patch leases"}}}); result.Denied == nil || len(*result.Denied) != 0 {
 		t.Errorf("%+v", result)
 	}
 }

@@ -1,6 +1,11 @@
 package preflight
 
-import "slices"
+import (
+	"slices"
+	"strings"
+
+	"drydock/rules/bounds"
+)
 
 // base is the part of the manifests that every worker needs.
 const base = "base"
@@ -82,4 +87,42 @@ func (n Need) Granting() string {
 	default:
 		return "`kubectl apply -f deploy/kubernetes/rbac-" + part + ".yaml`, or " + part + " in the chart's rbac.features"
 	}
+}
+
+// Ungranted are permissions that an account lacks, and what grants all of them: Permissions is "verb, verb resource in API group group", more
+// of these after semicolons.
+type Ungranted struct {
+	Permissions string `json:"permissions"`
+	By          string `json:"by"`
+}
+
+// ByGrant are permissions that an account lacks, by what grants them, each in the order of its first. What does not fit into one text is in
+// several.
+func ByGrant(denied []Need) []Ungranted {
+	type place struct {
+		by string
+		of Need
+	}
+	var places []place
+	verbs := map[place][]string{}
+	for _, need := range denied {
+		at := place{need.Granting(), need}
+		at.of.Verb = ""
+		if verbs[at] == nil {
+			places = append(places, at)
+		}
+		verbs[at] = append(verbs[at], need.Verb)
+	}
+	all, last := []Ungranted{}, map[string]int{}
+	for _, at := range places {
+		need := at.of
+		need.Verb = strings.Join(verbs[at], ", ")
+		if i, known := last[at.by]; known && len(all[i].Permissions)+len("; ")+len(need.String()) <= bounds.Text {
+			all[i].Permissions += "; " + need.String()
+			continue
+		}
+		last[at.by] = len(all)
+		all = append(all, Ungranted{Permissions: need.String(), By: at.by})
+	}
+	return all
 }

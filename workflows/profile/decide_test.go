@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -14,6 +15,7 @@ import (
 
 	activity "drydock/activities/profile"
 	"drydock/api"
+	"drydock/rules/preflight"
 	"drydock/rules/profile/check"
 	"drydock/rules/profile/state"
 	"drydock/workflows/controller"
@@ -131,8 +133,9 @@ func startOf(t *testing.T, p *profiles) controller.Start {
 }
 
 func TestMissingPermissionsAreShown(t *testing.T) {
-	p, denied := given(), "may not patch leases: grant it with rbac-profiles.yaml"
-	told := func(denied *string) api.ProfilesState {
+	p := given()
+	denied := []preflight.Ungranted{{Permissions: "patch leases", By: "rbac-profiles.yaml"}, {Permissions: "delete pods", By: "rbac-delete-pods.yaml"}}
+	told := func(denied *[]preflight.Ungranted) api.ProfilesState {
 		t.Helper()
 		o := controller.Came(controller.Activity{Meta: controller.Meta{Key: controller.Key{Kind: evaluateNodes}}}, activity.Evaluated{Denied: denied})
 		p.Outcome(o, now)
@@ -143,17 +146,24 @@ func TestMissingPermissionsAreShown(t *testing.T) {
 		return state.(api.ProfilesState)
 	}
 	state := told(&denied)
-	if len(state.Troubles) != 1 || state.Troubles[0].Why != denied || !state.Troubles[0].Since.Equal(now) || !strings.Contains(p.Page(now).Details, denied) {
-		t.Errorf("%+v\n%s", state.Troubles, p.Page(now).Details)
+	if len(state.Troubles) != len(denied) {
+		t.Fatalf("%+v", state.Troubles)
 	}
-	if in := p.evaluate(now).Input.(activity.EvaluateInput); in.Denied != denied {
+	for i, u := range denied {
+		if s := state.Troubles[i]; s.What != "profiles need permissions that are missing: "+u.Permissions || s.Why != "grant them with "+u.By || !s.Since.Equal(now) {
+			t.Errorf("%+v", s)
+		}
+		if page := p.Page(now).Details; !strings.Contains(page, u.By) {
+			t.Errorf("%s\nlacks %s", page, u.By)
+		}
+	}
+	if in := p.evaluate(now).Input.(activity.EvaluateInput); !slices.Equal(in.Denied, denied) {
 		t.Errorf("the next evaluation knows %q", in.Denied)
 	}
-	if state = told(nil); len(state.Troubles) != 1 {
+	if state = told(nil); len(state.Troubles) != len(denied) {
 		t.Errorf("%+v", state.Troubles)
 	}
-	none := ""
-	if state = told(&none); len(state.Troubles) != 0 {
+	if state = told(&[]preflight.Ungranted{}); len(state.Troubles) != 0 {
 		t.Errorf("%+v", state.Troubles)
 	}
 }

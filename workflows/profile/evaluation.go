@@ -95,8 +95,11 @@ func (p *profiles) evaluated(o controller.Outcome, now time.Time) {
 // troubles are what fails, and what will once it is needed.
 func (p *profiles) troubles(now time.Time) []api.Trouble {
 	all := p.Troubles()
-	if p.Denied != "" {
-		all = append(all, api.Trouble{What: "permissions are missing that profiles need", Why: p.Denied, Since: p.DeniedAt, NextTry: now.Add(activity.AskAgain)})
+	for _, u := range p.Denied {
+		all = append(all, api.Trouble{
+			What: "profiles need permissions that are missing: " + u.Permissions, Why: "grant them with " + u.By,
+			Since: p.DeniedAt, NextTry: now.Add(activity.AskAgain),
+		})
 	}
 	return all
 }

@@ -11,6 +11,7 @@ import (
 
 	activity "drydock/activities/profile"
 	"drydock/api"
+	"drydock/rules/preflight"
 	"drydock/workflows/controller"
 	"drydock/workflows/inbox"
 )
@@ -28,9 +29,9 @@ type profiles struct {
 	Leaving []leaving         `json:"leaving,omitempty"`
 	// Problem says why the file is not in force as it stands.
 	Problem string `json:"problem,omitempty"`
-	// Denied says which permissions are missing, since DeniedAt.
-	Denied   string    `json:"denied,omitempty"`
-	DeniedAt time.Time `json:"deniedAt,omitzero"`
+	// Denied are the permissions that are missing, since DeniedAt.
+	Denied   []preflight.Ungranted `json:"denied,omitempty"`
+	DeniedAt time.Time             `json:"deniedAt,omitzero"`
 	// Changes counts what the next evaluation has to know and the one that runs does not.
 	Changes int `json:"changes,omitempty"`
 	// Absences counts the workers in a row that had no profiles.
