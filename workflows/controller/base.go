@@ -124,7 +124,7 @@ func (b *Base) Fails(k Key, what, why string, now time.Time) {
 		*r = Retry{Key: k, Since: now}
 	}
 	r.Until = now.Add(doubled(firstRetry, r.Count, maxRetry))
-	r.What, r.Why = bounds.Cut(what, maxNote), bounds.Cut(why, maxNote)
+	r.What, r.Why = bounds.Cut(what, maxNote), bounds.Cut(why, bounds.Text) // it ends with the command that helps
 	r.Count++
 	b.judged = b.judged || k == b.judging
 }

@@ -172,7 +172,20 @@ func TestAfterAResetALookUpFromBeforeDoesNotCountAndAnObjectDoes(t *testing.T) {
 	}
 }
 
-// What the control plane cannot do without is given up, so that another control-plane node has its turn, and begun again later.
+// A report tells the check in full what fails, and nothing of reports that were not delivered.
+func TestAReportTellsWhatFails(t *testing.T) {
+	r := given(madeStep(0))
+	r.Fails(controller.Key{Kind: sendReport}, "report to the check", "no such luck", now)
+	if r.Decide(controller.At(now)); r.Progress.Trouble != "" {
+		t.Errorf("it tells of itself: %s", r.Progress.Trouble)
+	}
+	why := strings.Repeat("may not ", 100) + "grant it with rbac.yaml"
+	r.Fails(controller.Key{Kind: actRemove}, "remove what remediates b", why, now)
+	if r.Decide(controller.At(now)); r.Progress.Trouble != "remove what remediates b: "+why {
+		t.Errorf("it tells of %s", r.Progress.Trouble)
+	}
+}
+
 func TestTheDetailsShowWhatFails(t *testing.T) {
 	r := given(madeStep(0))
 	r.Fails(controller.Key{Kind: actRemove}, "remove what remediates b", "grant it with rbac.yaml", now)
@@ -181,6 +194,7 @@ func TestTheDetailsShowWhatFails(t *testing.T) {
 	}
 }
 
+// What the control plane cannot do without is given up, so that another control-plane node has its turn, and begun again later.
 func TestANodeThatIsIndispensableIsGivenUp(t *testing.T) {
 	for name, c := range map[string]struct {
 		options []option

@@ -56,10 +56,12 @@ func (r *remediation) take(o controller.Outcome, result any) bool {
 	return o.Get(result) == nil
 }
 
-// trouble says what fails and is tried again; empty is nothing.
+// trouble says what fails and is tried again; empty is nothing. A report that is not delivered is none that the next has to tell of.
 func (r *remediation) trouble() string {
-	if all := r.Troubles(); len(all) > 0 {
-		return all[0].String()
+	for _, retry := range r.Retries {
+		if retry.Why != "" && retry.Key.Kind != sendReport {
+			return retry.What + ": " + retry.Why
+		}
 	}
 	return ""
 }
