@@ -52,21 +52,30 @@ func Pages(next http.Handler, names ...string) http.Handler {
 // where the server said before that the page may.
 const ScriptHeader = "X-Csrf-Token"
 
+// GetOnly answers GET and HEAD alone.
+func GetOnly(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			protect(w.Header())
+			w.Header().Set("Allow", "GET, HEAD")
+			http.Error(w, "only GET and HEAD are answered here", http.StatusMethodNotAllowed)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
 // ReadOnly answers GET and HEAD alone, and no request that a browser sends for a page of another site. It asks nothing of the Host header:
 // probes come by a pod's address, Prometheus by the name of a Service.
 func ReadOnly(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return GetOnly(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		protect(w.Header())
-		switch {
-		case r.Method != http.MethodGet && r.Method != http.MethodHead:
-			w.Header().Set("Allow", "GET, HEAD")
-			http.Error(w, "only GET and HEAD are answered here", http.StatusMethodNotAllowed)
-		case r.Header.Get("Origin") != "" || isForeign(r.Header):
+		if r.Header.Get("Origin") != "" || isForeign(r.Header) {
 			http.Error(w, "pages are not answered here", http.StatusForbidden)
-		default:
-			next.ServeHTTP(w, r)
+			return
 		}
-	})
+		next.ServeHTTP(w, r)
+	}))
 }
 
 // At is the protection for a server that listens at an address: Loopback where only this machine reaches it, else ReadOnly.

@@ -95,14 +95,14 @@ func TestNoPageReachesTheUIs(t *testing.T) {
 		}
 		return ""
 	}
-	for _, ui := range []struct{ guard, listens, people string }{
-		{"ui-guard", "127.0.0.1:" + plain(all["ui"].Environment["TEMPORAL_UI_PORT"]), "8233"},
-		{"prometheus-guard", option("prometheus", "--web.listen-address"), "9090"},
+	for _, ui := range []struct{ guard, listens, flags, people string }{
+		{"ui-guard", "127.0.0.1:" + plain(all["ui"].Environment["TEMPORAL_UI_PORT"]), "", "8233"},
+		{"prometheus-guard", option("prometheus", "--web.listen-address"), " --read-only", "9090"},
 	} {
 		if host, port, _ := strings.Cut(ui.listens, ":"); host != "127.0.0.1" || !slices.Contains(refused, port) {
 			t.Errorf("what is behind %s listens on %q, where browsers go", ui.guard, ui.listens)
 		}
-		if got, want := plain(strings.Join(all[ui.guard].Command, " ")), "ui-guard --listen=127.0.0.1:"+ui.people+" --ui=http://"+ui.listens; got != want {
+		if got, want := plain(strings.Join(all[ui.guard].Command, " ")), "ui-guard"+ui.flags+" --listen=127.0.0.1:"+ui.people+" --ui=http://"+ui.listens; got != want {
 			t.Errorf("%s runs %q, want %q", ui.guard, got, want)
 		}
 	}

@@ -31,6 +31,7 @@ type options struct {
 	app        *invocation.App
 	listen, ui string
 	names      []string
+	readOnly   bool
 }
 
 // New makes the command.
@@ -46,7 +47,8 @@ localhost, loopback addresses and the names that you give, no page of another or
 Let the UI listen where browsers do not go: on another machine's loopback behind "kubectl port-forward", or on a port that they refuse,
 such as 6668 (https://fetch.spec.whatwg.org/#port-blocking), as docker-compose.yaml does.
 
-Another UI that answers every name, such as Prometheus', can be behind it as well.`,
+Another UI that answers every name, such as Prometheus', can be behind it as well. With --read-only everything but GET and HEAD is answered
+with 405: the clients of Prometheus, which send queries as forms, then send them as GET.`,
 		Example: "  drydock ui-guard --ui http://127.0.0.1:6668",
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
@@ -55,6 +57,7 @@ Another UI that answers every name, such as Prometheus', can be behind it as wel
 	flags.StringVar(&o.listen, "listen", "127.0.0.1:8233", "address to listen on")
 	flags.StringVar(&o.ui, "ui", "http://127.0.0.1:6668", "address of Temporal's UI")
 	flags.StringArrayVar(&o.names, "name", nil, "name or address that browsers may call the UI by, besides those of this machine; repeatable")
+	flags.BoolVar(&o.readOnly, "read-only", false, "answer GET and HEAD alone")
 	return cmd
 }
 
@@ -67,8 +70,12 @@ func (o *options) run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("listening: %w", err)
 	}
+	handler := inbound.Pages(proxy(ui), o.names...)
+	if o.readOnly {
+		handler = inbound.GetOnly(handler)
+	}
 	server := &http.Server{
-		Handler:           inbound.Pages(proxy(ui), o.names...),
+		Handler:           handler,
 		ReadHeaderTimeout: readHeaderWithin, ReadTimeout: requestWithin, WriteTimeout: requestWithin, IdleTimeout: idleFor,
 	}
 	served := make(chan error, 1)

@@ -116,6 +116,31 @@ func TestPagesOfOtherSitesDoNotReachTheUI(t *testing.T) {
 	}
 }
 
+// Prometheus' clients send a query as a form, and as GET where that is answered with 405.
+func TestAReadOnlyGuardAnswersNothingThatChanges(t *testing.T) {
+	var reached atomic.Int32
+	url := guard(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached.Add(1) }), "--read-only")
+	for name, one := range map[string]struct {
+		method, host, kind string
+		want               int
+	}{
+		"a query as a form":      {http.MethodPost, "", "application/x-www-form-urlencoded", http.StatusMethodNotAllowed},
+		"JSON":                   {http.MethodPost, "", "application/json", http.StatusMethodNotAllowed},
+		"PUT":                    {http.MethodPut, "", "application/json", http.StatusMethodNotAllowed},
+		"a name that leads here": {http.MethodGet, "evil.example", "", http.StatusForbidden},
+		"GET":                    {http.MethodGet, "", "", http.StatusOK},
+		"HEAD":                   {http.MethodHead, "", "", http.StatusOK},
+	} {
+		got := send(t, one.method, url, one.host, map[string]string{"Content-Type": one.kind})
+		if got.StatusCode != one.want || one.want == http.StatusMethodNotAllowed && got.Header.Get("Allow") != "GET, HEAD" {
+			t.Errorf("%s: %s, Allow %q, want %d", name, got.Status, got.Header.Get("Allow"), one.want)
+		}
+	}
+	if n := reached.Load(); n != 2 {
+		t.Errorf("%d requests reached the UI", n)
+	}
+}
+
 func TestAWrongAddressOfTheUIIsRefused(t *testing.T) {
 	for _, ui := range []string{"", "127.0.0.1:6668", "http://127.0.0.1:6668/", "ftp://127.0.0.1:6668"} {
 		var said strings.Builder
