@@ -25,7 +25,8 @@ func TestAPlanWhoseMaintenancesLackAPermissionIsNotStarted(t *testing.T) {
 		evicts, deletes bool
 	}{
 		"by flags":              {"", []string{"a"}, true, false},
-		"by flags over a file":  {"nodes: [a]\nmaintenance: {drain: {mode: wait}}\n", nil, false, false},
+		"by flags over a file":  {"nodes: [a]\nmaintenance: {drain: {mode: wait}}\n", []string{"--drain-mode", "evict"}, true, false},
+		"by a file":             {"nodes: [a]\nmaintenance: {drain: {mode: wait}}\n", nil, false, false},
 		"one that skips nodes":  {"", []string{"a", "--on-blocked", "skip", "--blocked-after", "20m"}, true, false},
 		"one that bypasses":     {"nodes: [a]\nmaintenance: {drain: {escalation: [{after: 1h, do: bypassBudget}]}}\n", nil, true, true},
 		"all at once":           {nodes, nil, true, true},
