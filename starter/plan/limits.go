@@ -2,6 +2,7 @@ package plan
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -106,8 +107,10 @@ func aheadOfStatus(ctx context.Context, a *invocation.App, c *invocation.Connect
 	return short(status.Plan, ahead, groups)
 }
 
-// labelsWithin bounds the question for the labels of nodes, by which groups choose them.
+// labelsWithin bounds the questions for the nodes of a plan that are left, and for the labels of nodes, by which groups choose them.
 const labelsWithin = 3 * time.Second
+
+var errOtherCluster = errors.New("none of the plan's nodes is in the Kubernetes cluster that was asked")
 
 // stillToGo are the nodes of a plan that are not over, in their order, and the labels of all nodes of the cluster.
 func stillToGo(ctx context.Context, a *invocation.App, p *client.Plan, order string) (left []string, labels map[string]map[string]string, err error) {
@@ -125,7 +128,7 @@ func stillToGo(ctx context.Context, a *invocation.App, p *client.Plan, order str
 	for _, n := range all {
 		labels[n.Name] = n.Labels
 	}
-	listed, err := allNodes(ctx, p, []string{plan.Waiting.Word(), plan.Running.Word(), plan.Held.Word()})
+	listed, err := allNodes(asking, p, []string{plan.Waiting.Word(), plan.Running.Word(), plan.Held.Word()})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -134,8 +137,14 @@ func stillToGo(ctx context.Context, a *invocation.App, p *client.Plan, order str
 		nodes[i].Facts = plan.Facts{Name: n.Node, Zone: labels[n.Node][corev1.LabelTopologyZone]}
 	}
 	plan.Sort(order, nodes)
+	known := false
 	for _, n := range nodes {
+		_, there := labels[n.Name]
+		known = known || there
 		left = append(left, n.Name)
+	}
+	if !known {
+		return nil, nil, errOtherCluster
 	}
 	return left, labels, nil
 }
