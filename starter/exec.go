@@ -50,6 +50,7 @@ executed or is not found. Where the command does not exist, nothing is started a
 		RunE:                  func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), cmd, args) },
 	}
 	o.spec.Register(cmd)
+	cmd.Flags().Lookup("work").Hidden = true // the command is the work
 	invocation.DurationVar(cmd.Flags(), &o.readyWithin, "timeout", 0, "cancel the maintenance if the node is not Ready by then; 0 waits for ever")
 	registerKillAfter(cmd, &o.killAfter)
 	registerSkipCheck(cmd, &o.skipCheck)

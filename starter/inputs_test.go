@@ -32,22 +32,31 @@ var inputTypes = map[string]struct {
 	of       any
 	title    string
 	defaults map[string]string
-	// looser are fields that are taken in another form too.
-	looser []string
+	// looser are fields that are taken in another form too, parts those that are inputs of maintenances.
+	looser, parts []string
+	// narrower are values of fields that are all this input takes.
+	narrower map[string][]any
 }{
 	"maintenance": {
-		spec.Maintenance{}, "The input of a NodeMaintenance", map[string]string{"": spec.Defaults, "validation": validation.Defaults},
-		[]string{"drain.plan", "drain.plan.tiers[].podSelector"},
+		spec.Maintenance{}, "The input of a NodeMaintenance", map[string]string{
+			"": spec.Defaults, "validation": validation.Defaults, "drain.plan": `{"include": ["Default"], "static": "skip"}`,
+		},
+		[]string{"drain.plan", "drain.plan.tiers[].podSelector"}, nil, nil,
 	},
 	"plan": {
-		plan.Plan{}, "The input of a MaintenancePlan", map[string]string{"": plan.Defaults},
-		[]string{"drainPlan", "drainPlan.tiers[].podSelector"},
+		plan.Plan{}, "The input of a MaintenancePlan", map[string]string{
+			"": plan.Defaults, "drainPlan": `{"include": ["Default", "DaemonSet", "Static"], "static": "skip"}`,
+		},
+		[]string{"drainPlan", "drainPlan.tiers[].podSelector"}, []string{"maintenance"},
+		map[string][]any{"drainPlan.static": {spec.SkipStatic}},
 	},
-	"health": {health.Spec{}, "The input of a HealthCheck", nil, nil},
+	"health": {
+		health.Spec{}, "The input of a HealthCheck", nil, nil, []string{"maintenance.input", "escalatingRemediations[].maintenance.input"}, nil,
+	},
 }
 
 // inputSchema generates the schema of an input: strict, in one tree, in the order of the declarations.
-func inputSchema(t *testing.T, name string) []byte {
+func inputSchema(t *testing.T, name string) *generator.Schema {
 	t.Helper()
 	r := reflector(t)
 	r.DoNotReference, r.ExpandedStruct, r.RequiredFromJSONSchemaTags = true, true, true
@@ -55,8 +64,10 @@ func inputSchema(t *testing.T, name string) []byte {
 		switch t {
 		case reflect.TypeFor[time.Time]():
 			return &generator.Schema{Type: "string", Format: "date-time"}
-		case reflect.TypeFor[period.Duration](), reflect.TypeFor[health.SignedDuration]():
-			return &generator.Schema{Type: "string", Format: "duration", Pattern: `^-?([0-9]+d)?([0-9.]+(h|m|s|ms|µs|ns))*$`}
+		case reflect.TypeFor[period.Duration]():
+			return &generator.Schema{Type: "string", Format: "duration", Pattern: `^` + duration + `$`}
+		case reflect.TypeFor[health.SignedDuration]():
+			return &generator.Schema{Type: "string", Format: "duration", Pattern: `^-?` + duration + `$`}
 		case reflect.TypeFor[schedule.Amount]():
 			return &generator.Schema{OneOf: []*generator.Schema{{Type: "integer"}, {Type: "string"}}, Format: "amount"}
 		case reflect.TypeFor[json.RawMessage](), reflect.TypeFor[corev1.NodeSelector](), reflect.TypeFor[metav1.LabelSelector]():
@@ -74,7 +85,45 @@ func inputSchema(t *testing.T, name string) []byte {
 	for under, defaults := range inputTypes[name].defaults {
 		setDefaults(t, at(t, schema, under), defaults)
 	}
-	return readable(t, schema)
+	for field, values := range inputTypes[name].narrower {
+		at(t, schema, field).Enum = values
+	}
+	nameFields(schema)
+	for _, part := range inputTypes[name].parts {
+		putMaintenance(t, at(t, schema, part))
+	}
+	return schema
+}
+
+// duration is a pattern of Go's durations, and days before them.
+const duration = `(0|[0-9]+d([0-9.]+(h|m|s|ms|us|µs|ns))*|([0-9.]+(h|m|s|ms|us|µs|ns))+)`
+
+// nameFields begins the descriptions of fields with their names in JSON, where the comments have those in Go.
+func nameFields(schema *generator.Schema) {
+	if schema.Items != nil {
+		nameFields(schema.Items)
+	}
+	if schema.Properties == nil {
+		return
+	}
+	for field := schema.Properties.Oldest(); field != nil; field = field.Next() {
+		if first, rest, _ := strings.Cut(field.Value.Description, " "); strings.EqualFold(first, field.Key) {
+			field.Value.Description = field.Key + " " + rest
+		}
+		nameFields(field.Value)
+	}
+}
+
+// putMaintenance makes a schema that of a part of a maintenance's input. Its flags are those of the maintenance.
+func putMaintenance(t *testing.T, schema *generator.Schema) {
+	t.Helper()
+	of := inputSchema(t, "maintenance")
+	for _, identity := range spec.Identities() {
+		if identity != "additionalRequestors" {
+			of.Properties.Delete(identity)
+		}
+	}
+	schema.Properties, schema.AdditionalProperties, schema.Extras = of.Properties, of.AdditionalProperties, map[string]any{"x-input": "maintenance"}
 }
 
 // at is the schema of a field, or of the entries of a list, by its path.
@@ -115,7 +164,7 @@ func setDefaults(t *testing.T, schema *generator.Schema, defaults string) {
 func TestSchemasAreThoseOfTheInputs(t *testing.T) {
 	want := map[string][]byte{}
 	for name := range inputTypes {
-		want[name] = inputSchema(t, name)
+		want[name] = readable(t, inputSchema(t, name))
 	}
 	published(t, filepath.Join("..", "docs", "schemas", "inputs"), want)
 }
@@ -136,7 +185,11 @@ func TestTheReferenceListsTheFields(t *testing.T) {
 			t.Fatalf("%s has no %q up to %q", file, begin, end)
 		}
 		table := "| field | default | meaning |\n| --- | --- | --- |\n"
-		for _, f := range mustInput(t, name).Below() {
+		input, err := schemas.Read(name, readable(t, inputSchema(t, name)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range input.Below() {
 			table += fmt.Sprintf("| `%s` | %s | %s |\n", f.Path, defaultOf(f), f.Row())
 		}
 		text = before + begin + table + end + after
@@ -158,7 +211,7 @@ func defaultOf(f schemas.Field) string {
 		return "required"
 	case text != "":
 		return "`" + text + "`"
-	case f.Type == "boolean" && !f.List:
+	case f.Type == "boolean":
 		return "`false`"
 	}
 	return ""
@@ -177,6 +230,15 @@ func TestValuesOfFieldsAreThoseThatAreTaken(t *testing.T) {
 		_, err := spec.Decode(readable(t, values), nil)
 		if want := fmt.Sprintf("is not one of %s", strings.Join(f.Values, ", ")); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", f.Path, err, want)
+		}
+		for _, value := range f.Values {
+			values := map[string]any{"node": "n", "sla": map[string]any{"after": "10m"}}
+			if err := input.SetField(values, f.Path, value); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := spec.Decode(readable(t, values), nil); err != nil {
+				t.Errorf("%s: %s is declared and refused: %v", f.Path, value, err)
+			}
 		}
 	}
 }
@@ -197,6 +259,7 @@ func TestExplain(t *testing.T) {
 		"maintenance.drain.escalation":       {"list of objects", `[{"after":"1h","do":"giveBack"}]`, "--escalation", "docs/reference.md#the-escalation", "after"},
 		"maintenance.DRAIN.Escalation[0].do": {"notify, bypassBudget, kill, giveBack, fail"},
 		"plan.strategy.onBlocked":            {"wait, skip, abort", "--on-blocked"},
+		"plan.maintenance.drain.mode":        {"evict, wait, external, none", "--drain-mode"},
 	} {
 		args := []string{"explain"}
 		if path != "" {

@@ -74,6 +74,7 @@ with 0 if all went well, 1 if a node failed, 3 if it was cancelled.`,
 		RunE:                  func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), cmd, args) },
 	}
 	o.spec.Register(cmd)
+	cmd.Flags().Lookup("work").Hidden = true // the command is the work
 	o.output.Register(cmd)
 	f := cmd.Flags()
 	f.StringVarP(&o.selector, "selector", "l", "", "label selector of the nodes")

@@ -104,7 +104,7 @@ func schemaOf(t *testing.T, name string, of any) []byte {
 func forInputsOnly(schema any) {
 	switch node := schema.(type) {
 	case map[string]any:
-		for _, keyword := range []string{"default", "enum", "maxItems", "minimum", "x-flag"} {
+		for _, keyword := range []string{"default", "enum", "maxItems", "maxLength", "minLength", "minimum", "x-flag"} {
 			if _, field := node[keyword].(map[string]any); !field {
 				delete(node, keyword)
 			}

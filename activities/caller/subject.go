@@ -53,11 +53,27 @@ func (who Identity) Check(input any) error {
 	return who.check(s)
 }
 
+// alone are the IDs of workflows of which a cluster has one: another of their type acts on nothing.
+func (who Identity) alone() string {
+	switch who.Type {
+	case api.SchedulerType:
+		return api.SchedulerID(who.Cluster)
+	case api.LockstepType:
+		return api.LockstepID(who.Cluster)
+	case api.ProfilesType:
+		return api.ProfilesID(who.Cluster)
+	}
+	return who.WorkflowID
+}
+
 // check compares. The Scheduler acts on nodes of maintenances that have ended, the Doctor and Profiles on every node of their
 // cluster, a Preflight only looks.
 func (who Identity) check(s Subject) error {
 	own := Subject{WorkflowID: who.WorkflowID, RunID: who.FirstRunID, Scheduler: api.SchedulerID(who.Cluster), Parent: who.Parent}
 	cluster, err := who.Cluster, error(nil)
+	if alone := who.alone(); alone != who.WorkflowID {
+		return refuse("workflow %.300q acts on nothing: the cluster's %s is %s", who.WorkflowID, who.Type, alone)
+	}
 	switch who.Type {
 	case api.NodeMaintenanceType:
 		cluster, own.Node, own.Requestor, err = api.ParseMaintenanceID(who.WorkflowID)

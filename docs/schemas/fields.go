@@ -48,8 +48,9 @@ type Field struct {
 	// Type is a type of JSON, or "duration" or "time", which are strings; List says that the field is a list of them.
 	Type string
 	List bool
-	// Fields are those of an object, or of the objects of a list.
+	// Fields are those of an object, or of the objects of a list; Input names the input whose fields they are, where they are those of another.
 	Fields []Field
+	Input  string
 }
 
 // InputOf is an input as a field of no other, with its fields in the order of their declarations.
@@ -58,6 +59,11 @@ func InputOf(name string) (Field, error) {
 	if err != nil {
 		return Field{}, fmt.Errorf("there is no input %q: want one of %s", name, strings.Join(Inputs(), ", "))
 	}
+	return Read(name, text)
+}
+
+// Read is the input that a schema describes.
+func Read(name string, text []byte) (Field, error) {
 	var root schema
 	if err := json.Unmarshal(text, &root); err != nil {
 		return Field{}, fmt.Errorf("the schema of %s: %w", name, err)
@@ -65,11 +71,13 @@ func InputOf(name string) (Field, error) {
 	return Field{Name: name, Type: root.Type, Description: root.Title, Fields: root.fields("")}, nil
 }
 
-// Below are the fields below a field, each before its own.
+// Below are the fields below a field, each before its own, without those of other inputs.
 func (f Field) Below() []Field {
 	var all []Field
 	for _, own := range f.Fields {
-		all = append(append(all, own), own.Below()...)
+		if all = append(all, own); own.Input == "" {
+			all = append(all, own.Below()...)
+		}
 	}
 	return all
 }
@@ -83,6 +91,7 @@ type schema struct {
 	Default     json.RawMessage `json:"default"`
 	Values      []string        `json:"enum"`
 	Flag        string          `json:"x-flag"`
+	Input       string          `json:"x-input"`
 	Items       *schema         `json:"items"`
 	Required    []string        `json:"required"`
 	Properties  properties      `json:"properties"`
@@ -125,7 +134,7 @@ func (s schema) fields(prefix string) []Field {
 	for _, p := range s.Properties {
 		f := Field{
 			Name: p.name, Path: prefix + p.name, Flag: p.Flag, Description: p.Description, Default: p.Default, Values: p.Values,
-			Required: slices.Contains(s.Required, p.name), Type: p.typeName(),
+			Required: slices.Contains(s.Required, p.name), Type: p.typeName(), Input: p.Input,
 		}
 		below, inside := p.schema, f.Path+"."
 		if p.Items != nil {
@@ -144,8 +153,10 @@ func (s schema) typeName() string {
 		return "time"
 	case s.Format != "":
 		return s.Format
+	case s.Type == "" && len(s.Properties) > 0:
+		return "object" // or what stands for one
 	case s.Type == "":
-		return "value"
+		return "string" // or what stands for one
 	}
 	return s.Type
 }
@@ -167,20 +178,26 @@ func (f Field) Meaning() string {
 // link is one of Markdown.
 var link = regexp.MustCompile(`\[([^\]]*)\]\(([^)]*)\)`)
 
-// Usage is the meaning up to its first full stop, as the help of a flag has it, with the values and the default.
+// Usage is the summary as the help of a flag has it.
 func (f Field) Usage() string {
-	usage, _, _ := strings.Cut(f.Row()+" ", ". ")
-	usage = strings.TrimSuffix(strings.TrimSpace(strings.ReplaceAll(Plain(usage), "`", "")), ".")
+	usage := f.Summary()
 	if f.Type == "boolean" {
 		usage = imperative(usage)
 	}
 	if f.List {
 		usage += " (repeatable)"
 	}
-	if text := f.DefaultText(); text != "" && text != "false" && f.Fields == nil {
+	if text := f.DefaultText(); text != "" && text != "false" && !f.List && f.Fields == nil {
 		usage += " (default " + text + ")"
 	}
 	return usage
+}
+
+// Summary is the meaning up to its first full stop, with the values.
+func (f Field) Summary() string {
+	summary, _, _ := strings.Cut(f.Row()+" ", ". ")
+	// Back quotes would name the value of a flag.
+	return strings.TrimSuffix(strings.TrimSpace(strings.ReplaceAll(Plain(summary), "`", "'")), ".")
 }
 
 // Row is the meaning with the values, where it does not name them itself.
@@ -198,7 +215,14 @@ func (f Field) Row() string {
 // imperative turns "waits for somebody" into what a flag does, "wait for somebody".
 func imperative(text string) string {
 	verb, rest, _ := strings.Cut(text, " ")
-	return strings.TrimSuffix(verb, "s") + " " + rest
+	verb, comma := strings.CutSuffix(verb, ",")
+	if verb = strings.TrimSuffix(verb, "s"); verb == "ha" {
+		verb = "have"
+	}
+	if comma {
+		verb += ","
+	}
+	return verb + " " + rest
 }
 
 // DefaultText is the default as one would write it; empty where there is none.

@@ -17,9 +17,9 @@ func Types() []PodType { return []PodType{Default, DaemonSet, Static} }
 
 // Entry selects the pods of one tier, and in a drain target the pods that are to leave.
 type Entry struct {
-	// PodType is that of the pods.
+	// PodType is the type of the pods of the tier.
 	PodType PodType `json:"podType" jsonschema:"enum=Default,enum=DaemonSet,enum=Static,default=Default"`
-	// PodPriority is the priority of the pods, or less.
+	// PodPriority is the priority of the pods of the tier, which also has those of less.
 	PodPriority int32 `json:"podPriority" jsonschema:"required"`
 	// PodSelector is a label selector, as text or as an object. The empty one selects all pods.
 	PodSelector string `json:"podSelector,omitempty"`

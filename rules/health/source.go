@@ -11,11 +11,11 @@ import (
 // UnhealthyCondition makes a node ill once it has been so for longer than Duration: once its condition Type has been Status, or once the
 // check has seen it without the condition Missing.
 type UnhealthyCondition struct {
-	// Type is that of a condition of the node, which has to have `status`. Any will do, those of node-problem-detector too.
+	// Type is the type of a condition of the node, which makes the node ill while it has `status`. Any will do, those of node-problem-detector too.
 	Type string `json:"type,omitempty"`
 	// Status is the one in which the condition makes the node ill.
 	Status string `json:"status,omitempty"`
-	// Missing is, in place of `type` and `status`, the type of a condition that the node does not have: what should report it does not run
+	// Missing is the type of a condition that the node does not have, in place of `type` and `status`: what should report it does not run
 	// there.
 	Missing string `json:"missing,omitempty"`
 	// Duration is the time for longer than which the node has to be so. It is counted from the condition's `lastTransitionTime`, for a

@@ -25,7 +25,7 @@ type Spec struct {
 	// MinHealthy is how many of the selected nodes have to be healthy for a remediation to begin; equality is enough. It is a number, digits in
 	// quotes, or a percentage, rounded up. It is 51% where neither it nor `maxUnhealthy` is given.
 	MinHealthy schedule.Amount `json:"minHealthy,omitzero"`
-	// MaxUnhealthy is, in place of `minHealthy`, how many of the selected nodes may be unhealthy. A percentage is rounded up, which allows
+	// MaxUnhealthy is how many of the selected nodes may be unhealthy, in place of `minHealthy`. A percentage is rounded up, which allows
 	// more. A number greater than that of the nodes is no limit. It is refused beside `minHealthy`, and with
 	// `MachineDeletionRemediationTemplate`.
 	MaxUnhealthy schedule.Amount `json:"maxUnhealthy,omitzero"`
@@ -39,9 +39,9 @@ type Spec struct {
 	// RemediationTemplate is what a remediation object is made of: one step, without a timeout. Exactly one of it, `maintenance` and
 	// `escalatingRemediations` is given.
 	RemediationTemplate *TemplateRef `json:"remediationTemplate,omitempty"`
-	// Maintenance is, in its place, a maintenance of ours.
+	// Maintenance is a maintenance of ours that remediates a node, in place of an object of `remediationTemplate`.
 	Maintenance *Repair `json:"maintenance,omitempty"`
-	// EscalatingRemediations are, in their place, several steps, at most 20: each a `remediationTemplate` or a `maintenance`.
+	// EscalatingRemediations are several steps, at most 20, each a `remediationTemplate` or a `maintenance`.
 	EscalatingRemediations []Escalation `json:"escalatingRemediations,omitempty" jsonschema:"maxItems=20"`
 	// PauseRequests are reasons why nothing new begins, as long as there is one.
 	PauseRequests []string `json:"pauseRequests,omitempty"`
@@ -51,7 +51,7 @@ type Spec struct {
 	Notify *[]string `json:"notify,omitempty"`
 	// Etcd is where etcd's PodDisruptionBudget is: a control-plane node is remediated only while that lets go.
 	Etcd *Etcd `json:"etcd,omitempty"`
-	// ControlPlane says when a control-plane node is remediated, one at a time in any case.
+	// ControlPlane says when a control-plane node is remediated, one at a time in any case. Absent, it is `allow: healthy`.
 	ControlPlane *ControlPlane `json:"controlPlane,omitempty"`
 }
 
@@ -62,19 +62,19 @@ type GroupThreshold struct {
 	By []string `json:"by" jsonschema:"required"`
 	// MinHealthy is how many nodes of a group have to be healthy for a remediation in it.
 	MinHealthy schedule.Amount `json:"minHealthy,omitzero"`
-	// MaxUnhealthy is, in its place, how many nodes of a group may be unhealthy.
+	// MaxUnhealthy is how many nodes of a group may be unhealthy, in place of `minHealthy`.
 	MaxUnhealthy schedule.Amount `json:"maxUnhealthy,omitzero"`
 }
 
 // TemplateRef names the object that remediation objects are made from.
 type TemplateRef struct {
-	// APIVersion is that of the template.
+	// APIVersion is the API version of the template.
 	APIVersion string `json:"apiVersion" jsonschema:"required"`
-	// Kind is that of the template, which ends in `Template`.
+	// Kind is the kind of the template, which ends in `Template`.
 	Kind string `json:"kind" jsonschema:"required"`
-	// Namespace is that of the template.
+	// Namespace is the namespace of the template.
 	Namespace string `json:"namespace,omitempty"`
-	// Name is that of the template.
+	// Name is the name of the template.
 	Name string `json:"name" jsonschema:"required"`
 }
 
@@ -91,10 +91,10 @@ type Repair struct {
 type Escalation struct {
 	// RemediationTemplate is what the step's remediation object is made of.
 	RemediationTemplate *TemplateRef `json:"remediationTemplate,omitempty"`
-	// Maintenance is, in its place, a maintenance of ours.
+	// Maintenance is a maintenance of ours, in place of an object of `remediationTemplate`.
 	Maintenance *Repair `json:"maintenance,omitempty"`
-	// Order is the place among the steps.
-	Order int `json:"order" jsonschema:"required"`
+	// Order is the place among the steps; those of one order go as they are listed.
+	Order int `json:"order"`
 	// Timeout is how long the step has, 1m or more. The next one begins after it, and as soon as the step fails.
 	Timeout period.Duration `json:"timeout" jsonschema:"required"`
 }
@@ -116,9 +116,9 @@ type Flapping struct {
 
 // Etcd says where etcd's disruption budget is.
 type Etcd struct {
-	// Namespace is that of etcd's PodDisruptionBudget.
+	// Namespace is the namespace of etcd's PodDisruptionBudget.
 	Namespace string `json:"namespace" jsonschema:"required"`
-	// Budget is its name. Absent, it is the only one in the namespace.
+	// Budget is the name of etcd's PodDisruptionBudget. Absent, it is the only one in the namespace.
 	Budget string `json:"budget,omitempty"`
 }
 
@@ -137,10 +137,10 @@ const (
 
 // ControlPlane decides when a control-plane node may be remediated, one at a time in any case.
 type ControlPlane struct {
-	// Allow is when: `healthy` while etcd's budget allows it (on OpenShift there has to be one), elsewhere while a majority of etcd's static
+	// Allow says when a control-plane node is remediated: `healthy` while etcd's budget allows it (on OpenShift there has to be one), elsewhere while a majority of etcd's static
 	// pods (`kube-system`, kubeadm's labels), or without such pods of the control plane's nodes, is Ready without the node; `always` without
 	// asking etcd, which control planes of one or two nodes need.
-	Allow string `json:"allow" jsonschema:"enum=healthy,enum=always,default=healthy"`
+	Allow string `json:"allow" jsonschema:"required,enum=healthy,enum=always"`
 }
 
 // AskEtcd is how etcd is asked about a control-plane node.

@@ -13,7 +13,7 @@ import (
 
 // Selection chooses nodes: by one of NodeSelector, Selector, Nodes and All.
 type Selection struct {
-	// Nodes are names of nodes. One that does not exist is waited for by nobody, and told in the warnings.
+	// Nodes are the names of the nodes. One that does not exist is waited for by nobody, and told in the warnings.
 	Nodes []string `json:"nodes,omitempty"`
 	// Selector is a label selector of the nodes. Nodes that come to match are taken in; those that cease to match are left alone.
 	Selector string `json:"selector,omitempty" jsonschema_extras:"x-flag=selector"`

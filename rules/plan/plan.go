@@ -14,25 +14,25 @@ import (
 // The comments of its fields are their documentation everywhere, as those of spec.Maintenance are.
 type Plan struct {
 	Selection
-	// Requestor is that of the maintenances. Absent, it is `plan-<name>`, and `plans` with strategy allAtOnce.
+	// Requestor is who asks for the maintenances. Absent, it is `plan-<name>`, and `plans` with strategy allAtOnce.
 	Requestor string `json:"requestor,omitempty"`
-	// Maintenance is any part of [a maintenance's input](#a-maintenances-input) but `node` and `requestor`. With allAtOnce it is but what
-	// the plan does not say for all of its nodes. A `notBefore` that is over when a node is begun has had its effect.
+	// Maintenance is any part of [a maintenance's input](#a-maintenances-input) but `node` and `requestor`. With allAtOnce it
+	// is also none of what the plan says for all of its nodes. A `notBefore` that is over when a node is begun has had its effect.
 	Maintenance json.RawMessage `json:"maintenance,omitempty"`
 	// Strategy is the order and the pace of the plan.
 	Strategy Strategy `json:"strategy"`
-	// Stage is the one that a plan of strategy allAtOnce begins in.
+	// Stage is the stage to begin in, with `--strategy all-at-once` (`allAtOnce`).
 	Stage Stage `json:"stage,omitempty" jsonschema:"enum=Idle,enum=Cordon,enum=Drain,default=Idle" jsonschema_extras:"x-flag=stage"`
 	// DrainPlan are the tiers in which the pods leave, with strategy allAtOnce, as [`drain.plan`](#the-drain). Absent, they are the standard
 	// tiers of all pod types. They never change.
 	DrainPlan *spec.Plan `json:"drainPlan,omitempty"`
 	// Windows are names of [windows](#windows) of the worker's configuration: nodes are taken out of service only while all of them are open.
 	Windows []string `json:"windows,omitempty"`
-	// Reason is that of the plan, and of its maintenances where they have none of their own.
+	// Reason is why, of the plan, and of its maintenances where they have none of their own.
 	Reason string `json:"reason,omitempty"`
-	// Ticket is that of the plan, and of its maintenances where they have none of their own.
+	// Ticket is the ticket of the change, of the plan, and of its maintenances where they have none of their own.
 	Ticket string `json:"ticket,omitempty"`
-	// Owner is that of the plan, and of its maintenances where they have none of their own.
+	// Owner is who answers for the work, of the plan, and of its maintenances where they have none of their own.
 	Owner string `json:"owner,omitempty"`
 	// Notify are the channels that are sent what happens to the plan, and to its maintenances where those name none. Absent, they are the
 	// worker's default ones.
@@ -54,31 +54,32 @@ type Strategy struct {
 	MaxFailures schedule.Amount `json:"maxFailures,omitzero" jsonschema_extras:"x-flag=max-failures"`
 	// PauseBetween is the time between the end of one node and the beginning of the next.
 	PauseBetween spec.Duration `json:"pauseBetween,omitzero" jsonschema:"default=0s" jsonschema_extras:"x-flag=pause-between"`
-	// BeginWithin is how long after the plan's start nodes are begun; those that run then are finished, and the plan ends. That goes for
-	// maintenances that still wait for a slot or an approval too. The plan ends `Incomplete` where nodes are left. Absent, there is no end.
+	// BeginWithin is how long after the plan's start nodes are begun, without it there is no end; those that run then are finished, and the
+	// plan ends. That goes for
+	// maintenances that still wait for a slot or an approval too. The plan ends `Incomplete` where nodes are left.
 	BeginWithin spec.Duration `json:"beginWithin,omitzero" jsonschema_extras:"x-flag=begin-within"`
-	// Order is which nodes go first: `name` as people count, `worker-2` before `worker-10`; `zone` zone by zone, one at a time; `fewestPods`
-	// those with the fewest pods to move.
+	// Order is which nodes go first: `name` as people count, `worker-2` before `worker-10`; `zone` one zone after the other;
+	// `fewestPods` those with the fewest pods to move.
 	Order string `json:"order,omitempty" jsonschema:"enum=name,enum=zone,enum=fewestPods" jsonschema_extras:"x-flag=order"`
 	// OnBlocked is what becomes of a node that does not empty: `wait` leaves it to the maintenance's `drain.escalation`, `skip` gives it
 	// back and comes back to it, `abort` gives it back and ends the plan.
 	OnBlocked string `json:"onBlocked,omitempty" jsonschema:"enum=wait,enum=skip,enum=abort" jsonschema_extras:"x-flag=on-blocked"`
-	// BlockedAfter is how long after its cordon a node counts as blocked, with `skip` and `abort`. It takes the place of `drain.escalation`.
+	// BlockedAfter is how long after its cordon a node counts as blocked, with onBlocked `skip` and `abort`. It takes the place of `drain.escalation`.
 	BlockedAfter spec.Duration `json:"blockedAfter,omitzero" jsonschema:"default=30m" jsonschema_extras:"x-flag=blocked-after"`
-	// ComeBackAfter is when to come back to a node that was blocked, with `skip`.
+	// ComeBackAfter is when to come back to a node that was blocked, with onBlocked `skip`.
 	ComeBackAfter spec.Duration `json:"comeBackAfter,omitzero" jsonschema:"default=10m" jsonschema_extras:"x-flag=come-back-after"`
-	// Tries is how often a node is tried before it has failed, with `skip`.
+	// Tries is how often a node is tried before it has failed, with onBlocked `skip`.
 	Tries int `json:"tries,omitempty" jsonschema:"default=3" jsonschema_extras:"x-flag=tries"`
 }
 
 // Canary are the first nodes of a plan. The others follow when all of them are back, Soak later, and where Approval is set
 // when somebody approved. One that fails pauses the plan.
 type Canary struct {
-	// Nodes is how many go first and alone. One of them that fails pauses the plan.
+	// Nodes is how many nodes go first and alone; one of them that fails pauses the plan.
 	Nodes int `json:"nodes" jsonschema:"required" jsonschema_extras:"x-flag=canary"`
 	// Soak is how long to wait after the canary's end before the others go.
 	Soak spec.Duration `json:"soak,omitzero" jsonschema:"default=0s" jsonschema_extras:"x-flag=canary-soak"`
-	// Approval waits for somebody's `approve`, after the soak.
+	// Approval waits for somebody's `approve` (`drydock plan approve`) once the canary is done and its soak over, before the other nodes go.
 	Approval bool `json:"approval,omitempty" jsonschema_extras:"x-flag=canary-approval"`
 }
 

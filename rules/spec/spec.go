@@ -19,7 +19,7 @@ type Maintenance struct {
 	Node string `json:"node" jsonschema:"required"`
 	// Requestor is who asks; node and requestor are the identity of a maintenance. It has 2 to 63 letters, digits, `-`, `_`, `.`, and is a
 	// part of the workflow ID, `node-maintenance/<node>/<requestor>`. The command line says your user name.
-	Requestor string `json:"requestor" jsonschema_extras:"x-flag=requestor"`
+	Requestor string `json:"requestor" jsonschema:"minLength=2,maxLength=63" jsonschema_extras:"x-flag=requestor"`
 	// AdditionalRequestors are others who share the maintenance; the node is released when all are done.
 	AdditionalRequestors []string `json:"additionalRequestors,omitempty" jsonschema_extras:"x-flag=additional-requestor"`
 	// Reason is why, shown everywhere. It has at most 1024 bytes, as ticket and owner have.
@@ -28,21 +28,21 @@ type Maintenance struct {
 	Ticket string `json:"ticket,omitempty" jsonschema_extras:"x-flag=ticket"`
 	// Owner is who answers for the node or the work on it, shown everywhere.
 	Owner string `json:"owner,omitempty" jsonschema_extras:"x-flag=owner"`
-	// Type is what kind of maintenance it is, shown everywhere.
+	// Type is whether the maintenance was planned, `planned` or `unplanned`, shown everywhere.
 	Type string `json:"type" jsonschema:"enum=planned,enum=unplanned" jsonschema_extras:"x-flag=type"`
 	// Approval waits for somebody's `approve` before anything else. `deny` ends the maintenance Cancelled.
 	Approval bool `json:"approval,omitempty" jsonschema_extras:"x-flag=approval"`
 	// ApprovalReminder is how often the channels are sent `ApprovalReminder` while it waits; 0s is never.
 	ApprovalReminder Duration `json:"approvalReminder,omitzero" jsonschema:"default=24h"`
-	// NotBefore is the time before which no slot is asked for; until then the maintenance is announced only. The channels are sent
+	// NotBefore is the time, such as `2026-03-01T22:00:00Z`, before which no slot is asked for; until then the maintenance is announced only. The channels are sent
 	// `MaintenanceScheduled`; a preflight comes before that notice. A time that was over by more than a minute at the start is refused;
 	// `reschedule` moves it. The flag also takes how long from now.
 	NotBefore *time.Time `json:"notBefore,omitempty" jsonschema_extras:"x-flag=not-before"`
 	// Windows are names of [windows](#windows) of the worker's configuration: the slot is granted only while all of them are open. Those of
 	// the scheduler's limits count besides. It has at most 10 names; `[]` takes a default back, which is `--window none`.
-	Windows []string `json:"windows,omitempty" jsonschema_extras:"x-flag=window"`
-	// ExpectedDuration is how long the maintenance takes from the grant on: it is granted its slot only where that ends before the windows
-	// close. It is compared to the minute, and at most 7d. Nothing ends a maintenance that takes longer.
+	Windows []string `json:"windows,omitempty" jsonschema:"maxItems=10" jsonschema_extras:"x-flag=window"`
+	// ExpectedDuration is how long the maintenance takes once it has its slot: it gets one only where that ends before the windows close. It
+	// is compared to the minute, and at most 7d. Nothing ends a maintenance that takes longer.
 	ExpectedDuration Duration `json:"expectedDuration,omitzero" jsonschema_extras:"x-flag=expected-duration"`
 	// IgnoreWindows lets no window count, neither the maintenance's own nor one of the limits. A [policy](policy.md) may forbid it.
 	IgnoreWindows *IgnoreWindows `json:"ignoreWindows,omitempty"`
@@ -57,7 +57,7 @@ type Maintenance struct {
 	// Preflight is what happens where something would stop the drain, which is looked at before a slot is asked for: `wait` waits until
 	// nothing would, `fail` ends the maintenance, `off` does not look. See [preflight](#preflight).
 	Preflight string `json:"preflight" jsonschema:"enum=off,enum=wait,enum=fail" jsonschema_extras:"x-flag=preflight"`
-	// ReadyTimeout is how long the requestor may hold the node; 0s is for ever.
+	// ReadyTimeout is how long the requestor may hold the node, such as `4h` or `2d`; 0s is for ever.
 	ReadyTimeout Duration `json:"readyTimeout" jsonschema_extras:"x-flag=ready-timeout"`
 	// OnReadyTimeout is what follows a ready timeout: with `fail` the node stays out of service until somebody decides, with `release` it
 	// is given back.
@@ -69,17 +69,18 @@ type Maintenance struct {
 	SLA *SLA `json:"sla,omitempty" jsonschema_extras:"x-flag=sla"`
 	// Hooks are names of the worker's [hooks](#hooks), called on the way in their order: see [hooks and closings](#hooks-and-closings).
 	Hooks validation.Hooks `json:"hooks,omitzero" jsonschema_extras:"x-flag=hook"`
-	// Work is the name of the worker's [work](#work) that is done to the node once it is Ready, for the requestor. See [work on a
+	// Work is a [work](#work) of the worker's configuration: the worker does it to the node once it is Ready, and is done or failed by its
+	// result. See [work on a
 	// node](#work-on-a-node). `""` takes a default back.
 	Work string `json:"work,omitempty" jsonschema_extras:"x-flag=work"`
-	// Lockstep is that of a maintenance which plans share: see [a maintenance that plans share](#a-maintenance-that-plans-share). Its
-	// requestor is `plans`, and nobody else's is.
+	// Lockstep says that plans share the maintenance: they begin such maintenances, nobody does by hand. See [a maintenance that plans
+	// share](#a-maintenance-that-plans-share). Its requestor is `plans`, and nobody else's is.
 	Lockstep bool `json:"lockstep,omitempty"`
-	// Remediation is that of a maintenance which repairs a node for a health check, in a slot of its own: see
+	// Remediation names the health check for which the maintenance repairs the node, in a slot of its own: see
 	// [remediations](#remediations). Its requestor is `health-<check>` and its type `unplanned`; `drain.onNodeNotReady` is then `ignore`
 	// unless the input says otherwise.
 	Remediation *Remediation `json:"remediation,omitempty"`
-	// OutOfService has the node tainted `node.kubernetes.io/out-of-service=nodeshutdown:NoExecute`, once `work` has proven that it is off,
+	// OutOfService taints the node `node.kubernetes.io/out-of-service=nodeshutdown:NoExecute`, once `work` has proven that it is off,
 	// until its pods are gone and its volumes detached. Kubernetes then moves them elsewhere: see [a node that is off](#a-node-that-is-off).
 	// It needs `work`.
 	OutOfService bool `json:"outOfService,omitempty"`
@@ -104,8 +105,8 @@ type SLA struct {
 type WaitForPods struct {
 	// PodSelector is a label selector of the pods that have to complete before the drain. The empty one selects every pod.
 	PodSelector string `json:"podSelector" jsonschema_extras:"x-flag=wait-for-pods"`
-	// Timeout is how long to wait for them before going on regardless; 0s is for ever.
-	Timeout Duration `json:"timeout" jsonschema_extras:"x-flag=wait-for-pods-timeout"`
+	// Timeout is how long to wait for these pods before going on regardless; 0s is for ever.
+	Timeout Duration `json:"timeout" jsonschema:"default=0s" jsonschema_extras:"x-flag=wait-for-pods-timeout"`
 }
 
 // Drain says how the node is emptied.
@@ -113,9 +114,11 @@ type Drain struct {
 	// Mode is who empties the node: `evict` evicts its pods, `wait` lets the cordoned node empty by itself, `external` waits for somebody
 	// else who drains it and says `drained`, `none` leaves the pods alone.
 	Mode string `json:"mode" jsonschema:"enum=evict,enum=wait,enum=external,enum=none" jsonschema_extras:"x-flag=drain-mode"`
-	// PodSelector is a label selector of the pods that the drain is about, before any question of consent. Absent, it is about all pods.
+	// PodSelector is a label selector of the pods to drain; absent, all are. The others stay on the node, and nobody is asked to consent to
+	// losing them.
 	PodSelector string `json:"podSelector,omitempty" jsonschema_extras:"x-flag=pod-selector"`
-	// PodEvictionFilters choose the pods that request a resource: one that any of them matches. Absent, the drain is about all pods.
+	// PodEvictionFilters choose the pods to drain by the resources that they request: a pod that any of them matches. Absent, all pods are
+	// drained.
 	PodEvictionFilters []EvictionFilter `json:"podEvictionFilters,omitempty" jsonschema_extras:"x-flag=eviction-filter"`
 	// Namespaces are those whose pods leave. The pods of others stay on the node, and the drain does not wait for them; preflight lists
 	// them (reason `Namespace`), and `status` in `drain.stays`.
@@ -124,7 +127,7 @@ type Drain struct {
 	Force bool `json:"force,omitempty" jsonschema_extras:"x-flag=force"`
 	// DeleteEmptyDir consents to the loss of the data in emptyDir volumes.
 	DeleteEmptyDir bool `json:"deleteEmptyDir,omitempty" jsonschema_extras:"x-flag=delete-emptydir-data"`
-	// GracePeriodSeconds is how long a pod gets to terminate, in seconds. Absent, it is the pod's own.
+	// GracePeriodSeconds is how long a pod gets to terminate, in seconds, in place of the pod's own grace period.
 	GracePeriodSeconds *int64 `json:"gracePeriodSeconds,omitempty" jsonschema:"minimum=0" jsonschema_extras:"x-flag=grace-period"`
 	// Plan are the tiers in which the pods leave: see [the drain](#the-drain). Absent, all pods of type Default leave at once. KEP-4212's
 	// own form, a list of tiers, is taken too, and includes all pod types.
@@ -136,8 +139,8 @@ type Drain struct {
 	// `cluster-autoscaler.kubernetes.io/safe-to-evict: "false"` or `karpenter.sh/do-not-disrupt: "true"`. The rungs bypassBudget and kill
 	// end it early.
 	ProtectedFor Duration `json:"protectedFor" jsonschema_extras:"x-flag=protected-for"`
-	// OnNodeNotReady is what becomes of pods that were told to end, on a node whose kubelet does not answer (its condition Ready is
-	// Unknown): `wait` waits for them, `ignore` does no longer than their grace period. A kubelet that says of itself that it is not Ready
+	// OnNodeNotReady is what happens on a node whose kubelet does not answer: `wait` waits for pods that were told to end, `ignore` waits no
+	// longer than their grace period. Such a node has the condition Ready Unknown. A kubelet that says of itself that it is not Ready
 	// still ends pods, and they are waited for.
 	OnNodeNotReady string `json:"onNodeNotReady" jsonschema:"enum=wait,enum=ignore" jsonschema_extras:"x-flag=on-node-not-ready"`
 	// WaitForVolumeDetach waits, when the pods are gone, until their volumes are detached from the node.
@@ -149,10 +152,10 @@ type Drain struct {
 
 // Namespaces choose namespaces by their names.
 type Namespaces struct {
-	// Include are the only namespaces whose pods are drained, at most 64. Absent, those of all are.
-	Include []string `json:"include,omitempty" jsonschema_extras:"x-flag=include-namespace"`
+	// Include are the only namespaces whose pods are drained, at most 64; absent, those of all are.
+	Include []string `json:"include,omitempty" jsonschema:"maxItems=64" jsonschema_extras:"x-flag=include-namespace"`
 	// Exclude are namespaces whose pods stay on the node, at most 64.
-	Exclude []string `json:"exclude,omitempty" jsonschema_extras:"x-flag=exclude-namespace"`
+	Exclude []string `json:"exclude,omitempty" jsonschema:"maxItems=64" jsonschema_extras:"x-flag=exclude-namespace"`
 }
 
 // IsZero leaves out of JSON what names no namespace.

@@ -117,7 +117,7 @@ var refused = map[string]struct{ input, want string }{
 	"rung at once":                   {`{"node":"n","drain":{"escalation":[{"after":"0s","do":"fail"}]}}`, `drain.escalation[0].after: must be more than 0s`},
 	"rungs after the last":           {`{"node":"n","drain":{"escalation":[{"after":"1h","do":"fail"},{"after":"2h","do":"fail"}]}}`, `drain.escalation[0].do: fail ends the drain`},
 	"force where nothing is evicted": {`{"node":"n","drain":{"mode":"wait","escalation":[{"after":"1h","do":"kill"}]}}`, `drain.escalation[0].do: kill needs the drain mode evict`},
-	"not a time":                     {`{"node":"n","notBefore":"tomorrow"}`, `notBefore: tomorrow is not a time: write it like`},
+	"not a time":                     {`{"node":"n","notBefore":"tomorrow"}`, `notBefore: tomorrow is not a time: write it in RFC 3339`},
 	"a window of words":              {`{"node":"n","windows":["nights","Week Ends"]}`, `windows[1]: "Week Ends" is not the name of a window`},
 	"a window twice":                 {`{"node":"n","windows":["nights","nights"]}`, `windows[1]: "nights" is named twice`},
 	"too many windows":               {`{"node":"n","windows":["a","b","c","d","e","f","g","h","i","j","k"]}`, `windows: has 11 names: at most 10 are taken`},

@@ -73,7 +73,7 @@ func checkTimes(object map[string]any, t reflect.Type) (problems []error) {
 		case reflect.TypeFor[time.Time]():
 			text, _ := value.(string)
 			if _, err := time.Parse(time.RFC3339, text); err != nil {
-				problems = append(problems, fmt.Errorf("%s: %v is not a time: write it like \"2026-03-01T22:00:00Z\" or \"2026-03-01T23:00:00+01:00\"", path, value))
+				problems = append(problems, fmt.Errorf("%s: %v is not a time: write it in RFC 3339, YYYY-MM-DDThh:mm:ssZ, or with an offset such as +01:00 in place of Z", path, value))
 			}
 		}
 	})

@@ -26,7 +26,7 @@ const MaxEntries = 64
 type Validation struct {
 	// Ready wants the node Ready. It is true where anything else is looked at, since of a node that is not Ready the control plane only
 	// knows what was so before; `false` switches that off. A condition `Ready` in `conditions` takes its place.
-	Ready *bool `json:"ready,omitempty"`
+	Ready *bool `json:"ready,omitempty" jsonschema:"default=true"`
 	// Conditions are those of the node that must have their status.
 	Conditions []Condition `json:"conditions,omitempty" jsonschema:"maxItems=64"`
 	// NewBootID wants the node restarted since it was cordoned first.

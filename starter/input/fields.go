@@ -2,6 +2,7 @@ package input
 
 import (
 	"cmp"
+	"encoding/csv"
 	"maps"
 	"slices"
 	"strconv"
@@ -29,8 +30,10 @@ type Form struct {
 	// Usage takes the place of what the field says of itself, and Words that of its values.
 	Usage, Shorthand string
 	Words            []string
-	// Read makes a value of what was given, a text each time that the flag was. Without it the texts become what the field's type is.
-	Read func(texts []string) (any, error)
+	// Read makes a value of what was given, of one text, unless Repeats is set or the field is a list. Without it the text becomes what
+	// the field's type is.
+	Read    func(texts []string) (any, error)
+	Repeats bool
 }
 
 // WithFlags are the fields of an input that name a flag.
@@ -47,7 +50,7 @@ func (s *FieldFlags) Register(cmd *cobra.Command, fields []schemas.Field, forms 
 	all := slices.Clone(fields)
 	for _, name := range slices.Sorted(maps.Keys(forms)) {
 		if forms[name].Field != "" {
-			all = append(all, schemas.Field{Path: forms[name].Field, Flag: name, Type: "string", List: true})
+			all = append(all, schemas.Field{Path: forms[name].Field, Flag: name, Type: "string"})
 		}
 	}
 	for _, field := range all {
@@ -56,7 +59,11 @@ func (s *FieldFlags) Register(cmd *cobra.Command, fields []schemas.Field, forms 
 		if form.Usage == "" {
 			form.Usage = field.Usage()
 		}
-		registered := cmd.Flags().VarPF(f, field.Flag, form.Shorthand, form.Usage)
+		var value pflag.Value = f
+		if f.Type() == "strings" || form.Repeats {
+			value = listFlag{f}
+		}
+		registered := cmd.Flags().VarPF(value, field.Flag, form.Shorthand, form.Usage)
 		if f.Type() == "bool" {
 			registered.NoOptDefVal = "true"
 		}
@@ -72,7 +79,7 @@ func (s *FieldFlags) Register(cmd *cobra.Command, fields []schemas.Field, forms 
 func (s *FieldFlags) Put(input map[string]any) error {
 	s.given = map[string]string{}
 	for _, f := range s.flags {
-		if len(f.texts) == 0 {
+		if !f.given {
 			continue
 		}
 		value, err := f.value()
@@ -105,8 +112,8 @@ func paths(path string, value any) []string {
 	return all
 }
 
-// inFlags has an error of the input speak of the flags that were given, and of fields only where those are in a file.
-func (s *FieldFlags) inFlags(err error) error {
+// InFlags has an error of the input speak of the flags that were given, and of fields only where those are in a file.
+func (s *FieldFlags) InFlags(err error) error {
 	if err == nil || len(s.given) == 0 {
 		return err
 	}
@@ -134,6 +141,7 @@ func (s *FieldFlags) flagOf(field string) string {
 type fieldFlag struct {
 	field schemas.Field
 	form  Form
+	given bool
 	texts []string
 }
 
@@ -148,20 +156,29 @@ func (f *fieldFlag) Type() string {
 		return "bool"
 	case f.field.Type == "integer":
 		return "int"
-	case f.form.Read != nil, f.field.Type == "object":
-		return "string"
-	case f.field.List:
+	case f.field.List && f.field.Fields == nil && !f.form.Repeats:
 		return "strings"
+	case f.form.Read != nil:
+		return "string"
 	}
 	return f.field.Type
 }
 
 // Set takes what was given, and refuses what cannot be read.
 func (f *fieldFlag) Set(text string) error {
-	if !f.field.List && f.form.Read == nil {
-		f.texts = nil // the last one counts
+	f.given = true
+	switch {
+	case f.Type() == "strings" && text != "":
+		words, err := csv.NewReader(strings.NewReader(text)).Read()
+		f.texts = append(f.texts, words...)
+		return err
+	case f.Type() == "strings":
+		return nil // an empty list
+	case f.form.Repeats:
+		f.texts = append(f.texts, text)
+	default:
+		f.texts = []string{text} // the last one counts
 	}
-	f.texts = append(f.texts, text)
 	if f.form.Read != nil {
 		return nil // Put says what is wrong with it
 	}
@@ -170,16 +187,26 @@ func (f *fieldFlag) Set(text string) error {
 }
 
 func (f *fieldFlag) value() (any, error) {
-	last := f.texts[len(f.texts)-1]
 	switch {
 	case f.form.Read != nil:
 		return f.form.Read(f.texts)
+	case f.Type() == "strings":
+		return append([]string{}, f.texts...), nil
 	case f.field.Type == "boolean":
-		return strconv.ParseBool(last)
+		return strconv.ParseBool(f.texts[0])
 	case f.field.Type == "integer":
-		return strconv.ParseInt(last, 10, 64)
-	case f.field.List:
-		return strings.Split(strings.Join(f.texts, ","), ","), nil
+		return strconv.ParseInt(f.texts[0], 10, 64)
 	}
-	return last, nil
+	return f.texts[0], nil
 }
+
+// listFlag is the flag of a list: it is offered again once it was given.
+type listFlag struct{ *fieldFlag }
+
+var _ pflag.SliceValue = listFlag{}
+
+func (f listFlag) Append(text string) error { return f.Set(text) }
+
+func (f listFlag) Replace(texts []string) error { f.texts = texts; return nil }
+
+func (f listFlag) GetSlice() []string { return f.texts }

@@ -27,36 +27,38 @@ var forms = map[string]Form{
 		Usage: "go only while this window of the worker's configuration is open, with several while all are, none for none (repeatable); see \"drydock windows\"",
 		Read:  names,
 	},
-	"notify":         {Usage: "channel of the worker's configuration to tell, none for nobody (repeatable, default the worker's default channels)", Read: names},
+	"notify":         {Usage: "channel of the worker's configuration that is sent what happens, none for none (repeatable, default the worker's default channels)", Read: names},
 	"ignore-windows": {Usage: "go at any time, for this reason, if the policy lets it"},
-	"sla":            {Usage: "when the workloads' time to leave is over: TIME, or TIME=RUNG, counted from the cordon", Read: sla},
+	"sla":            {Usage: "the time in which the node is to be empty, counted from the cordon: TIME, or TIME=RUNG, the rung that is taken then", Read: sla},
 	"hook": {
 		Usage: "call a hook of the worker's configuration: WHEN=NAME, WHEN being beforeCordon, afterDrain or beforeRelease (repeatable)",
-		Read:  hooks,
+		Read:  hooks, Repeats: true,
 	},
 	"eviction-filter": {
-		Usage: "drain only pods that request a resource whose name matches this regular expression (repeatable)", Read: evictionFilters,
+		Usage: "drain only pods that request a resource whose name matches this regular expression (repeatable)", Read: evictionFilters, Repeats: true,
 	},
 	"escalation": {
 		Usage: "what to do when the node does not empty: TIME=RUNG, counted from the cordon, RUNG being " + strings.Join(spec.Rungs, ", ") +
 			"; none waits for ever (repeatable, default 1h=giveBack)",
-		Read: escalation,
+		Read: escalation, Repeats: true,
 	},
 }
 
 func not(texts []string) (any, error) {
-	set, err := strconv.ParseBool(texts[len(texts)-1])
-	return !set, err
+	set, err := strconv.ParseBool(texts[0])
+	if err != nil {
+		return nil, fmt.Errorf("%q: want true or false", texts[0])
+	}
+	return !set, nil
 }
 
 // names are those that were given, "none" for an empty list.
 func names(texts []string) (any, error) {
-	all := strings.Split(strings.Join(texts, ","), ",")
-	return slices.DeleteFunc(all, func(name string) bool { return name == "none" }), nil
+	return slices.DeleteFunc(append([]string{}, texts...), func(name string) bool { return name == "none" }), nil
 }
 
 func notBefore(texts []string) (any, error) {
-	at, err := NotBefore(texts[len(texts)-1], time.Now())
+	at, err := NotBefore(texts[0], time.Now())
 	return at.Format(time.RFC3339), err
 }
 
@@ -76,7 +78,7 @@ func NotBefore(text string, now time.Time) (time.Time, error) {
 }
 
 func sla(texts []string) (any, error) {
-	after, do, _ := strings.Cut(texts[len(texts)-1], "=")
+	after, do, _ := strings.Cut(texts[0], "=")
 	sla := map[string]any{"after": after}
 	if do != "" {
 		sla["do"] = do

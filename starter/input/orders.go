@@ -31,7 +31,7 @@ func (s *Flags) OrdersFor(input map[string]any, names []string) ([]Order, error)
 	for i, name := range names {
 		var err error
 		if orders[i].Input, orders[i].Spec, err = forNode(input, name); err != nil {
-			return nil, s.inFlags(err)
+			return nil, s.InFlags(err)
 		}
 	}
 	return orders, nil

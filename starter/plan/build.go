@@ -30,7 +30,16 @@ func (p *planFlags) register(cmd *cobra.Command) {
 	f.StringVarP(&p.file, "file", "f", "", "YAML or JSON file with the plan, or with KEP-4212's NodeMaintenance, - for standard input; flags go over it")
 	p.own.Register(cmd, input.WithFlags("plan"), forms)
 	p.shared.RegisterFields(cmd)
-	f.Lookup("requestor").Usage = "who asks in the plan's maintenances (default plan-NAME)"
+	own, err := schemas.InputOf("plan")
+	if err != nil {
+		panic(err) // the schema is part of the program
+	}
+	for _, field := range input.WithFlags("maintenance") {
+		if !slices.ContainsFunc(own.Fields, func(of schemas.Field) bool { return of.Name == field.Name }) {
+			f.Lookup(field.Flag).Usage = "each node: " + f.Lookup(field.Flag).Usage
+		}
+	}
+	f.Lookup("requestor").Usage = "who asks in the plan's maintenances (default plan-NAME, with all-at-once plans)"
 }
 
 // build makes the plan's input of the file and the flags over it, and reads it as the workflow will.
@@ -65,7 +74,7 @@ func (p *planFlags) build(stdin io.Reader, name string, nodes []string) (json.Ra
 	}
 	decoded, err := plan.Decode(name, encoded)
 	if err = errors.Join(err, decoded.Reserved()); err != nil {
-		return nil, decoded, exit.UsageError("%w", err)
+		return nil, decoded, p.own.InFlags(exit.UsageError("%w", err))
 	}
 	return encoded, decoded, nil
 }

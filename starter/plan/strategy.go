@@ -2,7 +2,6 @@ package plan
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 
 	"drydock/docs/schemas"
@@ -13,12 +12,12 @@ import (
 )
 
 // kinds are the strategies by their flag.
-var kinds = map[string]string{"rolling": plan.Rolling, "all-at-once": plan.AllAtOnce}
+var kinds = map[string]string{"rolling": plan.Rolling, "all-at-once": plan.AllAtOnce, plan.AllAtOnce: plan.AllAtOnce}
 
 // forms are how flags of a plan are written where that is not how their fields are.
 var forms = map[string]input.Form{
 	"strategy": {
-		Words: slices.Sorted(maps.Keys(kinds)),
+		Words: []string{"rolling", "all-at-once"},
 		Usage: "rolling (one node after the other) or all-at-once (all nodes through stages together, as KEP-4212 has it) (default rolling)",
 		Read:  kind,
 	},
@@ -28,7 +27,7 @@ var forms = map[string]input.Form{
 	"tier": {
 		Field: "drainPlan.tiers",
 		Usage: "with all-at-once: pods that leave before others, [TYPE:]PRIORITY[:SELECTOR], such as DaemonSet:1000 or 2000:app=db; the standard tiers are added (repeatable)",
-		Read:  tiers,
+		Read:  tiers, Repeats: true,
 	},
 	"selector": {Shorthand: "l"},
 }
@@ -41,22 +40,22 @@ func choosing() []schemas.Field {
 }
 
 func kind(texts []string) (any, error) {
-	given := texts[len(texts)-1]
+	given := texts[0]
 	if kind, ok := kinds[given]; ok {
 		return kind, nil
 	}
 	return nil, fmt.Errorf("%q: want rolling or all-at-once", given)
 }
 
-func firstStage(texts []string) (any, error) { return stageOf(texts[len(texts)-1], plan.FirstStages) }
+func firstStage(texts []string) (any, error) { return stageOf(texts[0], plan.FirstStages) }
 
-func amount(texts []string) (any, error) { return schedule.ParseAmount(texts[len(texts)-1]) }
+func amount(texts []string) (any, error) { return schedule.ParseAmount(texts[0]) }
 
 // checkCanary refuses what is of a canary that is none.
 func checkCanary(fields map[string]any) error {
 	strategy, _ := fields["strategy"].(map[string]any)
 	if canary, ok := strategy["canary"].(map[string]any); ok && canary["nodes"] == nil {
-		return exit.UsageError("--canary-soak and --canary-approval: need --canary, which says how many nodes go first")
+		return exit.UsageError("strategy.canary.nodes: required: how many nodes go first (--canary)")
 	}
 	return nil
 }
