@@ -3,7 +3,7 @@
 BIN     := $(CURDIR)/.bin
 TOOLS   := $(BIN)/tools
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
-LDFLAGS := -X drydock/starter.Version=$(VERSION) -X drydock/worker.Version=$(VERSION)
+LDFLAGS := -X drydock.dev/drydock/starter.Version=$(VERSION) -X drydock.dev/drydock/worker.Version=$(VERSION)
 
 KUBERNETES_VERSION := v1.36.1
 

@@ -1,4 +1,4 @@
-module drydock
+module drydock.dev/drydock
 
 go 1.26.0
 

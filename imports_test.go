@@ -20,7 +20,7 @@ type listed struct {
 // packages lists the packages of this module.
 func packages(t *testing.T) map[string]listed {
 	t.Helper()
-	command := exec.CommandContext(t.Context(), "go", "list", "-deps", "-json=ImportPath,Imports,Deps", "drydock/...")
+	command := exec.CommandContext(t.Context(), "go", "list", "-deps", "-json=ImportPath,Imports,Deps", "drydock.dev/drydock/...")
 	output, err := command.Output()
 	if err != nil {
 		var exit *exec.ExitError
@@ -37,7 +37,7 @@ func packages(t *testing.T) map[string]listed {
 		} else if err != nil {
 			t.Fatal(err)
 		}
-		if isUnder(p.ImportPath, "drydock") {
+		if isUnder(p.ImportPath, "drydock.dev/drydock") {
 			all[p.ImportPath] = p
 		}
 	}
@@ -60,33 +60,33 @@ var (
 	sdks = []string{
 		"github.com/aws", "github.com/slack-go", "github.com/nicholas-fedor/shoutrrr", "github.com/wneessen/go-mail",
 	}
-	receivers = append([]string{"drydock/notify", "drydock/checks", "drydock/audit/webhook"}, sdks...)
+	receivers = append([]string{"drydock.dev/drydock/notify", "drydock.dev/drydock/checks", "drydock.dev/drydock/audit/webhook"}, sdks...)
 	// rulesInCEL are evaluated by activities alone: a library's next release must not change what a history replays to. The command
 	// line compiles those of profiles, to lint them.
-	rulesInCEL = []string{"drydock/rules/policy", "drydock/rules/profile/cel", "github.com/google/cel-go"}
-	effects    = []string{"drydock/activities", "drydock/workflows"}
-	processes  = []string{"drydock/worker", "drydock/starter", "drydock/client"}
+	rulesInCEL = []string{"drydock.dev/drydock/rules/policy", "drydock.dev/drydock/rules/profile/cel", "github.com/google/cel-go"}
+	effects    = []string{"drydock.dev/drydock/activities", "drydock.dev/drydock/workflows"}
+	processes  = []string{"drydock.dev/drydock/worker", "drydock.dev/drydock/starter", "drydock.dev/drydock/client"}
 )
 
 var layers = []layer{
-	{folder: "drydock/rules", refused: slices.Concat(clients, []string{"go.temporal.io"}), own: []string{}},
-	{folder: "drydock/api", refused: slices.Concat(clients, rulesInCEL), own: []string{"drydock/rules"}},
-	{folder: "drydock/k8s", own: []string{"drydock/rules", "drydock/api"}},
-	{folder: "drydock/outbound", refused: clients, own: []string{"drydock/rules", "drydock/api", "drydock/config/secret"}},
-	{folder: "drydock/notify", refused: slices.Concat(effects, processes)},
-	{folder: "drydock/checks", refused: slices.Concat(effects, processes)},
-	{folder: "drydock/audit", refused: slices.Concat(effects, processes)},
-	{folder: "drydock/config", refused: slices.Concat(sdks, effects, processes)},
-	{folder: "drydock/activities", refused: slices.Concat(sdks, []string{"drydock/workflows"}, processes)},
-	{folder: "drydock/workflows", refused: slices.Concat(sdks, processes)},
-	{folder: "drydock/worker", refused: []string{"drydock/starter", "drydock/client"}},
-	{folder: "drydock/client", refused: slices.Concat(clients, receivers, effects, rulesInCEL), own: []string{"drydock/rules", "drydock/api"}},
-	{folder: "drydock/starter", refused: slices.Concat(receivers, effects, []string{"drydock/rules/policy", "drydock/worker"})},
-	{folder: "drydock/chaos", refused: slices.Concat(receivers, effects)},
-	{folder: "drydock/soak", refused: slices.Concat(receivers, effects, []string{"drydock/chaos"})},
-	{folder: "drydock/deploy", refused: slices.Concat(receivers, effects)},
+	{folder: "drydock.dev/drydock/rules", refused: slices.Concat(clients, []string{"go.temporal.io"}), own: []string{}},
+	{folder: "drydock.dev/drydock/api", refused: slices.Concat(clients, rulesInCEL), own: []string{"drydock.dev/drydock/rules"}},
+	{folder: "drydock.dev/drydock/k8s", own: []string{"drydock.dev/drydock/rules", "drydock.dev/drydock/api"}},
+	{folder: "drydock.dev/drydock/outbound", refused: clients, own: []string{"drydock.dev/drydock/rules", "drydock.dev/drydock/api", "drydock.dev/drydock/config/secret"}},
+	{folder: "drydock.dev/drydock/notify", refused: slices.Concat(effects, processes)},
+	{folder: "drydock.dev/drydock/checks", refused: slices.Concat(effects, processes)},
+	{folder: "drydock.dev/drydock/audit", refused: slices.Concat(effects, processes)},
+	{folder: "drydock.dev/drydock/config", refused: slices.Concat(sdks, effects, processes)},
+	{folder: "drydock.dev/drydock/activities", refused: slices.Concat(sdks, []string{"drydock.dev/drydock/workflows"}, processes)},
+	{folder: "drydock.dev/drydock/workflows", refused: slices.Concat(sdks, processes)},
+	{folder: "drydock.dev/drydock/worker", refused: []string{"drydock.dev/drydock/starter", "drydock.dev/drydock/client"}},
+	{folder: "drydock.dev/drydock/client", refused: slices.Concat(clients, receivers, effects, rulesInCEL), own: []string{"drydock.dev/drydock/rules", "drydock.dev/drydock/api"}},
+	{folder: "drydock.dev/drydock/starter", refused: slices.Concat(receivers, effects, []string{"drydock.dev/drydock/rules/policy", "drydock.dev/drydock/worker"})},
+	{folder: "drydock.dev/drydock/chaos", refused: slices.Concat(receivers, effects)},
+	{folder: "drydock.dev/drydock/soak", refused: slices.Concat(receivers, effects, []string{"drydock.dev/drydock/chaos"})},
+	{folder: "drydock.dev/drydock/deploy", refused: slices.Concat(receivers, effects)},
 	// A benchmark runs the scheduler's workflow by itself.
-	{folder: "drydock/bench", refused: sdks},
+	{folder: "drydock.dev/drydock/bench", refused: sdks},
 }
 
 // TestImportsPointOneWay holds the packages to the layers of docs/architecture.md: what needs the contract only links
@@ -103,7 +103,7 @@ func TestImportsPointOneWay(t *testing.T) {
 			for _, dependency := range p.Deps {
 				switch {
 				case isUnder(dependency, l.folder):
-				case isUnderAny(dependency, l.refused), l.own != nil && isUnder(dependency, "drydock") && !isUnderAny(dependency, l.own):
+				case isUnderAny(dependency, l.refused), l.own != nil && isUnder(dependency, "drydock.dev/drydock") && !isUnderAny(dependency, l.own):
 					t.Errorf("%s depends on %s", path, dependency)
 				}
 			}
@@ -119,9 +119,9 @@ func TestOnlyActivitiesTouchTheWorld(t *testing.T) {
 	for path, p := range packages(t) {
 		for _, imported := range p.Imports {
 			switch {
-			case isForTests(imported) && !isForTests(path) && !isUnder(path, "drydock/bench"):
+			case isForTests(imported) && !isForTests(path) && !isUnder(path, "drydock.dev/drydock/bench"):
 				t.Errorf("%s imports %s, which is for tests", path, imported)
-			case isUnder(path, "drydock/workflows") && isUnderAny(imported, slices.Concat([]string{"drydock/k8s"}, clients, rulesInCEL)):
+			case isUnder(path, "drydock.dev/drydock/workflows") && isUnderAny(imported, slices.Concat([]string{"drydock.dev/drydock/k8s"}, clients, rulesInCEL)):
 				t.Errorf("%s imports %s", path, imported)
 			}
 		}
@@ -129,10 +129,10 @@ func TestOnlyActivitiesTouchTheWorld(t *testing.T) {
 }
 
 // TestProgramsStaySmall keeps out of what is shipped whatever has all kinds of Kubernetes in it, or their schemas: each registers
-// itself when a program starts, so that it is linked whole. drydock/k8s/kube is there instead.
+// itself when a program starts, so that it is linked whole. drydock.dev/drydock/k8s/kube is there instead.
 func TestProgramsStaySmall(t *testing.T) {
 	all := packages(t)
-	for _, program := range []string{"drydock/worker/drydock-worker", "drydock/starter/drydock"} {
+	for _, program := range []string{"drydock.dev/drydock/worker/drydock-worker", "drydock.dev/drydock/starter/drydock"} {
 		if len(all[program].Deps) == 0 {
 			t.Fatalf("there is no program %s", program)
 		}

@@ -6,7 +6,7 @@ import (
 	"go.temporal.io/api/common/v1"
 	"go.temporal.io/api/history/v1"
 
-	"drydock/api"
+	"drydock.dev/drydock/api"
 )
 
 func TestIdentityOfStarter(t *testing.T) {

@@ -1,7 +1,7 @@
 package api
 
 import (
-	"drydock/rules/spec"
+	"drydock.dev/drydock/rules/spec"
 )
 
 // DoctorInput is the input of Doctor. The zero value looks at everything and changes nothing.

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"time"
 
-	"drydock/rules/bounds"
-	"drydock/rules/drainplan"
+	"drydock.dev/drydock/rules/bounds"
+	"drydock.dev/drydock/rules/drainplan"
 )
 
 // DrainProgress is how far a drain, or a wait for pods, has come: the heartbeat details of the activity, and in the

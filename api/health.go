@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"drydock/rules/health"
-	"drydock/rules/spec"
+	"drydock.dev/drydock/rules/health"
+	"drydock.dev/drydock/rules/spec"
 )
 
 // Workflow types of health checks.

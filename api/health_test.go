@@ -3,7 +3,7 @@ package api_test
 import (
 	"testing"
 
-	"drydock/api"
+	"drydock.dev/drydock/api"
 )
 
 func TestHealthIDs(t *testing.T) {

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"strings"
 
-	"drydock/rules/plan"
-	"drydock/rules/schedule"
-	"drydock/rules/spec"
+	"drydock.dev/drydock/rules/plan"
+	"drydock.dev/drydock/rules/schedule"
+	"drydock.dev/drydock/rules/spec"
 )
 
 const (

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"drydock/api"
+	"drydock.dev/drydock/api"
 )
 
 func numbered(n int) []string {

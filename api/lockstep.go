@@ -4,10 +4,10 @@ import (
 	"encoding/json"
 	"time"
 
-	"drydock/rules/drainplan"
-	"drydock/rules/plan"
-	"drydock/rules/schedule"
-	"drydock/rules/spec"
+	"drydock.dev/drydock/rules/drainplan"
+	"drydock.dev/drydock/rules/plan"
+	"drydock.dev/drydock/rules/schedule"
+	"drydock.dev/drydock/rules/spec"
 )
 
 // PlansRequestor is the requestor of the maintenances that all plans of strategy allAtOnce share: a node has one of them.

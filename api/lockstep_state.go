@@ -8,9 +8,9 @@ import (
 	"slices"
 	"time"
 
-	"drydock/rules/drainplan"
-	"drydock/rules/plan"
-	"drydock/rules/spec"
+	"drydock.dev/drydock/rules/drainplan"
+	"drydock.dev/drydock/rules/plan"
+	"drydock.dev/drydock/rules/spec"
 )
 
 // Validate checks all that a lockstep makes commands of, and compiles the tiers. The error has one line per wrong field.

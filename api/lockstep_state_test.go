@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"drydock/rules/drainplan"
+	"drydock.dev/drydock/rules/drainplan"
 )
 
 func TestAnIntentIsCheckedBeforeItCounts(t *testing.T) {

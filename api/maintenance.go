@@ -4,12 +4,12 @@ import (
 	"strings"
 	"time"
 
-	"drydock/rules/drainplan"
-	"drydock/rules/notices"
-	"drydock/rules/record"
-	"drydock/rules/spec"
-	"drydock/rules/validation"
-	"drydock/rules/who"
+	"drydock.dev/drydock/rules/drainplan"
+	"drydock.dev/drydock/rules/notices"
+	"drydock.dev/drydock/rules/record"
+	"drydock.dev/drydock/rules/spec"
+	"drydock.dev/drydock/rules/validation"
+	"drydock.dev/drydock/rules/who"
 )
 
 // Phase is where a maintenance is.

@@ -3,7 +3,7 @@ package api
 import (
 	"time"
 
-	"drydock/rules/spec"
+	"drydock.dev/drydock/rules/spec"
 )
 
 // Message is the payload that every message to a maintenance can carry; each message uses the fields that its

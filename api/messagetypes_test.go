@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"drydock/api"
+	"drydock.dev/drydock/api"
 )
 
 // published compares a file with what is made of the declarations; UPDATE_GOLDEN=1 writes it instead.

@@ -1,10 +1,10 @@
 package api
 
 import (
-	"drydock/rules/bounds"
+	"drydock.dev/drydock/rules/bounds"
 	"time"
 
-	"drydock/rules/notices"
+	"drydock.dev/drydock/rules/notices"
 )
 
 // NotificationInput says which channel is to be told: of one maintenance, by a workflow that ends with it, or, where it

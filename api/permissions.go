@@ -3,7 +3,7 @@ package api
 import (
 	"encoding/json"
 
-	"drydock/rules/preflight"
+	"drydock.dev/drydock/rules/preflight"
 )
 
 // PermissionsInput is the input of Permissions: what is about to be started.

@@ -5,10 +5,10 @@ import (
 	"strconv"
 	"time"
 
-	"drydock/rules/drainplan"
-	"drydock/rules/notices"
-	"drydock/rules/plan"
-	"drydock/rules/record"
+	"drydock.dev/drydock/rules/drainplan"
+	"drydock.dev/drydock/rules/notices"
+	"drydock.dev/drydock/rules/plan"
+	"drydock.dev/drydock/rules/record"
 )
 
 // PlanPhase is where a maintenance plan is.

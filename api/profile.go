@@ -6,10 +6,10 @@ import (
 	"strings"
 	"time"
 
-	"drydock/rules/profile"
-	"drydock/rules/profile/check"
-	"drydock/rules/profile/state"
-	"drydock/rules/spec"
+	"drydock.dev/drydock/rules/profile"
+	"drydock.dev/drydock/rules/profile/check"
+	"drydock.dev/drydock/rules/profile/state"
+	"drydock.dev/drydock/rules/spec"
 )
 
 // Workflow types of profiles.

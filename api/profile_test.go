@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"drydock/api"
-	"drydock/rules/profile/state"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/profile/state"
 )
 
 func TestProfileIDs(t *testing.T) {

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"time"
 
-	"drydock/rules/record"
+	"drydock.dev/drydock/rules/record"
 )
 
 // RecordOf is the audit record of a maintenance as far as its status knows it: the answer to the status query is all that

@@ -7,9 +7,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"drydock/api"
-	"drydock/rules/record"
-	"drydock/rules/spec"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/record"
+	"drydock.dev/drydock/rules/spec"
 )
 
 func TestRecordOfAnEndedMaintenance(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"drydock/api"
+	"drydock.dev/drydock/api"
 )
 
 // rolesTable is the table of who may do what of a Temporal authorizer; its module is not this one.

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"drydock/rules/schedule"
+	"drydock.dev/drydock/rules/schedule"
 )
 
 // NodeChange is what others did to a held node.

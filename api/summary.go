@@ -3,7 +3,7 @@ package api
 import (
 	"time"
 
-	"drydock/rules/schedule"
+	"drydock.dev/drydock/rules/schedule"
 )
 
 // Summary is the scheduler's answer to the summary query: counts, which stay small however many maintenances there are.

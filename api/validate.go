@@ -7,11 +7,11 @@ import (
 	"strings"
 	"time"
 
-	"drydock/rules/drainplan"
-	"drydock/rules/health"
-	"drydock/rules/profile/state"
-	"drydock/rules/schedule"
-	"drydock/rules/spec"
+	"drydock.dev/drydock/rules/drainplan"
+	"drydock.dev/drydock/rules/health"
+	"drydock.dev/drydock/rules/profile/state"
+	"drydock.dev/drydock/rules/schedule"
+	"drydock.dev/drydock/rules/spec"
 )
 
 const (

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"drydock/rules/schedule"
-	"drydock/rules/spec"
+	"drydock.dev/drydock/rules/schedule"
+	"drydock.dev/drydock/rules/spec"
 )
 
 const aRun = "0190b1c0-0000-7000-8000-000000000001"

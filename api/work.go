@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"time"
 
-	"drydock/rules/validation"
+	"drydock.dev/drydock/rules/validation"
 )
 
 // WorkRun is one attempt at the work that a maintenance names. It runs as long as EndedAt is absent.

@@ -9,11 +9,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"drydock/audit"
-	"drydock/audit/audittest"
-	"drydock/audit/kinds"
-	"drydock/config/named"
-	"drydock/rules/record"
+	"drydock.dev/drydock/audit"
+	"drydock.dev/drydock/audit/audittest"
+	"drydock.dev/drydock/audit/kinds"
+	"drydock.dev/drydock/config/named"
+	"drydock.dev/drydock/rules/record"
 )
 
 func sinks(all ...*flaky) *audit.Sinks {

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 
-	"drydock/rules/record"
+	"drydock.dev/drydock/rules/record"
 )
 
 // Chain numbers and chains what one writer sends to where it cannot be read back: its numbers begin with 1, and end with

@@ -1,8 +1,8 @@
 package audit
 
 import (
-	"drydock/config/named"
-	"drydock/config/secret"
+	"drydock.dev/drydock/config/named"
+	"drydock.dev/drydock/config/secret"
 )
 
 // Settings are those of all sinks.

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"time"
 
-	"drydock/deploy/devstack"
+	"drydock.dev/drydock/deploy/devstack"
 )
 
 // Who is who in the audit log, by user agent.

@@ -13,10 +13,10 @@ import (
 	"go.temporal.io/sdk/workflow"
 	"google.golang.org/protobuf/proto"
 
-	"drydock/api"
-	"drydock/rules/schedule"
-	"drydock/workflows"
-	"drydock/workflows/scheduler"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/schedule"
+	"drydock.dev/drydock/workflows"
+	"drydock.dev/drydock/workflows/scheduler"
 )
 
 const (

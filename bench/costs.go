@@ -11,7 +11,7 @@ import (
 
 	"go.temporal.io/api/enums/v1"
 
-	"drydock/api"
+	"drydock.dev/drydock/api"
 )
 
 // costCard is what one maintenance with the default input of an empty node costs, the scheduler's share included:

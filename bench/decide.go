@@ -6,9 +6,9 @@ import (
 	"slices"
 	"time"
 
-	"drydock/rules/drainplan"
-	"drydock/rules/schedule"
-	"drydock/rules/schedule/scheduletest"
+	"drydock.dev/drydock/rules/drainplan"
+	"drydock.dev/drydock/rules/schedule"
+	"drydock.dev/drydock/rules/schedule/scheduletest"
 )
 
 // decideRounds are measured for each size.

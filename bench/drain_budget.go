@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 
-	"drydock/k8s"
-	"drydock/k8s/kube"
+	"drydock.dev/drydock/k8s"
+	"drydock.dev/drydock/k8s/kube"
 )
 
 // drainUnderBudget drains four pods of which a budget lets one be missing: by Drydock, by a bare loop that is as fast

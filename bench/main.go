@@ -19,7 +19,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"drydock/deploy/devstack"
+	"drydock.dev/drydock/deploy/devstack"
 )
 
 // Figure is one measured value and what it is held against.

@@ -11,9 +11,9 @@ import (
 	"github.com/google/uuid"
 	"go.temporal.io/sdk/client"
 
-	"drydock/api"
-	"drydock/rules/plan"
-	"drydock/rules/schedule"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/plan"
+	"drydock.dev/drydock/rules/schedule"
 )
 
 const (

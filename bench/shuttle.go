@@ -16,10 +16,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"drydock/api"
-	"drydock/deploy/devstack"
-	"drydock/k8s"
-	"drydock/k8s/kube"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/deploy/devstack"
+	"drydock.dev/drydock/k8s"
+	"drydock.dev/drydock/k8s/kube"
 )
 
 // shuttle is a Deployment in a cluster of two nodes. All its pods are on one of them, and move to the other one each

@@ -12,8 +12,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
-	"drydock/api"
-	"drydock/deploy/devstack"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/deploy/devstack"
 )
 
 // sight is what is seen of many objects: which of them are as wished, and when that last changed.

@@ -8,8 +8,8 @@ import (
 
 	"go.temporal.io/sdk/client"
 
-	"drydock/api"
-	"drydock/rules/drainplan"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/drainplan"
 )
 
 const (

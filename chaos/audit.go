@@ -4,7 +4,7 @@ import (
 	"strings"
 	"time"
 
-	"drydock/deploy/devstack"
+	"drydock.dev/drydock/deploy/devstack"
 )
 
 // auditDelay is how much later than its answer a request may be on record.

@@ -12,7 +12,7 @@ import (
 
 	"k8s.io/client-go/kubernetes"
 
-	"drydock/deploy/devstack"
+	"drydock.dev/drydock/deploy/devstack"
 )
 
 // stack is what all lanes share.

@@ -19,7 +19,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/protobuf/types/known/durationpb"
 
-	"drydock/api"
+	"drydock.dev/drydock/api"
 )
 
 // subject is what the input of an activity names of its caller. Its name is that of the requestor, the check, the profile or the plan.

@@ -20,9 +20,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"drydock/api"
-	"drydock/deploy/devstack"
-	"drydock/k8s"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/deploy/devstack"
+	"drydock.dev/drydock/k8s"
 )
 
 const (

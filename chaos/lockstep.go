@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"drydock/api"
+	"drydock.dev/drydock/api"
 )
 
 const (

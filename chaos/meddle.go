@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"drydock/api"
+	"drydock.dev/drydock/api"
 )
 
 // ours begins the name of every annotation that Drydock sets on a node.

@@ -13,10 +13,10 @@ import (
 	"go.temporal.io/sdk/client"
 	"k8s.io/apimachinery/pkg/util/uuid"
 
-	"drydock/api"
-	"drydock/rules/drainplan"
-	"drydock/rules/notices"
-	"drydock/rules/record"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/drainplan"
+	"drydock.dev/drydock/rules/notices"
+	"drydock.dev/drydock/rules/record"
 )
 
 // forged is in all that is made up, so that it is known where it comes out.

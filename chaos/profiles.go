@@ -14,9 +14,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"drydock/api"
-	"drydock/deploy/devstack"
-	"drydock/rules/profile/state"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/deploy/devstack"
+	"drydock.dev/drydock/rules/profile/state"
 )
 
 // The profiles that a lane's nodes may have.

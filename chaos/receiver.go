@@ -14,9 +14,9 @@ import (
 	"sync"
 	"time"
 
-	"drydock/api"
-	"drydock/rules/notices"
-	"drydock/rules/record"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/notices"
+	"drydock.dev/drydock/rules/record"
 )
 
 // hookNames are the hooks that a maintenance names, and what undoes the first of them.

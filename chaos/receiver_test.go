@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"drydock/api"
+	"drydock.dev/drydock/api"
 )
 
 // TestReceiverTellsWhatIsMissingOrMadeUp posts what a worker would, and then something else in the place of one part.

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"drydock/api"
-	"drydock/rules/spec"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/spec"
 )
 
 // step is something a maintenance, or the scheduler for it, does: one that the proxies can recognize. Its boundary is

@@ -9,7 +9,7 @@ import (
 
 	"go.temporal.io/api/workflowservice/v1"
 
-	"drydock/api"
+	"drydock.dev/drydock/api"
 )
 
 // verdict is what the nodes, the audit log and the proxies tell of the run.

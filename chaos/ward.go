@@ -13,9 +13,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"drydock/api"
-	"drydock/deploy/devstack"
-	"drydock/rules/health"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/deploy/devstack"
+	"drydock.dev/drydock/rules/health"
 )
 
 // healing is how a health check of the lane's nodes remediates them; empty is that there is no check.

@@ -12,7 +12,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"drydock/api"
+	"drydock.dev/drydock/api"
 )
 
 // rebootJob is work that reboots its node, as the played nodes do it. Its label tells it from what runs on the node.

@@ -9,11 +9,11 @@ import (
 	"slices"
 	"time"
 
-	"drydock/config/named"
-	"drydock/outbound"
-	"drydock/rules/period"
-	"drydock/rules/spec"
-	"drydock/rules/validation"
+	"drydock.dev/drydock/config/named"
+	"drydock.dev/drydock/outbound"
+	"drydock.dev/drydock/rules/period"
+	"drydock.dev/drydock/rules/spec"
+	"drydock.dev/drydock/rules/validation"
 )
 
 // Config are the checks, hooks and works that maintenances may name.

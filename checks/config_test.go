@@ -8,14 +8,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
-	"drydock/checks"
-	"drydock/checks/checkstest"
-	"drydock/checks/job"
-	"drydock/checks/kinds"
-	"drydock/k8s/k8stest"
-	"drydock/rules/period"
-	"drydock/rules/spec"
-	"drydock/rules/validation"
+	"drydock.dev/drydock/checks"
+	"drydock.dev/drydock/checks/checkstest"
+	"drydock.dev/drydock/checks/job"
+	"drydock.dev/drydock/checks/kinds"
+	"drydock.dev/drydock/k8s/k8stest"
+	"drydock.dev/drydock/rules/period"
+	"drydock.dev/drydock/rules/spec"
+	"drydock.dev/drydock/rules/validation"
 )
 
 // decode reads a configuration as the worker does.

@@ -15,10 +15,10 @@ import (
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	"k8s.io/klog/v2"
 
-	"drydock/k8s"
-	"drydock/k8s/kube"
-	"drydock/outbound"
-	"drydock/rules/validation"
+	"drydock.dev/drydock/k8s"
+	"drydock.dev/drydock/k8s/kube"
+	"drydock.dev/drydock/outbound"
+	"drydock.dev/drydock/rules/validation"
 )
 
 // page is how many objects one request lists.

@@ -15,10 +15,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	clienttesting "k8s.io/client-go/testing"
 
-	"drydock/checks"
-	"drydock/k8s"
-	"drydock/k8s/k8stest"
-	"drydock/rules/validation"
+	"drydock.dev/drydock/checks"
+	"drydock.dev/drydock/k8s"
+	"drydock.dev/drydock/k8s/k8stest"
+	"drydock.dev/drydock/rules/validation"
 )
 
 var since = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)

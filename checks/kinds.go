@@ -3,10 +3,10 @@ package checks
 import (
 	"context"
 
-	"drydock/config/named"
-	"drydock/k8s/kube"
-	"drydock/outbound"
-	"drydock/rules/period"
+	"drydock.dev/drydock/config/named"
+	"drydock.dev/drydock/k8s/kube"
+	"drydock.dev/drydock/outbound"
+	"drydock.dev/drydock/rules/period"
 )
 
 // Kind is a kind of action: a package below this one.

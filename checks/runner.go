@@ -10,9 +10,9 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"drydock/config/named"
-	"drydock/k8s/kube"
-	"drydock/rules/validation"
+	"drydock.dev/drydock/config/named"
+	"drydock.dev/drydock/k8s/kube"
+	"drydock.dev/drydock/rules/validation"
 )
 
 // Errors that trying again does not heal.

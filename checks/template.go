@@ -5,8 +5,8 @@ import (
 	"text/template"
 	"time"
 
-	"drydock/config/named"
-	"drydock/rules/period"
+	"drydock.dev/drydock/config/named"
+	"drydock.dev/drydock/rules/period"
 )
 
 // functions are what templates may call: "after" is a time, in RFC 3339, that far from now.

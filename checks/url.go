@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"net/url"
 
-	"drydock/outbound"
+	"drydock.dev/drydock/outbound"
 )
 
 // CheckURL is the rule for the URLs of checks and hooks. The error does not show the URL: it may hold credentials.

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"drydock/config/named"
-	"drydock/rules/validation"
+	"drydock.dev/drydock/config/named"
+	"drydock.dev/drydock/rules/validation"
 )
 
 // Validate checks the configuration without reading any file; the error joins one line per wrong field. What is

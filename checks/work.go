@@ -7,9 +7,9 @@ import (
 	"maps"
 	"slices"
 
-	"drydock/config/named"
-	"drydock/rules/period"
-	"drydock/rules/validation"
+	"drydock.dev/drydock/config/named"
+	"drydock.dev/drydock/rules/period"
+	"drydock.dev/drydock/rules/validation"
 )
 
 // Works are what can be done to a node that is Ready, by name.

@@ -8,12 +8,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"drydock/checks"
-	"drydock/checks/checkstest"
-	"drydock/checks/job"
-	"drydock/k8s/k8stest"
-	"drydock/rules/period"
-	"drydock/rules/validation"
+	"drydock.dev/drydock/checks"
+	"drydock.dev/drydock/checks/checkstest"
+	"drydock.dev/drydock/checks/job"
+	"drydock.dev/drydock/k8s/k8stest"
+	"drydock.dev/drydock/rules/period"
+	"drydock.dev/drydock/rules/validation"
 )
 
 const goodWork = `

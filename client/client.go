@@ -18,7 +18,7 @@ import (
 
 	temporalclient "go.temporal.io/sdk/client"
 
-	"drydock/api"
+	"drydock.dev/drydock/api"
 )
 
 // Options say which Drydock a Client is for, and who uses it.

@@ -10,7 +10,7 @@ import (
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/temporal"
 
-	"drydock/api"
+	"drydock.dev/drydock/api"
 )
 
 var (

@@ -6,7 +6,7 @@ import (
 
 	temporalclient "go.temporal.io/sdk/client"
 
-	"drydock/client"
+	"drydock.dev/drydock/client"
 )
 
 // It takes a node out of service, works on it, and puts it back.

@@ -12,8 +12,8 @@ import (
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
 
-	"drydock/api"
-	"drydock/rules/spec"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/spec"
 )
 
 // Latest is the newest maintenance of a node for a requestor, running or ended; found is false where there was none.

@@ -6,8 +6,8 @@ import (
 
 	enumspb "go.temporal.io/api/enums/v1"
 
-	"drydock/api"
-	"drydock/rules/spec"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/spec"
 )
 
 var noon = time.Date(2026, 7, 1, 12, 0, 0, 0, time.Local)

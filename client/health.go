@@ -16,9 +16,9 @@ import (
 	temporalclient "go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 
-	"drydock/api"
-	"drydock/rules/health"
-	"drydock/rules/markdown"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/health"
+	"drydock.dev/drydock/rules/markdown"
 )
 
 // HealthCheck is a health check by its name.

@@ -7,7 +7,7 @@ import (
 	enumspb "go.temporal.io/api/enums/v1"
 	workflowpb "go.temporal.io/api/workflow/v1"
 
-	"drydock/api"
+	"drydock.dev/drydock/api"
 )
 
 // Maintenance is one maintenance of a node for a requestor, running or ended: a run of its workflow.

@@ -3,7 +3,7 @@ package client
 import (
 	"slices"
 
-	"drydock/api"
+	"drydock.dev/drydock/api"
 )
 
 // Message is a message to a maintenance. Functions such as Done and Cancel make it.

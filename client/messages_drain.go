@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"drydock/api"
-	"drydock/rules/spec"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/spec"
 )
 
 // Drained says that a node with drain mode external is empty.

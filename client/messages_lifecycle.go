@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"drydock/api"
-	"drydock/rules/validation"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/validation"
 )
 
 // Approve lets a maintenance that waits for approval go on.

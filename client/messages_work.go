@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"drydock/api"
-	"drydock/rules/spec"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/spec"
 )
 
 // Done says that a requestor is done with a node, which is put back when all requestors are.

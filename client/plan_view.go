@@ -9,7 +9,7 @@ import (
 	temporalclient "go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 
-	"drydock/api"
+	"drydock.dev/drydock/api"
 )
 
 // PlanFailed is the phase of a plan that ended without a word of its own: refused, terminated, or failed.

@@ -15,9 +15,9 @@ import (
 	temporalclient "go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 
-	"drydock/api"
-	"drydock/rules/markdown"
-	"drydock/rules/plan"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/markdown"
+	"drydock.dev/drydock/rules/plan"
 )
 
 // Plan is a maintenance plan by its name.

@@ -12,7 +12,7 @@ import (
 	"go.temporal.io/api/serviceerror"
 	"golang.org/x/sync/errgroup"
 
-	"drydock/rules/record"
+	"drydock.dev/drydock/rules/record"
 )
 
 // RecordFilter chooses audit records; what is zero does not choose.

@@ -8,9 +8,9 @@ import (
 
 	enumspb "go.temporal.io/api/enums/v1"
 
-	"drydock/api"
-	"drydock/rules/record"
-	"drydock/rules/spec"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/record"
+	"drydock.dev/drydock/rules/spec"
 )
 
 // past is a maintenance that completed some hours ago.

@@ -11,10 +11,10 @@ import (
 	"go.temporal.io/api/serviceerror"
 	temporalclient "go.temporal.io/sdk/client"
 
-	"drydock/api"
-	"drydock/rules/doctor"
-	"drydock/rules/markdown"
-	"drydock/rules/preflight"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/doctor"
+	"drydock.dev/drydock/rules/markdown"
+	"drydock.dev/drydock/rules/preflight"
 )
 
 // Preflight looks at what a drain of a node would meet, without changing anything. The input is that of a maintenance,

@@ -7,7 +7,7 @@ import (
 
 	temporalclient "go.temporal.io/sdk/client"
 
-	"drydock/api"
+	"drydock.dev/drydock/api"
 )
 
 // schedulesAtOnce is how many schedules one question asks for.

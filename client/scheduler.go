@@ -12,8 +12,8 @@ import (
 	temporalclient "go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 
-	"drydock/api"
-	"drydock/rules/schedule"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/schedule"
 )
 
 // updateTimeout bounds an update, which unlike a signal is lost unless a worker accepts it now.

@@ -7,7 +7,7 @@ import (
 
 	"go.temporal.io/sdk/temporal"
 
-	"drydock/api"
+	"drydock.dev/drydock/api"
 )
 
 func TestOnlyLimitsThatChangedMeanwhileAreSetAnew(t *testing.T) {

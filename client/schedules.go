@@ -16,10 +16,10 @@ import (
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
 
-	"drydock/api"
-	"drydock/rules/bounds"
-	"drydock/rules/plan"
-	"drydock/rules/spec"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/bounds"
+	"drydock.dev/drydock/rules/plan"
+	"drydock.dev/drydock/rules/spec"
 )
 
 // Recurring is the schedule of a recurring plan, by the plan's name.

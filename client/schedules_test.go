@@ -5,7 +5,7 @@ import (
 
 	temporalclient "go.temporal.io/sdk/client"
 
-	"drydock/rules/plan"
+	"drydock.dev/drydock/rules/plan"
 )
 
 func TestRecurrenceOfASchedule(t *testing.T) {

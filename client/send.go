@@ -10,7 +10,7 @@ import (
 	"github.com/google/uuid"
 	"go.temporal.io/api/serviceerror"
 
-	"drydock/api"
+	"drydock.dev/drydock/api"
 )
 
 const (

@@ -13,9 +13,9 @@ import (
 	"go.temporal.io/api/serviceerror"
 	temporalclient "go.temporal.io/sdk/client"
 
-	"drydock/api"
-	"drydock/rules/markdown"
-	"drydock/rules/spec"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/markdown"
+	"drydock.dev/drydock/rules/spec"
 )
 
 // Input is the input of a maintenance as JSON has it: the fields of the reference, such as node, requestor and

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"drydock/rules/spec"
+	"drydock.dev/drydock/rules/spec"
 )
 
 func TestStaticSummaryFitsTemporal(t *testing.T) {

@@ -6,10 +6,10 @@ import (
 
 	enumspb "go.temporal.io/api/enums/v1"
 
-	"drydock/api"
-	"drydock/rules/record"
-	"drydock/rules/spec"
-	"drydock/rules/validation"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/record"
+	"drydock.dev/drydock/rules/spec"
+	"drydock.dev/drydock/rules/validation"
 )
 
 // View is what is known of a maintenance at one moment.

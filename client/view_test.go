@@ -6,7 +6,7 @@ import (
 
 	enumspb "go.temporal.io/api/enums/v1"
 
-	"drydock/api"
+	"drydock.dev/drydock/api"
 )
 
 // One length of a maintenance, wherever it is shown: from its first start to its own end, and not from its first step, nor

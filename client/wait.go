@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"drydock/api"
+	"drydock.dev/drydock/api"
 )
 
 // Goal reports whether a maintenance is where somebody wants it to be, or why it will never be.

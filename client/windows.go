@@ -7,9 +7,9 @@ import (
 
 	temporalclient "go.temporal.io/sdk/client"
 
-	"drydock/api"
-	"drydock/rules/markdown"
-	"drydock/rules/window"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/markdown"
+	"drydock.dev/drydock/rules/window"
 )
 
 // Windows asks a worker for the windows of its configuration and their next openings. It is given up, by the server too,

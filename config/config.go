@@ -16,14 +16,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
-	"drydock/audit"
-	"drydock/checks"
-	"drydock/notify"
-	"drydock/outbound"
-	"drydock/rules/policy"
-	"drydock/rules/schedule"
-	"drydock/rules/spec"
-	"drydock/rules/window"
+	"drydock.dev/drydock/audit"
+	"drydock.dev/drydock/checks"
+	"drydock.dev/drydock/notify"
+	"drydock.dev/drydock/outbound"
+	"drydock.dev/drydock/rules/policy"
+	"drydock.dev/drydock/rules/schedule"
+	"drydock.dev/drydock/rules/spec"
+	"drydock.dev/drydock/rules/window"
 )
 
 // Config is the configuration of a worker. The connection to Temporal is not part of it: that is the environment's, as in

@@ -10,10 +10,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	auditkinds "drydock/audit/kinds"
-	checkkinds "drydock/checks/kinds"
-	"drydock/config"
-	notifykinds "drydock/notify/kinds"
+	auditkinds "drydock.dev/drydock/audit/kinds"
+	checkkinds "drydock.dev/drydock/checks/kinds"
+	"drydock.dev/drydock/config"
+	notifykinds "drydock.dev/drydock/notify/kinds"
 )
 
 var kinds = config.Kinds{Channels: notifykinds.All(), Checks: checkkinds.All(), Sinks: auditkinds.All()}

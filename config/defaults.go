@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"drydock/rules/spec"
-	"drydock/rules/validation"
+	"drydock.dev/drydock/rules/spec"
+	"drydock.dev/drydock/rules/validation"
 )
 
 // checkDefaults checks the defaults of maintenances, and that what they name is configured: a name that is not would fail

@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
-	"drydock/config"
-	"drydock/config/secret"
+	"drydock.dev/drydock/config"
+	"drydock.dev/drydock/config/secret"
 )
 
 // meaning is a configuration without what JSON leaves open, such as the order of fields.

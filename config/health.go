@@ -9,7 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"drydock/rules/health"
+	"drydock.dev/drydock/rules/health"
 )
 
 // HealthChecks are health checks as the file has them, by name. A check reads its specification itself when it begins, as one

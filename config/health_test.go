@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"testing"
 
-	"drydock/rules/health"
+	"drydock.dev/drydock/rules/health"
 )
 
 func TestAHealthCheckTakesTheDefaultsThatItDoesNotGive(t *testing.T) {

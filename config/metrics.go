@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"drydock/rules/spec"
+	"drydock.dev/drydock/rules/spec"
 )
 
 // Metrics bounds what metrics cost, and says who may read them.

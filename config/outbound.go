@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"drydock/outbound"
+	"drydock.dev/drydock/outbound"
 )
 
 // Outbound bounds where the worker calls.

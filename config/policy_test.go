@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"drydock/config"
-	"drydock/rules/policy"
-	"drydock/rules/spec"
+	"drydock.dev/drydock/config"
+	"drydock.dev/drydock/rules/policy"
+	"drydock.dev/drydock/rules/spec"
 )
 
 // example is a configuration that the documentation shows, with the rows of the table that follows it.

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"drydock/config/secret"
-	"drydock/rules/schedule"
+	"drydock.dev/drydock/config/secret"
+	"drydock.dev/drydock/rules/schedule"
 )
 
 // checkGroups refuses channels for groups that do not exist: they would never get an event.

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"drydock/rules/spec"
-	"drydock/rules/window"
+	"drydock.dev/drydock/rules/spec"
+	"drydock.dev/drydock/rules/window"
 )
 
 // checkWindows checks the windows, and that the scheduler's limits name none that is not there: nothing would be granted.

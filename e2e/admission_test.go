@@ -22,7 +22,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"drydock/deploy/devstack/pkitest"
+	"drydock.dev/drydock/deploy/devstack/pkitest"
 )
 
 // admissionSite is a cluster with the shipped admission policies, and those who call its API server.

@@ -11,11 +11,11 @@ import (
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 
-	"drydock/api"
-	"drydock/config/temporalenv"
-	"drydock/deploy/devstack"
-	"drydock/rules/schedule"
-	"drydock/starter/invocation"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/config/temporalenv"
+	"drydock.dev/drydock/deploy/devstack"
+	"drydock.dev/drydock/rules/schedule"
+	"drydock.dev/drydock/starter/invocation"
 )
 
 // apiKeyOf has the started process call with the API key of a file, in plain text.

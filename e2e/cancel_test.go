@@ -10,7 +10,7 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 
-	"drydock/api"
+	"drydock.dev/drydock/api"
 )
 
 // ways are the three ways to ask for a cancellation.

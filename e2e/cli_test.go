@@ -11,9 +11,9 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"drydock/api"
-	"drydock/deploy/devstack"
-	"drydock/starter/show"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/deploy/devstack"
+	"drydock.dev/drydock/starter/show"
 )
 
 func TestOneNodeByHandFromTheCommandLine(t *testing.T) {

@@ -4,8 +4,8 @@ import (
 	"errors"
 	"testing"
 
-	"drydock/api"
-	"drydock/client"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/client"
 )
 
 // TestAProgramRunsAMaintenance does what the example of package client does.

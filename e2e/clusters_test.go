@@ -9,7 +9,7 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 
-	"drydock/api"
+	"drydock.dev/drydock/api"
 )
 
 func countOf(cluster string) *workflowservice.CountWorkflowExecutionsRequest {

@@ -12,8 +12,8 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 	temporalclient "go.temporal.io/sdk/client"
 
-	"drydock/api"
-	"drydock/config/payloadcodec"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/config/payloadcodec"
 )
 
 // encryptedReason is in all that the test of the codec says, and must be nowhere in what Temporal keeps.

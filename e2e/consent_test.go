@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"drydock/api"
+	"drydock.dev/drydock/api"
 )
 
 // TestAConsentLetsADrainUnderWayGoOn has two pods that nobody re-creates: one consent to one of them, one to all.

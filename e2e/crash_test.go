@@ -8,7 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"drydock/api"
+	"drydock.dev/drydock/api"
 )
 
 func TestAWorkerKilledWhileDrainingChangesNothing(t *testing.T) {

@@ -15,8 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"drydock/api"
-	"drydock/rules/preflight"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/preflight"
 )
 
 // workload is one that is put on two nodes, in a namespace for each: what kubectl makes of the one, Drydock has to make of

@@ -11,8 +11,8 @@ import (
 
 	"go.temporal.io/sdk/client"
 
-	"drydock/api"
-	"drydock/rules/doctor"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/doctor"
 )
 
 // doctored runs the command line's doctor, and checks that its exit status fits its report.

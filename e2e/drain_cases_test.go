@@ -17,7 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"drydock/api"
+	"drydock.dev/drydock/api"
 )
 
 // keeper is a finalizer that nobody but a test removes.

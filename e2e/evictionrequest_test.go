@@ -23,8 +23,8 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/util/retry"
 
-	"drydock/api"
-	"drydock/k8s"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/k8s"
 )
 
 const (

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"drydock/api"
+	"drydock.dev/drydock/api"
 )
 
 func TestExecPassesTheCommandsExitStatusOn(t *testing.T) {

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"drydock/api"
-	"drydock/rules/record"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/record"
 )
 
 // as is the site at which somebody else sits.

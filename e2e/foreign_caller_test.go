@@ -10,10 +10,10 @@ import (
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
-	"drydock/activities/checks"
-	"drydock/activities/cluster"
-	"drydock/api"
-	facts "drydock/checks"
+	"drydock.dev/drydock/activities/checks"
+	"drydock.dev/drydock/activities/cluster"
+	"drydock.dev/drydock/api"
+	facts "drydock.dev/drydock/checks"
 )
 
 // TestAForeignWorkflowCallsNoActivity is what somebody tries who may write in the namespace: a workflow that his own worker runs, on a

@@ -11,10 +11,10 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 
-	"drydock/api"
-	"drydock/audit/file"
-	"drydock/rules/notices"
-	"drydock/rules/record"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/audit/file"
+	"drydock.dev/drydock/rules/notices"
+	"drydock.dev/drydock/rules/record"
 )
 
 // startKind starts a workflow of Drydock's, or of somebody else's, by hand.

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
-	"drydock/api"
-	"drydock/rules/health"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/health"
 )
 
 // TestWhatGoesOnAroundNodesKeepsThemFromBeingRemediated has an upgrade of the cluster, a MachineHealthCheck and etcd's budget stand in

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"drydock/api"
-	"drydock/rules/health"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/health"
 )
 
 // TestHealthChecksOutliveTheirWorker kills the worker while a duration runs, and has it stop while a remediation is at work

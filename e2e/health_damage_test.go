@@ -12,8 +12,8 @@ import (
 	"go.temporal.io/sdk/client"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"drydock/api"
-	"drydock/rules/health"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/health"
 )
 
 // TestDamageToHealthChecksIsMadeGood resets and terminates remediations under way, and has the control plane's nodes fall ill.

@@ -23,8 +23,8 @@ import (
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
 
-	"drydock/api"
-	"drydock/rules/health"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/health"
 )
 
 // The kinds of testdata/remediators.yaml, and where they are.

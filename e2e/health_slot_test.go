@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"drydock/rules/schedule"
+	"drydock.dev/drydock/rules/schedule"
 )
 
 // TestTwoChecksRemediateOneControlPlaneNodeAtATime: a node of each falls ill, and the scheduler says which one goes first.

@@ -7,7 +7,7 @@ import (
 
 	"go.temporal.io/sdk/client"
 
-	"drydock/api"
+	"drydock.dev/drydock/api"
 )
 
 // foreign are names that would mean something else in an ID, a URL, a list query, a template, a patch or a shell.

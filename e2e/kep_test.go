@@ -9,8 +9,8 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"drydock/api"
-	"drydock/starter/show"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/starter/show"
 )
 
 // kep is the status of a plan in the KEP's own shape: a line for each node, in the order of their names, with its targets and

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"testing"
 
-	"drydock/deploy/devstack"
+	"drydock.dev/drydock/deploy/devstack"
 )
 
 // laneNodes is how many nodes each lane has: worker-01 to worker-20, over zones a, b and c in turn.

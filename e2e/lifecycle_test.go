@@ -11,8 +11,8 @@ import (
 	"go.temporal.io/sdk/client"
 	corev1 "k8s.io/api/core/v1"
 
-	"drydock/api"
-	"drydock/k8s"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/k8s"
 )
 
 func TestReadyTimeoutKeepsTheNodeOutUntilRetryAndDone(t *testing.T) {

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"testing"
 
-	"drydock/api"
+	"drydock.dev/drydock/api"
 )
 
 // A plan that only waits in Idle keeps the nodes of no other out of service, also where the lockstep begins after it.

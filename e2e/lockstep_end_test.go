@@ -12,8 +12,8 @@ import (
 
 	"go.temporal.io/sdk/client"
 
-	"drydock/api"
-	"drydock/rules/drainplan"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/drainplan"
 )
 
 // inLockstep is the input of a plan that begins in a stage, with a tier for each app.

@@ -10,9 +10,9 @@ import (
 	"go.temporal.io/sdk/client"
 	corev1 "k8s.io/api/core/v1"
 
-	"drydock/api"
-	"drydock/k8s"
-	"drydock/rules/drainplan"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/k8s"
+	"drydock.dev/drydock/rules/drainplan"
 )
 
 // listener is a workflow in the place of the lockstep that nobody works on: its history keeps what it is told.

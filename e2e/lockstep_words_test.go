@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"drydock/api"
-	"drydock/starter/show"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/starter/show"
 )
 
 // What the command line says of plans of strategy allAtOnce to whoever meets them for the first time.

@@ -8,7 +8,7 @@ import (
 	"go.temporal.io/sdk/client"
 	"golang.org/x/sync/errgroup"
 
-	"drydock/api"
+	"drydock.dev/drydock/api"
 )
 
 // TestWhatGoesOnForLongGoesOnInNewRuns: a history that is long enough is left behind, by a maintenance that waits as by the

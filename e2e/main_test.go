@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"drydock/deploy/devstack"
+	"drydock.dev/drydock/deploy/devstack"
 )
 
 // shared is what the tests of the package have in common, several of them at a time.

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"drydock/api"
+	"drydock.dev/drydock/api"
 )
 
 func TestOneMaintenanceFromStartToEnd(t *testing.T) {

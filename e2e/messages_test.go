@@ -11,7 +11,7 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 
-	"drydock/api"
+	"drydock.dev/drydock/api"
 )
 
 func TestALateDoneNeverTouchesTheNextMaintenance(t *testing.T) {

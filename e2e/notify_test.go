@@ -10,8 +10,8 @@ import (
 
 	"go.temporal.io/sdk/client"
 
-	"drydock/api"
-	"drydock/rules/notices"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/notices"
 )
 
 // downFor is how long one of the receivers does not answer.

@@ -7,10 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"drydock/api"
-	"drydock/docs/schemas/schematest"
-	"drydock/rules/record"
-	"drydock/starter/show"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/docs/schemas/schematest"
+	"drydock.dev/drydock/rules/record"
+	"drydock.dev/drydock/starter/show"
 )
 
 // TestOutputsAreAsTheirSchemasSay runs the commands that print for programs, while much is going on.

@@ -12,7 +12,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"drydock/api"
+	"drydock.dev/drydock/api"
 )
 
 func TestAMissingPermissionFailsAtOnceAndIsNamed(t *testing.T) {

@@ -10,10 +10,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"drydock/api"
-	"drydock/docs/schemas/schematest"
-	"drydock/rules/plan"
-	"drydock/starter/show"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/docs/schemas/schematest"
+	"drydock.dev/drydock/rules/plan"
+	"drydock.dev/drydock/starter/show"
 )
 
 // planOf is a plan as the command line shows it to programs.

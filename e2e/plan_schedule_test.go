@@ -9,9 +9,9 @@ import (
 
 	"go.temporal.io/sdk/client"
 
-	"drydock/api"
-	"drydock/docs/schemas/schematest"
-	"drydock/starter/show"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/docs/schemas/schematest"
+	"drydock.dev/drydock/starter/show"
 )
 
 // scheduled is a schedule as the command line shows it to programs.

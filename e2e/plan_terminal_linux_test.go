@@ -6,7 +6,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"drydock/api"
+	"drydock.dev/drydock/api"
 )
 
 func TestAPlanIsAPictureInATerminal(t *testing.T) {

@@ -14,9 +14,9 @@ import (
 
 	"go.temporal.io/sdk/client"
 
-	"drydock/api"
-	"drydock/rules/plan"
-	"drydock/starter/show"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/plan"
+	"drydock.dev/drydock/starter/show"
 )
 
 // quickly is a maintenance that ends by itself.

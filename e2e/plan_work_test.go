@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"drydock/api"
-	"drydock/rules/plan"
-	"drydock/starter/show"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/plan"
+	"drydock.dev/drydock/starter/show"
 )
 
 // TestAPlanHasItsNodesRebooted has a plan do its nodes' work by the worker, which is killed on the way and comes back with

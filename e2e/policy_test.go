@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"drydock/api"
+	"drydock.dev/drydock/api"
 )
 
 // ourPolicy is a policy of three kinds: of the input, of the node, and of the approval.

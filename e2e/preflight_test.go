@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"drydock/api"
-	"drydock/rules/preflight"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/preflight"
 )
 
 // preflightOf runs the command line's preflight of a node, and checks its exit status.

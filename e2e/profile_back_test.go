@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"drydock/rules/profile/state"
+	"drydock.dev/drydock/rules/profile/state"
 )
 
 // theirProfile and theirData are what maintenance-controller decodes its annotation into, field by field.

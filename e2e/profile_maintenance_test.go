@@ -6,8 +6,8 @@ import (
 
 	"go.temporal.io/sdk/client"
 
-	"drydock/api"
-	"drydock/rules/profile/state"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/profile/state"
 )
 
 // maintained is a profile whose nodes are maintained by Drydock while it has them in maintenance.

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"drydock/api"
-	"drydock/rules/profile/state"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/profile/state"
 )
 
 // many is a profile for all nodes without a label. A node that has a new generation goes through maintenance, whose end an agent says.

@@ -18,10 +18,10 @@ import (
 	"testing"
 	"time"
 
-	"drydock/api"
-	"drydock/deploy/devstack/pkitest"
-	"drydock/notify/notifytest"
-	"drydock/rules/profile/state"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/deploy/devstack/pkitest"
+	"drydock.dev/drydock/notify/notifytest"
+	"drydock.dev/drydock/rules/profile/state"
 )
 
 // noticed is a profile that tells by every kind of notification, and by two webhooks that do not take what they get.

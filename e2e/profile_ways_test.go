@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"drydock/api"
-	"drydock/k8s"
-	"drydock/rules/profile/state"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/k8s"
+	"drydock.dev/drydock/rules/profile/state"
 )
 
 func TestOnlyOneProfileHasANodeInMaintenance(t *testing.T) {

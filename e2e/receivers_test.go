@@ -21,7 +21,7 @@ import (
 	"github.com/emersion/go-smtp"
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
-	"drydock/rules/notices"
+	"drydock.dev/drydock/rules/notices"
 )
 
 // receivers are servers outside of Drydock that channels tell: chat, webhooks, SNS and hooks by HTTP, and mail.

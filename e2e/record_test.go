@@ -15,7 +15,7 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
-	"drydock/api"
+	"drydock.dev/drydock/api"
 )
 
 // recordTo is the folder to which the histories of the tests' workflows are written, so that later builds can be shown

@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"drydock/api"
-	"drydock/deploy/devstack"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/deploy/devstack"
 )
 
 // standStill ends the worker and the Temporal server, does something to the server's files, and starts both again.

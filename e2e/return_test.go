@@ -21,9 +21,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 
-	"drydock/api"
-	"drydock/rules/notices"
-	"drydock/rules/record"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/notices"
+	"drydock.dev/drydock/rules/record"
 )
 
 // checksFiles are what Drydock ships for workers that run Jobs, look at DaemonSets and show conditions.

@@ -29,8 +29,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	"drydock/deploy/devstack"
-	"drydock/k8s"
+	"drydock.dev/drydock/deploy/devstack"
+	"drydock.dev/drydock/k8s"
 )
 
 // roleFiles are what Drydock ships for its worker's account, as far as all tests' workers run under it.

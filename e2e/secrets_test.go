@@ -14,7 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"drydock/api"
+	"drydock.dev/drydock/api"
 )
 
 // withSecret pods have something in their specification that nobody else is to see.

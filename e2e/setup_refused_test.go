@@ -16,9 +16,9 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
-	"drydock/api"
-	"drydock/config/namespace"
-	"drydock/rules/setup"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/config/namespace"
+	"drydock.dev/drydock/rules/setup"
 )
 
 // uncopied takes messages as they are.

@@ -14,10 +14,10 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"drydock/api"
-	"drydock/config/namespace"
-	"drydock/docs/schemas/schematest"
-	"drydock/rules/setup"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/config/namespace"
+	"drydock.dev/drydock/docs/schemas/schematest"
+	"drydock.dev/drydock/rules/setup"
 )
 
 // inNamespace is the site in a Temporal namespace of its own, which need not be there yet.

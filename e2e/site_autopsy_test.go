@@ -10,8 +10,8 @@ import (
 	"go.temporal.io/api/enums/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"drydock/api"
-	"drydock/k8s"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/k8s"
 )
 
 // lastEvents is how many of the latest events of a workflow are told.

@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"time"
 
-	"drydock/deploy/devstack"
+	"drydock.dev/drydock/deploy/devstack"
 )
 
 // shellTime bounds every command line.

@@ -10,7 +10,7 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 
-	"drydock/api"
+	"drydock.dev/drydock/api"
 )
 
 // begin starts a maintenance by ops with the defaults of everything else.

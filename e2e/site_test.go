@@ -16,9 +16,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"drydock/api"
-	"drydock/deploy/devstack"
-	"drydock/k8s"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/deploy/devstack"
+	"drydock.dev/drydock/k8s"
 )
 
 // patience is how long a test waits for anything; it is a bound for a broken program, not a measure.

@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
-	"drydock/api"
-	"drydock/deploy/devstack"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/deploy/devstack"
 )
 
 // witness sees every version of every node through a watch of its own. What it says of the nodes together was so at

@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 
-	"drydock/api"
+	"drydock.dev/drydock/api"
 )
 
 func TestRolloutOf20NodesNeverExceedsTheSlots(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 
 	workflowpb "go.temporal.io/api/workflow/v1"
 
-	"drydock/api"
+	"drydock.dev/drydock/api"
 )
 
 const (

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"drydock/api"
+	"drydock.dev/drydock/api"
 )
 
 // tried sends a request as the Temporal UI does in a browser. Payloads are plain JSON.

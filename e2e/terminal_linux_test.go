@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"drydock/api"
+	"drydock.dev/drydock/api"
 )
 
 // terminal opens a terminal of so many columns: the side of the screen, and that of the program.

@@ -16,10 +16,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 
-	"drydock/api"
-	"drydock/k8s"
-	"drydock/rules/drainplan"
-	"drydock/starter/show"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/k8s"
+	"drydock.dev/drydock/rules/drainplan"
+	"drydock.dev/drydock/starter/show"
 )
 
 func TestPodsLeaveTierByTier(t *testing.T) {

@@ -10,11 +10,11 @@ import (
 	"testing"
 	"time"
 
-	"drydock/api"
-	"drydock/config/temporalenv"
-	"drydock/deploy/devstack"
-	"drydock/deploy/devstack/pkitest"
-	"drydock/starter/invocation"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/config/temporalenv"
+	"drydock.dev/drydock/deploy/devstack"
+	"drydock.dev/drydock/deploy/devstack/pkitest"
+	"drydock.dev/drydock/starter/invocation"
 )
 
 // credentialFiles are the files of one side of mTLS, with an API key: of the server, or of those that call it.

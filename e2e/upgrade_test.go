@@ -8,8 +8,8 @@ import (
 
 	"go.temporal.io/sdk/client"
 
-	"drydock/api"
-	"drydock/deploy/devstack"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/deploy/devstack"
 )
 
 // inEveryPhase begins maintenances and leaves one waiting for a slot, one draining and one Ready.

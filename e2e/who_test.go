@@ -12,8 +12,8 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 
-	"drydock/api"
-	"drydock/rules/record"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/record"
 )
 
 // shownDetails are the details that the Temporal UI shows of a workflow.

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"drydock/api"
-	"drydock/starter/show"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/starter/show"
 )
 
 // soon is the next full minute that is far enough away for a test to see a window closed before.

@@ -20,7 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
-	"drydock/api"
+	"drydock.dev/drydock/api"
 )
 
 // workNamespace is a namespace in which the worker may run the Jobs of works, by the role that Drydock ships.

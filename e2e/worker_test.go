@@ -14,8 +14,8 @@ import (
 	failurepb "go.temporal.io/api/failure/v1"
 	"go.temporal.io/sdk/client"
 
-	"drydock/api"
-	"drydock/deploy/devstack"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/deploy/devstack"
 )
 
 func TestAStoppingWorkerHandsItsDrainOver(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"drydock/inbound"
+	"drydock.dev/drydock/inbound"
 )
 
 // request is what a client says. All go over a real connection to 127.0.0.1.

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"drydock/rules/number"
+	"drydock.dev/drydock/rules/number"
 )
 
 // BudgetsOf are the budgets of the pod's namespace that select it, by name.

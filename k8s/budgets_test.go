@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"drydock/k8s"
+	"drydock.dev/drydock/k8s"
 )
 
 func TestABudgetSaysOnlyWhatIsCounted(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 
-	"drydock/k8s/kube"
+	"drydock.dev/drydock/k8s/kube"
 )
 
 // CapacityReader finds out what is free on the nodes of a cluster. Those who ask at the same time share one reading.

@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"drydock/k8s/kube"
+	"drydock.dev/drydock/k8s/kube"
 )
 
 // Options say how to reach the API server.

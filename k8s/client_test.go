@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"drydock/k8s"
+	"drydock.dev/drydock/k8s"
 )
 
 func TestRequestsEndThatNobodyAnswers(t *testing.T) {

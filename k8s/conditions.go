@@ -14,9 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/retry"
 
-	"drydock/api"
-	"drydock/k8s/kube"
-	"drydock/rules/bounds"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/k8s/kube"
+	"drydock.dev/drydock/rules/bounds"
 )
 
 // The lifecycle conditions of a node (KEP-5683).

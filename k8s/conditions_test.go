@@ -10,8 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"drydock/api"
-	"drydock/k8s/k8stest"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/k8s/k8stest"
 )
 
 func statuses(t *testing.T, client k8stest.Fake) map[corev1.NodeConditionType]corev1.ConditionStatus {

@@ -5,7 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"drydock/k8s/k8stest"
+	"drydock.dev/drydock/k8s/k8stest"
 )
 
 func TestHasElsewhere(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"drydock/k8s/kube"
+	"drydock.dev/drydock/k8s/kube"
 )
 
 const (

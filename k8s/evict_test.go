@@ -16,9 +16,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
-	"drydock/k8s"
-	"drydock/k8s/k8stest"
-	"drydock/k8s/kube"
+	"drydock.dev/drydock/k8s"
+	"drydock.dev/drydock/k8s/k8stest"
+	"drydock.dev/drydock/k8s/kube"
 )
 
 // apiServer is a real client of a server that answers as it is told.

@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"drydock/k8s"
-	"drydock/k8s/k8stest"
+	"drydock.dev/drydock/k8s"
+	"drydock.dev/drydock/k8s/k8stest"
 )
 
 func TestRequestIsFiledAsJSONAndCanBeFoundAgain(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"drydock/k8s"
+	"drydock.dev/drydock/k8s"
 )
 
 // FuzzSelection: a selection that compiles selects by both of its parts and by nothing else, whatever is in them.

@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"drydock/api"
-	"drydock/k8s"
-	"drydock/k8s/k8stest"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/k8s"
+	"drydock.dev/drydock/k8s/k8stest"
 )
 
 // givenBackBy is what a node tells of a release by a maintenance of ops or net.

@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/retry"
 
-	"drydock/api"
-	"drydock/k8s/kube"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/k8s/kube"
 )
 
 // Conditions of a node that callers distinguish.

@@ -9,8 +9,8 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/kubectl/pkg/drain"
 
-	"drydock/k8s"
-	"drydock/k8s/k8stest"
+	"drydock.dev/drydock/k8s"
+	"drydock.dev/drydock/k8s/k8stest"
 )
 
 // TestClassificationIsKubectls asks kubectl's filters about pods of every sort, under every consent.

@@ -9,8 +9,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"drydock/k8s/kube"
-	"drydock/k8s/lease"
+	"drydock.dev/drydock/k8s/kube"
+	"drydock.dev/drydock/k8s/lease"
 )
 
 // KubeletLease is one version of the lease that a kubelet renews while it runs. Two that differ say that the kubelet ran in

@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"drydock/api"
+	"drydock.dev/drydock/api"
 )
 
 // protections keep autoscalers from removing a node that is being worked on.

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/retry"
 
-	"drydock/api"
-	"drydock/k8s/kube"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/k8s/kube"
 )
 
 // ErrMarked says that the node carries a mark, which explains everything else on it.

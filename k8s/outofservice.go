@@ -8,8 +8,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"drydock/api"
-	"drydock/k8s/kube"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/k8s/kube"
 )
 
 // OutOfServiceTaint says that a node is off: Kubernetes ends its pods without their kubelet's word, and detaches their

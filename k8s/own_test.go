@@ -6,7 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"drydock/api"
+	"drydock.dev/drydock/api"
 )
 
 // A pod of Drydock's own is spared; one that only says so is not.

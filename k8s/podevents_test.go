@@ -20,7 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	clienttesting "k8s.io/client-go/testing"
 
-	"drydock/k8s/k8stest"
+	"drydock.dev/drydock/k8s/k8stest"
 )
 
 func evictedPod(i int) *corev1.Pod {

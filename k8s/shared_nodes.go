@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
-	"drydock/api"
-	"drydock/k8s/kube"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/k8s/kube"
 )
 
 // NodeNames are the names of nodes, sorted.

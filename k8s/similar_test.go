@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"drydock/k8s"
+	"drydock.dev/drydock/k8s"
 )
 
 func TestSimilar(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"drydock/k8s/kube"
+	"drydock.dev/drydock/k8s/kube"
 )
 
 // MaintenanceTaint keeps the DaemonSet controller from bringing back the pods that a drain deletes: DaemonSet pods

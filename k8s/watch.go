@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
-	"drydock/k8s/kube"
+	"drydock.dev/drydock/k8s/kube"
 )
 
 // Watch is a live copy of the objects of one type that selectors select, kept by client-go's informer: one

@@ -10,10 +10,10 @@ import (
 	"slices"
 	"strings"
 
-	"drydock/config/named"
-	"drydock/config/secret"
-	"drydock/rules/notices"
-	"drydock/rules/spec"
+	"drydock.dev/drydock/config/named"
+	"drydock.dev/drydock/config/secret"
+	"drydock.dev/drydock/rules/notices"
+	"drydock.dev/drydock/rules/spec"
 )
 
 // Config are the channels by name.

@@ -8,11 +8,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"drydock/notify"
-	"drydock/notify/kinds"
-	"drydock/notify/notifytest"
-	"drydock/rules/notices"
-	"drydock/rules/spec"
+	"drydock.dev/drydock/notify"
+	"drydock.dev/drydock/notify/kinds"
+	"drydock.dev/drydock/notify/notifytest"
+	"drydock.dev/drydock/rules/notices"
+	"drydock.dev/drydock/rules/spec"
 )
 
 // wrongChannels are refused, with what the error begins with.

@@ -9,10 +9,10 @@ import (
 	"time"
 	_ "time/tzdata" // the time zones of schedules, on machines without them
 
-	"drydock/config/named"
-	"drydock/config/secret"
-	"drydock/outbound"
-	"drydock/rules/notices"
+	"drydock.dev/drydock/config/named"
+	"drydock.dev/drydock/config/secret"
+	"drydock.dev/drydock/outbound"
+	"drydock.dev/drydock/rules/notices"
 )
 
 // EventEmitter records Kubernetes Events on nodes. The same key gives the same Event.

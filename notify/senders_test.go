@@ -11,11 +11,11 @@ import (
 	"sync"
 	"testing"
 
-	"drydock/notify"
-	"drydock/notify/kinds"
-	"drydock/notify/notifytest"
-	"drydock/notify/webhook"
-	"drydock/rules/notices"
+	"drydock.dev/drydock/notify"
+	"drydock.dev/drydock/notify/kinds"
+	"drydock.dev/drydock/notify/notifytest"
+	"drydock.dev/drydock/notify/webhook"
+	"drydock.dev/drydock/rules/notices"
 )
 
 func TestMessagesThatCannotBeSent(t *testing.T) {

@@ -10,8 +10,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"drydock/config/named"
-	"drydock/rules/notices"
+	"drydock.dev/drydock/config/named"
+	"drydock.dev/drydock/rules/notices"
 )
 
 // Template words messages as Go templates. They see the fields of the latest event (.Node, .Plan, .State, .Reason and so on; .Subject is the node or the plan),

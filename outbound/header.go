@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/net/http/httpguts"
 
-	"drydock/config/secret"
+	"drydock.dev/drydock/config/secret"
 )
 
 // ownHeaders are set by Drydock itself on the requests of webhooks.

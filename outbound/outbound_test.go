@@ -23,8 +23,8 @@ import (
 	"testing"
 	"time"
 
-	"drydock/config/secret"
-	"drydock/outbound"
+	"drydock.dev/drydock/config/secret"
+	"drydock.dev/drydock/outbound"
 )
 
 // The system's authorities are read once in a process, so that one is made before any test.

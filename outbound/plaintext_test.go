@@ -5,7 +5,7 @@ import (
 	"net/url"
 	"testing"
 
-	"drydock/outbound"
+	"drydock.dev/drydock/outbound"
 )
 
 func TestSecretsDoNotGoByPlainHTTP(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 
-	"drydock/api"
+	"drydock.dev/drydock/api"
 )
 
 // faults lets things happen that nobody means to happen: resets, terminations, and processes that end.

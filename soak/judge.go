@@ -7,7 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"drydock/k8s"
+	"drydock.dev/drydock/k8s"
 )
 
 // The rules that a violation can be of.

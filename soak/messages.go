@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"drydock/api"
+	"drydock.dev/drydock/api"
 )
 
 // senders say things that nobody needs: some that fit, some that come at the wrong time, and some that are nonsense.

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
-	"drydock/api"
+	"drydock.dev/drydock/api"
 )
 
 const (

@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"drydock/api"
+	"drydock.dev/drydock/api"
 )
 
 // ending is how a requestor means to end its maintenance.

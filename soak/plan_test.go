@@ -5,7 +5,7 @@ import (
 	"reflect"
 	"testing"
 
-	"drydock/rules/spec"
+	"drydock.dev/drydock/rules/spec"
 )
 
 func TestPlansFollowFromTheSeed(t *testing.T) {

@@ -7,8 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"drydock/deploy/devstack"
-	"drydock/k8s"
+	"drydock.dev/drydock/deploy/devstack"
+	"drydock.dev/drydock/k8s"
 )
 
 // appLabel tells the workload of a pod.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"drydock/api"
+	"drydock.dev/drydock/api"
 )
 
 const (

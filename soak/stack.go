@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"drydock/deploy/devstack"
+	"drydock.dev/drydock/deploy/devstack"
 )
 
 // firstLimits are in force from the beginning.

@@ -9,16 +9,16 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"drydock/api"
-	"drydock/client"
-	planrules "drydock/rules/plan"
-	"drydock/rules/spec"
-	"drydock/starter/exit"
-	"drydock/starter/input"
-	"drydock/starter/invocation"
-	"drydock/starter/nodework"
-	"drydock/starter/plan"
-	"drydock/starter/terminal"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/client"
+	planrules "drydock.dev/drydock/rules/plan"
+	"drydock.dev/drydock/rules/spec"
+	"drydock.dev/drydock/starter/exit"
+	"drydock.dev/drydock/starter/input"
+	"drydock.dev/drydock/starter/invocation"
+	"drydock.dev/drydock/starter/nodework"
+	"drydock.dev/drydock/starter/plan"
+	"drydock.dev/drydock/starter/terminal"
 )
 
 // attending is a terminal that works on the nodes of a plan.

@@ -8,12 +8,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	auditfile "drydock/audit/file"
-	"drydock/config/secret"
-	"drydock/rules/record"
-	"drydock/starter/exit"
-	"drydock/starter/invocation"
-	"drydock/starter/terminal"
+	auditfile "drydock.dev/drydock/audit/file"
+	"drydock.dev/drydock/config/secret"
+	"drydock.dev/drydock/rules/record"
+	"drydock.dev/drydock/starter/exit"
+	"drydock.dev/drydock/starter/invocation"
+	"drydock.dev/drydock/starter/terminal"
 )
 
 func newAudit(a *invocation.App) *cobra.Command {

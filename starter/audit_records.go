@@ -11,12 +11,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	auditfile "drydock/audit/file"
-	"drydock/client"
-	"drydock/rules/record"
-	"drydock/starter/input"
-	"drydock/starter/invocation"
-	"drydock/starter/terminal"
+	auditfile "drydock.dev/drydock/audit/file"
+	"drydock.dev/drydock/client"
+	"drydock.dev/drydock/rules/record"
+	"drydock.dev/drydock/starter/input"
+	"drydock.dev/drydock/starter/invocation"
+	"drydock.dev/drydock/starter/terminal"
 )
 
 // recordFlags are those of the commands that read audit records.

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"drydock/rules/record"
-	"drydock/starter/exit"
-	"drydock/starter/startertest"
+	"drydock.dev/drydock/rules/record"
+	"drydock.dev/drydock/starter/exit"
+	"drydock.dev/drydock/starter/startertest"
 )
 
 const auditKey = "a key of some length"

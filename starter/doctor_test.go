@@ -6,11 +6,11 @@ import (
 	"testing"
 	"time"
 
-	"drydock/rules/doctor"
-	"drydock/starter/exit"
-	"drydock/starter/invocation"
-	"drydock/starter/startertest"
-	"drydock/starter/terminal"
+	"drydock.dev/drydock/rules/doctor"
+	"drydock.dev/drydock/starter/exit"
+	"drydock.dev/drydock/starter/invocation"
+	"drydock.dev/drydock/starter/startertest"
+	"drydock.dev/drydock/starter/terminal"
 )
 
 func TestDoctorExitCode(t *testing.T) {

@@ -9,10 +9,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"drydock/starter/exit"
-	"drydock/starter/input"
-	"drydock/starter/invocation"
-	"drydock/starter/nodework"
+	"drydock.dev/drydock/starter/exit"
+	"drydock.dev/drydock/starter/input"
+	"drydock.dev/drydock/starter/invocation"
+	"drydock.dev/drydock/starter/nodework"
 )
 
 type execOptions struct {

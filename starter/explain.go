@@ -8,10 +8,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"drydock/docs/schemas"
-	"drydock/starter/exit"
-	"drydock/starter/invocation"
-	"drydock/starter/terminal"
+	"drydock.dev/drydock/docs/schemas"
+	"drydock.dev/drydock/starter/exit"
+	"drydock.dev/drydock/starter/invocation"
+	"drydock.dev/drydock/starter/terminal"
 )
 
 func newExplain(a *invocation.App) *cobra.Command {

@@ -8,10 +8,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"drydock/api"
-	"drydock/starter/invocation"
-	"drydock/starter/show"
-	"drydock/starter/terminal"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/starter/invocation"
+	"drydock.dev/drydock/starter/show"
+	"drydock.dev/drydock/starter/terminal"
 )
 
 type freezeOptions struct {

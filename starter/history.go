@@ -9,12 +9,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"drydock/client"
-	"drydock/rules/record"
-	"drydock/rules/spec"
-	"drydock/starter/exit"
-	"drydock/starter/invocation"
-	"drydock/starter/terminal"
+	"drydock.dev/drydock/client"
+	"drydock.dev/drydock/rules/record"
+	"drydock.dev/drydock/rules/spec"
+	"drydock.dev/drydock/starter/exit"
+	"drydock.dev/drydock/starter/invocation"
+	"drydock.dev/drydock/starter/terminal"
 )
 
 type historyOptions struct {

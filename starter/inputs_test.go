@@ -16,15 +16,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"drydock/docs/schemas"
+	"drydock.dev/drydock/docs/schemas"
 
-	"drydock/rules/health"
-	"drydock/rules/period"
-	"drydock/rules/plan"
-	"drydock/rules/schedule"
-	"drydock/rules/spec"
-	"drydock/rules/validation"
-	"drydock/starter/input"
+	"drydock.dev/drydock/rules/health"
+	"drydock.dev/drydock/rules/period"
+	"drydock.dev/drydock/rules/plan"
+	"drydock.dev/drydock/rules/schedule"
+	"drydock.dev/drydock/rules/spec"
+	"drydock.dev/drydock/rules/validation"
+	"drydock.dev/drydock/starter/input"
 )
 
 // inputTypes are what the workflows take: a value of its type, and the defaults that are merged under it.

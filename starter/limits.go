@@ -6,10 +6,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"drydock/client"
-	"drydock/starter/invocation"
-	"drydock/starter/show"
-	"drydock/starter/terminal"
+	"drydock.dev/drydock/client"
+	"drydock.dev/drydock/starter/invocation"
+	"drydock.dev/drydock/starter/show"
+	"drydock.dev/drydock/starter/terminal"
 )
 
 func newLimits(a *invocation.App) *cobra.Command {

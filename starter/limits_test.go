@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 
-	"drydock/rules/schedule"
+	"drydock.dev/drydock/rules/schedule"
 )
 
 func TestLimitsAreChangedOneByOne(t *testing.T) {

@@ -13,13 +13,13 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"drydock/client"
-	"drydock/rules/preflight"
-	"drydock/starter/exit"
-	"drydock/starter/input"
-	"drydock/starter/invocation"
-	"drydock/starter/show"
-	"drydock/starter/terminal"
+	"drydock.dev/drydock/client"
+	"drydock.dev/drydock/rules/preflight"
+	"drydock.dev/drydock/starter/exit"
+	"drydock.dev/drydock/starter/input"
+	"drydock.dev/drydock/starter/invocation"
+	"drydock.dev/drydock/starter/show"
+	"drydock.dev/drydock/starter/terminal"
 )
 
 type preflightOptions struct {

@@ -5,10 +5,10 @@ import (
 	"strings"
 	"testing"
 
-	"drydock/rules/preflight"
-	"drydock/starter/exit"
-	"drydock/starter/invocation"
-	"drydock/starter/startertest"
+	"drydock.dev/drydock/rules/preflight"
+	"drydock.dev/drydock/starter/exit"
+	"drydock.dev/drydock/starter/invocation"
+	"drydock.dev/drydock/starter/startertest"
 )
 
 func TestPreflightExitCode(t *testing.T) {

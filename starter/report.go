@@ -7,12 +7,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"drydock/client"
-	"drydock/rules/record"
-	"drydock/rules/spec"
-	"drydock/starter/exit"
-	"drydock/starter/input"
-	"drydock/starter/invocation"
+	"drydock.dev/drydock/client"
+	"drydock.dev/drydock/rules/record"
+	"drydock.dev/drydock/rules/spec"
+	"drydock.dev/drydock/starter/exit"
+	"drydock.dev/drydock/starter/input"
+	"drydock.dev/drydock/starter/invocation"
 )
 
 type reportOptions struct {

@@ -14,14 +14,14 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"drydock/client"
-	"drydock/rules/plan"
-	"drydock/rules/schedule"
-	"drydock/starter/exit"
-	"drydock/starter/input"
-	"drydock/starter/invocation"
-	"drydock/starter/nodework"
-	"drydock/starter/terminal"
+	"drydock.dev/drydock/client"
+	"drydock.dev/drydock/rules/plan"
+	"drydock.dev/drydock/rules/schedule"
+	"drydock.dev/drydock/starter/exit"
+	"drydock.dev/drydock/starter/input"
+	"drydock.dev/drydock/starter/invocation"
+	"drydock.dev/drydock/starter/nodework"
+	"drydock.dev/drydock/starter/terminal"
 )
 
 type rolloutOptions struct {

@@ -4,12 +4,12 @@ import (
 	"context"
 	"fmt"
 
-	"drydock/client"
-	"drydock/rules/plan"
-	"drydock/starter/exit"
-	"drydock/starter/invocation"
-	"drydock/starter/nodework"
-	"drydock/starter/terminal"
+	"drydock.dev/drydock/client"
+	"drydock.dev/drydock/rules/plan"
+	"drydock.dev/drydock/starter/exit"
+	"drydock.dev/drydock/starter/invocation"
+	"drydock.dev/drydock/starter/nodework"
+	"drydock.dev/drydock/starter/terminal"
 )
 
 // earlier is what the plan that a rollout goes on with has left behind.

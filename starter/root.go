@@ -11,16 +11,16 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"drydock/starter/codecserver"
-	"drydock/starter/exit"
-	"drydock/starter/health"
-	"drydock/starter/invocation"
-	"drydock/starter/plan"
-	"drydock/starter/profile"
-	"drydock/starter/setup"
-	"drydock/starter/tell"
-	"drydock/starter/terminal"
-	"drydock/starter/uiguard"
+	"drydock.dev/drydock/starter/codecserver"
+	"drydock.dev/drydock/starter/exit"
+	"drydock.dev/drydock/starter/health"
+	"drydock.dev/drydock/starter/invocation"
+	"drydock.dev/drydock/starter/plan"
+	"drydock.dev/drydock/starter/profile"
+	"drydock.dev/drydock/starter/setup"
+	"drydock.dev/drydock/starter/tell"
+	"drydock.dev/drydock/starter/terminal"
+	"drydock.dev/drydock/starter/uiguard"
 )
 
 // Run runs one command line and returns its exit code. All output goes to the process's writers.

@@ -10,9 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"drydock/api"
-	"drydock/starter/exit"
-	"drydock/starter/invocation"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/starter/exit"
+	"drydock.dev/drydock/starter/invocation"
 )
 
 // nowhere is an environment in which neither Temporal nor Kubernetes is reachable.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"drydock/starter/invocation"
+	"drydock.dev/drydock/starter/invocation"
 )
 
 var (

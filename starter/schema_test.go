@@ -18,18 +18,18 @@ import (
 	generator "github.com/invopop/jsonschema"
 	"github.com/spf13/cobra"
 
-	"drydock/api"
-	"drydock/client"
-	"drydock/docs/schemas/schematest"
-	"drydock/rules/health"
-	"drydock/rules/period"
-	"drydock/rules/plan"
-	"drydock/rules/record"
-	"drydock/rules/schedule"
-	"drydock/starter/invocation"
-	"drydock/starter/show"
-	"drydock/starter/startertest"
-	"drydock/starter/terminal"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/client"
+	"drydock.dev/drydock/docs/schemas/schematest"
+	"drydock.dev/drydock/rules/health"
+	"drydock.dev/drydock/rules/period"
+	"drydock.dev/drydock/rules/plan"
+	"drydock.dev/drydock/rules/record"
+	"drydock.dev/drydock/rules/schedule"
+	"drydock.dev/drydock/starter/invocation"
+	"drydock.dev/drydock/starter/show"
+	"drydock.dev/drydock/starter/startertest"
+	"drydock.dev/drydock/starter/terminal"
 )
 
 // comments are those of the types of inputs and outputs: to read them takes a while.
@@ -49,7 +49,7 @@ func reflector(t *testing.T) *generator.Reflector {
 	}
 	if len(comments) == 0 {
 		for _, sources := range []string{".", "../api", "../rules"} {
-			if err := r.AddGoComments("drydock/starter", sources, generator.WithFullComment()); err != nil {
+			if err := r.AddGoComments("drydock.dev/drydock/starter", sources, generator.WithFullComment()); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"drydock/api"
-	"drydock/client"
-	"drydock/starter/startertest"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/client"
+	"drydock.dev/drydock/starter/startertest"
 )
 
 func TestAStartSaysWhatItWaitsFor(t *testing.T) {

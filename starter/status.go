@@ -9,11 +9,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"drydock/client"
-	"drydock/rules/spec"
-	"drydock/starter/invocation"
-	"drydock/starter/show"
-	"drydock/starter/terminal"
+	"drydock.dev/drydock/client"
+	"drydock.dev/drydock/rules/spec"
+	"drydock.dev/drydock/starter/invocation"
+	"drydock.dev/drydock/starter/show"
+	"drydock.dev/drydock/starter/terminal"
 )
 
 type statusOptions struct {

@@ -10,12 +10,12 @@ import (
 	"github.com/spf13/cobra"
 	"go.temporal.io/api/workflowservice/v1"
 
-	"drydock/client"
-	"drydock/starter/invocation"
-	"drydock/starter/terminal"
+	"drydock.dev/drydock/client"
+	"drydock.dev/drydock/starter/invocation"
+	"drydock.dev/drydock/starter/terminal"
 )
 
-// Version is set when the binary is linked: -ldflags "-X drydock/starter.Version=v1.2.3".
+// Version is set when the binary is linked: -ldflags "-X drydock.dev/drydock/starter.Version=v1.2.3".
 var Version = ""
 
 // clientVersion is the linked version, or else the commit that Go has recorded.

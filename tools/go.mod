@@ -1,4 +1,4 @@
-module drydock/tools
+module drydock.dev/drydock/tools
 
 go 1.26.0
 

@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/klog/v2"
 
-	"drydock/checks"
-	"drydock/config"
+	"drydock.dev/drydock/checks"
+	"drydock.dev/drydock/config"
 )
 
 // Version is the release, set by the linker.

@@ -19,8 +19,8 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 
-	"drydock/api"
-	rules "drydock/rules/health"
+	"drydock.dev/drydock/api"
+	rules "drydock.dev/drydock/rules/health"
 )
 
 const (

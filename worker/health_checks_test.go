@@ -19,9 +19,9 @@ import (
 	"go.temporal.io/sdk/mocks"
 	"go.temporal.io/sdk/temporal"
 
-	"drydock/api"
-	"drydock/config"
-	rules "drydock/rules/health"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/config"
+	rules "drydock.dev/drydock/rules/health"
 )
 
 const workersCheck = `{"selector":{"matchLabels":{"pool":"blue"}},"maintenance":{"input":{"reason":"ill"}}}`

@@ -5,12 +5,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	healthactivity "drydock/activities/health"
-	"drydock/config"
-	"drydock/k8s"
-	"drydock/k8s/kube"
-	"drydock/k8s/nodelease"
-	"drydock/k8s/objects"
+	healthactivity "drydock.dev/drydock/activities/health"
+	"drydock.dev/drydock/config"
+	"drydock.dev/drydock/k8s"
+	"drydock.dev/drydock/k8s/kube"
+	"drydock.dev/drydock/k8s/nodelease"
+	"drydock.dev/drydock/k8s/objects"
 )
 
 // healthActivities are the activities of health checks, with the settings that hold for all checks.

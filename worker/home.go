@@ -7,7 +7,7 @@ import (
 
 	"go.temporal.io/sdk/client"
 
-	"drydock/config/namespace"
+	"drydock.dev/drydock/config/namespace"
 )
 
 // errHomeLost: the namespace is gone. A worker that went on would take its marks for those of the new one; one that is started anew does

@@ -15,11 +15,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"drydock/config"
-	"drydock/inbound"
-	"drydock/k8s"
-	"drydock/k8s/kube"
-	"drydock/worker/scrape"
+	"drydock.dev/drydock/config"
+	"drydock.dev/drydock/inbound"
+	"drydock.dev/drydock/k8s"
+	"drydock.dev/drydock/k8s/kube"
+	"drydock.dev/drydock/worker/scrape"
 )
 
 type kubeClient = kube.Interface

@@ -11,7 +11,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"drydock/config"
+	"drydock.dev/drydock/config"
 )
 
 func ask(t *testing.T, method, url, body string) (int, string) {

@@ -1,10 +1,10 @@
 package worker
 
 import (
-	auditkinds "drydock/audit/kinds"
-	checkkinds "drydock/checks/kinds"
-	"drydock/config"
-	notifykinds "drydock/notify/kinds"
+	auditkinds "drydock.dev/drydock/audit/kinds"
+	checkkinds "drydock.dev/drydock/checks/kinds"
+	"drydock.dev/drydock/config"
+	notifykinds "drydock.dev/drydock/notify/kinds"
 )
 
 // kinds are those that a worker's configuration may have: all that there are.

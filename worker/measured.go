@@ -12,8 +12,8 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/contrib/opentelemetry"
 
-	"drydock/api"
-	"drydock/worker/metrics"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/worker/metrics"
 )
 
 // latencies are the bounds of the SDK's histograms, in seconds: requests take milliseconds, workflows days.

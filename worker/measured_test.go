@@ -13,12 +13,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
-	"drydock/activities/delivery"
-	"drydock/activities/drain"
-	"drydock/activities/profile"
-	"drydock/config"
-	"drydock/rules/window"
-	"drydock/worker/metrics"
+	"drydock.dev/drydock/activities/delivery"
+	"drydock.dev/drydock/activities/drain"
+	"drydock.dev/drydock/activities/profile"
+	"drydock.dev/drydock/config"
+	"drydock.dev/drydock/rules/window"
+	"drydock.dev/drydock/worker/metrics"
 )
 
 // descs notes what is registered, as well as registering it.

@@ -10,17 +10,17 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"drydock/activities/nodeevent"
-	profileactivity "drydock/activities/profile"
-	"drydock/activities/profile/facts"
-	"drydock/activities/profile/job"
-	"drydock/config"
-	"drydock/k8s"
-	"drydock/notify/notice"
-	"drydock/rules/profile"
-	"drydock/rules/profile/cel"
-	"drydock/rules/profile/check"
-	"drydock/rules/profile/conf"
+	"drydock.dev/drydock/activities/nodeevent"
+	profileactivity "drydock.dev/drydock/activities/profile"
+	"drydock.dev/drydock/activities/profile/facts"
+	"drydock.dev/drydock/activities/profile/job"
+	"drydock.dev/drydock/config"
+	"drydock.dev/drydock/k8s"
+	"drydock.dev/drydock/notify/notice"
+	"drydock.dev/drydock/rules/profile"
+	"drydock.dev/drydock/rules/profile/cel"
+	"drydock.dev/drydock/rules/profile/check"
+	"drydock.dev/drydock/rules/profile/conf"
 )
 
 // profileEnvironment is what the file of profiles is read with.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"drydock/config"
+	"drydock.dev/drydock/config"
 )
 
 // profilesFile is a file of profiles, whose path it returns.

@@ -10,7 +10,7 @@ import (
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 
-	"drydock/api"
+	"drydock.dev/drydock/api"
 )
 
 // reviver starts a workflow anew where somebody has ended it. Other workflows start it when they need it, and wait for its signals; it ends

@@ -15,7 +15,7 @@ import (
 	"go.temporal.io/sdk/mocks"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"drydock/api"
+	"drydock.dev/drydock/api"
 )
 
 func TestWhatOthersWaitForIsStartedAnewWhereSomebodyEndedIt(t *testing.T) {

@@ -13,9 +13,9 @@ import (
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/sdk/client"
 
-	"drydock/api"
-	"drydock/rules/window"
-	"drydock/workflows/scheduler"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/window"
+	"drydock.dev/drydock/workflows/scheduler"
 )
 
 // schedulerEvery is how often a worker makes sure that the scheduler runs.

@@ -10,7 +10,7 @@ import (
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"drydock/api"
+	"drydock.dev/drydock/api"
 )
 
 func TestASchedulerThatFailsAtOnceIsStartedLessAndLessOften(t *testing.T) {

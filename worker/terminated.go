@@ -14,9 +14,9 @@ import (
 	"go.temporal.io/sdk/client"
 	"k8s.io/utils/lru"
 
-	"drydock/activities/delivery"
-	"drydock/api"
-	"drydock/workflows/auditrecord"
+	"drydock.dev/drydock/activities/delivery"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/workflows/auditrecord"
 )
 
 const (

@@ -22,9 +22,9 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 	"k8s.io/utils/lru"
 
-	"drydock/activities/activitytest"
-	"drydock/api"
-	"drydock/config"
+	"drydock.dev/drydock/activities/activitytest"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/config"
 )
 
 // ended are the runs that a server lists as terminated, and what has taken workflow IDs there, by ID.

@@ -3,9 +3,9 @@ package worker
 import (
 	"go.temporal.io/sdk/client"
 
-	"drydock/activities/execution"
-	"drydock/config/temporalenv"
-	"drydock/rules/setup"
+	"drydock.dev/drydock/activities/execution"
+	"drydock.dev/drydock/config/temporalenv"
+	"drydock.dev/drydock/rules/setup"
 )
 
 // warnOfRetention says where the histories of maintenances go away too soon.

@@ -13,10 +13,10 @@ import (
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/converter"
 
-	"drydock/activities/caller"
-	"drydock/activities/node"
-	"drydock/api"
-	"drydock/workflows"
+	"drydock.dev/drydock/activities/caller"
+	"drydock.dev/drydock/activities/node"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/workflows"
 )
 
 // types are the workflows that the packages of this folder make.
@@ -180,7 +180,7 @@ func readSources(t *testing.T) map[string]string {
 // sharing are the workflows that use a package: they call what it calls.
 func sharing(sources map[string]string, used string) (kinds []string) {
 	for folder, source := range sources {
-		if strings.Contains(source, `"drydock/workflows/`+used+`"`) {
+		if strings.Contains(source, `"drydock.dev/drydock/workflows/`+used+`"`) {
 			kinds = append(kinds, types[folder])
 		}
 	}

@@ -12,7 +12,7 @@ import (
 func TestWorkflowsOnTheFrameHaveNoLoopOfTheirOwn(t *testing.T) {
 	var found []string
 	for folder, source := range readSources(t) {
-		if folder == "register.go" || folder == "controller" || !strings.Contains(source, `"drydock/workflows/controller"`) {
+		if folder == "register.go" || folder == "controller" || !strings.Contains(source, `"drydock.dev/drydock/workflows/controller"`) {
 			continue
 		}
 		found = append(found, folder)

@@ -19,9 +19,9 @@ import (
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
-	"drydock/api"
-	"drydock/workflows"
-	"drydock/workflows/maintenance"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/workflows"
+	"drydock.dev/drydock/workflows/maintenance"
 )
 
 // TestFrozenHistoriesAreWhatTheyWere: a history that was changed to fit a new build would hide that real ones do not.

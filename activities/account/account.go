@@ -4,7 +4,7 @@ package account
 
 import (
 	"context"
-	"drydock/rules/bounds"
+	"drydock.dev/drydock/rules/bounds"
 	"errors"
 	"fmt"
 	"strings"
@@ -19,10 +19,10 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 
-	"drydock/activities/execution"
-	"drydock/api"
-	"drydock/rules/record"
-	"drydock/rules/who"
+	"drydock.dev/drydock/activities/execution"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/record"
+	"drydock.dev/drydock/rules/who"
 )
 
 // Account is what a maintenance says of itself.

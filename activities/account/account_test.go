@@ -21,10 +21,10 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"drydock/activities/account"
-	"drydock/activities/activitytest"
-	"drydock/api"
-	"drydock/rules/spec"
+	"drydock.dev/drydock/activities/account"
+	"drydock.dev/drydock/activities/activitytest"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/spec"
 )
 
 const (

@@ -11,9 +11,9 @@ import (
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
 
-	"drydock/activities/execution"
-	"drydock/api"
-	"drydock/rules/record"
+	"drydock.dev/drydock/activities/execution"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/record"
 )
 
 // IsPlan reports whether a reference is to a plan rather than to a maintenance.

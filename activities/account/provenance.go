@@ -16,9 +16,9 @@ import (
 	"go.temporal.io/sdk/client"
 	"google.golang.org/protobuf/proto"
 
-	"drydock/activities/execution"
-	"drydock/api"
-	"drydock/rules/record"
+	"drydock.dev/drydock/activities/execution"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/record"
 )
 
 const (

@@ -14,11 +14,11 @@ import (
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/mocks"
 
-	"drydock/activities/account"
-	"drydock/activities/activitytest"
-	"drydock/activities/execution"
-	"drydock/api"
-	"drydock/rules/record"
+	"drydock.dev/drydock/activities/account"
+	"drydock.dev/drydock/activities/activitytest"
+	"drydock.dev/drydock/activities/execution"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/record"
 )
 
 // asking is the workflow of the test environment's activities.

@@ -9,10 +9,10 @@ import (
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
 
-	"drydock/activities/execution"
-	"drydock/api"
-	"drydock/rules/health"
-	"drydock/rules/record"
+	"drydock.dev/drydock/activities/execution"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/health"
+	"drydock.dev/drydock/rules/record"
 )
 
 // IsRemediation reports whether a reference is to a remediation rather than to a maintenance.

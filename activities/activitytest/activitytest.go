@@ -23,8 +23,8 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
 
-	"drydock/api"
-	"drydock/k8s"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/k8s"
 )
 
 // Statuses is a Temporal server in which workflows have a status, by "<workflow ID>/<run ID>"; others do not exist. The

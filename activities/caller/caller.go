@@ -15,7 +15,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 	"k8s.io/utils/lru"
 
-	"drydock/api"
+	"drydock.dev/drydock/api"
 )
 
 // maxKnown bounds the runs whose task queues are remembered.

@@ -16,7 +16,7 @@ import (
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
-	"drydock/api"
+	"drydock.dev/drydock/api"
 )
 
 // server says of every run that it is of one type and on one queue.

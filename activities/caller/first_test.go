@@ -7,7 +7,7 @@ import (
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
 
-	"drydock/api"
+	"drydock.dev/drydock/api"
 )
 
 // chain is a server that knows the runs of one workflow, by run ID.

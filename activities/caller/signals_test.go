@@ -18,8 +18,8 @@ import (
 	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/mocks"
 
-	"drydock/activities/activitytest"
-	"drydock/api"
+	"drydock.dev/drydock/activities/activitytest"
+	"drydock.dev/drydock/api"
 )
 
 func task(kind, id, queue string) activitytest.Task {

@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 
-	"drydock/api"
+	"drydock.dev/drydock/api"
 )
 
 // Subject is what the input of an activity says of the workflow that calls it, and of what that workflow is for. Fields that an

@@ -11,8 +11,8 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/activity"
 
-	"drydock/activities/activitytest"
-	"drydock/api"
+	"drydock.dev/drydock/activities/activitytest"
+	"drydock.dev/drydock/api"
 )
 
 // claim is an input that claims something.

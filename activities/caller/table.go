@@ -1,6 +1,6 @@
 package caller
 
-import "drydock/api"
+import "drydock.dev/drydock/api"
 
 // table has, for each activity, the types of the workflows that may call it. A test holds it to what workflows call.
 var table = map[string][]string{

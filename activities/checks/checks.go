@@ -11,14 +11,14 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 
-	"drydock/activities/caller"
-	"drydock/activities/failure"
-	"drydock/activities/heartbeat"
-	"drydock/activities/reporting"
-	"drydock/api"
-	"drydock/checks"
-	"drydock/k8s/kube"
-	"drydock/rules/validation"
+	"drydock.dev/drydock/activities/caller"
+	"drydock.dev/drydock/activities/failure"
+	"drydock.dev/drydock/activities/heartbeat"
+	"drydock.dev/drydock/activities/reporting"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/checks"
+	"drydock.dev/drydock/k8s/kube"
+	"drydock.dev/drydock/rules/validation"
 )
 
 // Activities call hooks, and look whether a node may return to production.

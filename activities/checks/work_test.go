@@ -10,15 +10,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"drydock/activities/activitytest"
-	"drydock/api"
-	"drydock/checks"
-	"drydock/checks/checkstest"
-	httpcheck "drydock/checks/http"
-	jobcheck "drydock/checks/job"
-	"drydock/k8s/k8stest"
-	"drydock/rules/period"
-	"drydock/rules/validation"
+	"drydock.dev/drydock/activities/activitytest"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/checks"
+	"drydock.dev/drydock/checks/checkstest"
+	httpcheck "drydock.dev/drydock/checks/http"
+	jobcheck "drydock.dev/drydock/checks/job"
+	"drydock.dev/drydock/k8s/k8stest"
+	"drydock.dev/drydock/rules/period"
+	"drydock.dev/drydock/rules/validation"
 )
 
 // power is work that has a server restart nodes, and the activities that do it to a node that the test's maintenance holds.

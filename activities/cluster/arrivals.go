@@ -13,9 +13,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"drydock/activities/caller"
-	"drydock/api"
-	"drydock/k8s"
+	"drydock.dev/drydock/activities/caller"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/k8s"
 )
 
 // arrivals follow the pods on the nodes that are Ready, beside the watch, and signal new ones to the maintenances. A pod comes

@@ -11,10 +11,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"drydock/activities/activitytest"
-	"drydock/api"
-	"drydock/k8s"
-	"drydock/k8s/k8stest"
+	"drydock.dev/drydock/activities/activitytest"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/k8s"
+	"drydock.dev/drydock/k8s/k8stest"
 )
 
 func TestPodsThatComeToANodeThatIsReadyAreTold(t *testing.T) {

@@ -12,13 +12,13 @@ import (
 	"go.temporal.io/sdk/client"
 	corev1 "k8s.io/api/core/v1"
 
-	"drydock/activities/execution"
-	"drydock/activities/failure"
-	"drydock/activities/heartbeat"
-	"drydock/api"
-	"drydock/k8s"
-	"drydock/rules/profile/state"
-	"drydock/rules/schedule"
+	"drydock.dev/drydock/activities/execution"
+	"drydock.dev/drydock/activities/failure"
+	"drydock.dev/drydock/activities/heartbeat"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/k8s"
+	"drydock.dev/drydock/rules/profile/state"
+	"drydock.dev/drydock/rules/schedule"
 )
 
 const (

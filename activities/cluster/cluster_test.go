@@ -19,13 +19,13 @@ import (
 	"go.temporal.io/sdk/worker"
 	corev1 "k8s.io/api/core/v1"
 
-	"drydock/activities/activitytest"
-	"drydock/activities/execution"
-	"drydock/api"
-	"drydock/k8s"
-	"drydock/k8s/k8stest"
-	"drydock/rules/profile/state"
-	"drydock/rules/schedule"
+	"drydock.dev/drydock/activities/activitytest"
+	"drydock.dev/drydock/activities/execution"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/k8s"
+	"drydock.dev/drydock/k8s/k8stest"
+	"drydock.dev/drydock/rules/profile/state"
+	"drydock.dev/drydock/rules/schedule"
 )
 
 // ofNoName is the namespace of marks that name none.

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 
-	"drydock/api"
-	"drydock/rules/schedule"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/schedule"
 )
 
 // FactColumns are the facts on nodes in the order of the request. The names are not repeated: thousands

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"testing"
 
-	"drydock/api"
-	"drydock/rules/schedule"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/schedule"
 )
 
 func numbered(n int) []string {

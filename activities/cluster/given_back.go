@@ -6,8 +6,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"drydock/activities/failure"
-	"drydock/k8s"
+	"drydock.dev/drydock/activities/failure"
+	"drydock.dev/drydock/k8s"
 )
 
 const (

@@ -8,8 +8,8 @@ import (
 
 	"go.temporal.io/sdk/activity"
 
-	"drydock/activities/execution"
-	"drydock/rules/schedule"
+	"drydock.dev/drydock/activities/execution"
+	"drydock.dev/drydock/rules/schedule"
 )
 
 // deletedAfter is after what time a holder that marks no node counts as deleted where the server does not find it: before that, its start

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"drydock/activities/activitytest"
-	"drydock/activities/execution"
+	"drydock.dev/drydock/activities/activitytest"
+	"drydock.dev/drydock/activities/execution"
 )
 
 // What a maintenance has taken its mark tells; of the others nothing is left but their slot.

@@ -13,10 +13,10 @@ import (
 	"go.temporal.io/sdk/activity"
 	corev1 "k8s.io/api/core/v1"
 
-	"drydock/activities/execution"
-	"drydock/api"
-	"drydock/k8s"
-	"drydock/rules/schedule"
+	"drydock.dev/drydock/activities/execution"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/k8s"
+	"drydock.dev/drydock/rules/schedule"
 )
 
 // maxMarks bounds each list of marks in a report.

@@ -14,9 +14,9 @@ import (
 	"go.temporal.io/sdk/mocks"
 	corev1 "k8s.io/api/core/v1"
 
-	"drydock/activities/activitytest"
-	"drydock/api"
-	"drydock/rules/schedule"
+	"drydock.dev/drydock/activities/activitytest"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/schedule"
 )
 
 // described is a running workflow with activities under way.

@@ -12,12 +12,12 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 
-	"drydock/activities/caller"
-	"drydock/activities/execution"
-	"drydock/api"
-	"drydock/audit"
-	"drydock/notify"
-	"drydock/rules/notices"
+	"drydock.dev/drydock/activities/caller"
+	"drydock.dev/drydock/activities/execution"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/audit"
+	"drydock.dev/drydock/notify"
+	"drydock.dev/drydock/rules/notices"
 )
 
 // Activities send events to channels, and keep audit records.

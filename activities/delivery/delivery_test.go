@@ -26,17 +26,17 @@ import (
 	"go.temporal.io/sdk/testsuite"
 	"go.temporal.io/sdk/workflow"
 
-	"drydock/activities/activitytest"
-	"drydock/activities/delivery"
-	"drydock/api"
-	"drydock/audit"
-	"drydock/audit/audittest"
-	"drydock/audit/file"
-	"drydock/notify"
-	"drydock/notify/notifytest"
-	"drydock/notify/webhook"
-	"drydock/rules/notices"
-	"drydock/rules/spec"
+	"drydock.dev/drydock/activities/activitytest"
+	"drydock.dev/drydock/activities/delivery"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/audit"
+	"drydock.dev/drydock/audit/audittest"
+	"drydock.dev/drydock/audit/file"
+	"drydock.dev/drydock/notify"
+	"drydock.dev/drydock/notify/notifytest"
+	"drydock.dev/drydock/notify/webhook"
+	"drydock.dev/drydock/rules/notices"
+	"drydock.dev/drydock/rules/spec"
 )
 
 const (

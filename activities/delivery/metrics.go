@@ -3,7 +3,7 @@ package delivery
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"drydock/rules/series"
+	"drydock.dev/drydock/rules/series"
 )
 
 // Metrics counts what becomes of messages to channels.

@@ -6,8 +6,8 @@ import (
 
 	"go.temporal.io/sdk/activity"
 
-	"drydock/activities/account"
-	"drydock/api"
+	"drydock.dev/drydock/activities/account"
+	"drydock.dev/drydock/api"
 )
 
 const (

@@ -7,10 +7,10 @@ import (
 
 	"go.temporal.io/api/enums/v1"
 
-	"drydock/api"
-	"drydock/audit/audittest"
-	"drydock/audit/file"
-	"drydock/rules/notices"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/audit/audittest"
+	"drydock.dev/drydock/audit/file"
+	"drydock.dev/drydock/rules/notices"
 )
 
 // The record says what became of what a channel was to be told, as its own workflow knows it.

@@ -2,7 +2,7 @@ package delivery
 
 import (
 	"context"
-	"drydock/rules/bounds"
+	"drydock.dev/drydock/rules/bounds"
 	"errors"
 	"fmt"
 	"slices"
@@ -17,10 +17,10 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"golang.org/x/sync/errgroup"
 
-	"drydock/activities/account"
-	"drydock/activities/execution"
-	"drydock/api"
-	"drydock/rules/notices"
+	"drydock.dev/drydock/activities/account"
+	"drydock.dev/drydock/activities/execution"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/notices"
 )
 
 // ReadInput asks for the events of a maintenance behind a moment, on behalf of a channel.

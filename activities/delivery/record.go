@@ -9,10 +9,10 @@ import (
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/temporal"
 
-	"drydock/activities/account"
-	"drydock/activities/heartbeat"
-	"drydock/api"
-	"drydock/rules/record"
+	"drydock.dev/drydock/activities/account"
+	"drydock.dev/drydock/activities/heartbeat"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/record"
 )
 
 const (

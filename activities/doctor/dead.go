@@ -7,10 +7,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"drydock/activities/execution"
-	"drydock/k8s"
-	"drydock/k8s/kube"
-	"drydock/rules/doctor"
+	"drydock.dev/drydock/activities/execution"
+	"drydock.dev/drydock/k8s"
+	"drydock.dev/drydock/k8s/kube"
+	"drydock.dev/drydock/rules/doctor"
 )
 
 // dead makes sure that a chain of runs has ended. A request that waits has no mark: for that it is enough that it is not

@@ -10,7 +10,7 @@ import (
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
 
-	"drydock/rules/doctor"
+	"drydock.dev/drydock/rules/doctor"
 )
 
 const (

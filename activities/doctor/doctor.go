@@ -11,14 +11,14 @@ import (
 	"go.temporal.io/sdk/client"
 	"golang.org/x/sync/errgroup"
 
-	"drydock/activities/execution"
-	"drydock/activities/failure"
-	"drydock/activities/heartbeat"
-	"drydock/activities/nodeevent"
-	"drydock/k8s"
-	"drydock/k8s/clusterapi"
-	"drydock/k8s/kube"
-	"drydock/rules/doctor"
+	"drydock.dev/drydock/activities/execution"
+	"drydock.dev/drydock/activities/failure"
+	"drydock.dev/drydock/activities/heartbeat"
+	"drydock.dev/drydock/activities/nodeevent"
+	"drydock.dev/drydock/k8s"
+	"drydock.dev/drydock/k8s/clusterapi"
+	"drydock.dev/drydock/k8s/kube"
+	"drydock.dev/drydock/rules/doctor"
 )
 
 // Activities look for what is inconsistent between the cluster, the scheduler and the maintenances, and heal it.

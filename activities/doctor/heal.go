@@ -14,16 +14,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"drydock/activities/caller"
-	"drydock/activities/failure"
-	"drydock/activities/heartbeat"
-	"drydock/activities/nodeevent"
-	"drydock/api"
-	"drydock/k8s"
-	"drydock/k8s/clusterapi"
-	"drydock/k8s/kube"
-	"drydock/rules/bounds"
-	"drydock/rules/doctor"
+	"drydock.dev/drydock/activities/caller"
+	"drydock.dev/drydock/activities/failure"
+	"drydock.dev/drydock/activities/heartbeat"
+	"drydock.dev/drydock/activities/nodeevent"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/k8s"
+	"drydock.dev/drydock/k8s/clusterapi"
+	"drydock.dev/drydock/k8s/kube"
+	"drydock.dev/drydock/rules/bounds"
+	"drydock.dev/drydock/rules/doctor"
 )
 
 // HealInput asks for one finding to be healed.

@@ -9,11 +9,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"drydock/activities/node"
-	"drydock/api"
-	"drydock/checks/job"
-	"drydock/k8s"
-	"drydock/rules/doctor"
+	"drydock.dev/drydock/activities/node"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/checks/job"
+	"drydock.dev/drydock/k8s"
+	"drydock.dev/drydock/rules/doctor"
 )
 
 // release takes a dead run's mark off its node. What the run has left running there, which may be about to restart the node, is

@@ -15,11 +15,11 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 
-	"drydock/activities/activitytest"
-	"drydock/activities/node"
-	"drydock/api"
-	"drydock/k8s/k8stest"
-	"drydock/rules/doctor"
+	"drydock.dev/drydock/activities/activitytest"
+	"drydock.dev/drydock/activities/node"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/k8s/k8stest"
+	"drydock.dev/drydock/rules/doctor"
 )
 
 // did are the events of an activity about n1 that has ended.

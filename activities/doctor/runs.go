@@ -10,10 +10,10 @@ import (
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 
-	"drydock/activities/execution"
-	"drydock/api"
-	"drydock/rules/doctor"
-	"drydock/rules/schedule"
+	"drydock.dev/drydock/activities/execution"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/doctor"
+	"drydock.dev/drydock/rules/schedule"
 )
 
 const (

@@ -8,9 +8,9 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 	"golang.org/x/sync/errgroup"
 
-	"drydock/activities/execution"
-	"drydock/api"
-	"drydock/rules/doctor"
+	"drydock.dev/drydock/activities/execution"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/doctor"
 )
 
 // troubledLooked bounds the workflows of a type that are asked for what fails.

@@ -11,8 +11,8 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 
-	"drydock/api"
-	"drydock/rules/doctor"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/doctor"
 )
 
 // troubledServer is a Temporal in which a workflow of each type runs that says what fails, under its type's name.

@@ -6,7 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"drydock/k8s"
+	"drydock.dev/drydock/k8s"
 )
 
 // attempt is what became of the attempts to evict one pod.

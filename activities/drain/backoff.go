@@ -3,7 +3,7 @@ package drain
 import (
 	"time"
 
-	"drydock/k8s"
+	"drydock.dev/drydock/k8s"
 )
 
 const (

@@ -6,8 +6,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"drydock/activities/heldnode"
-	"drydock/k8s"
+	"drydock.dev/drydock/activities/heldnode"
+	"drydock.dev/drydock/k8s"
 )
 
 // bindsWithin is how long after the cordon a pod may land on the node that the scheduler had chosen for it before.

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"drydock/activities/activitytest"
+	"drydock.dev/drydock/activities/activitytest"
 )
 
 func TestAPodThatCameBackStaysItsFirstOwners(t *testing.T) {

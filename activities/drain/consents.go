@@ -3,7 +3,7 @@ package drain
 import (
 	corev1 "k8s.io/api/core/v1"
 
-	"drydock/k8s"
+	"drydock.dev/drydock/k8s"
 )
 
 // consents are what may be lost: of all pods, and of single ones.

@@ -11,14 +11,14 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"k8s.io/apimachinery/pkg/types"
 
-	"drydock/activities/caller"
-	"drydock/activities/failure"
-	"drydock/activities/heartbeat"
-	"drydock/activities/heldnode"
-	"drydock/api"
-	"drydock/k8s"
-	"drydock/k8s/kube"
-	"drydock/rules/spec"
+	"drydock.dev/drydock/activities/caller"
+	"drydock.dev/drydock/activities/failure"
+	"drydock.dev/drydock/activities/heartbeat"
+	"drydock.dev/drydock/activities/heldnode"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/k8s"
+	"drydock.dev/drydock/k8s/kube"
+	"drydock.dev/drydock/rules/spec"
 )
 
 // withdrawWithin is how long a cancelled drain may take to withdraw its EvictionRequests.

@@ -12,8 +12,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
-	"drydock/activities/heldnode"
-	"drydock/k8s"
+	"drydock.dev/drydock/activities/heldnode"
+	"drydock.dev/drydock/k8s"
 )
 
 // answerWithin is how long a controller has to take an EvictionRequest up, and how soon one that somebody took back is

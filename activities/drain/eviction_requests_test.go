@@ -11,12 +11,12 @@ import (
 	lifecyclev1alpha1 "k8s.io/api/lifecycle/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"drydock/activities/activitytest"
-	"drydock/activities/heartbeat"
-	"drydock/api"
-	"drydock/k8s"
-	"drydock/k8s/k8stest"
-	"drydock/rules/spec"
+	"drydock.dev/drydock/activities/activitytest"
+	"drydock.dev/drydock/activities/heartbeat"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/k8s"
+	"drydock.dev/drydock/k8s/k8stest"
+	"drydock.dev/drydock/rules/spec"
 )
 
 var byRequest = spec.Drain{Mode: spec.ModeEvict, Via: spec.ViaEvictionRequest}

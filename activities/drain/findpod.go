@@ -8,8 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 
-	"drydock/activities/caller"
-	"drydock/activities/failure"
+	"drydock.dev/drydock/activities/caller"
+	"drydock.dev/drydock/activities/failure"
 )
 
 // PodInput names a pod, "namespace/name", and the node that it is to be on.

@@ -10,8 +10,8 @@ import (
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/converter"
 
-	"drydock/activities/activitytest"
-	"drydock/api"
+	"drydock.dev/drydock/activities/activitytest"
+	"drydock.dev/drydock/api"
 )
 
 // The eviction of its own pod tells a worker to stop, before the API server has answered that eviction.

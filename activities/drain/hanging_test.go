@@ -10,8 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"drydock/activities/activitytest"
-	"drydock/rules/spec"
+	"drydock.dev/drydock/activities/activitytest"
+	"drydock.dev/drydock/rules/spec"
 )
 
 // hanging answers no eviction of some pods, as where an admission webhook hangs.

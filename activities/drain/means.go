@@ -6,10 +6,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"drydock/k8s"
-	"drydock/k8s/kube"
-	"drydock/rules/drainplan"
-	"drydock/rules/spec"
+	"drydock.dev/drydock/k8s"
+	"drydock.dev/drydock/k8s/kube"
+	"drydock.dev/drydock/rules/drainplan"
+	"drydock.dev/drydock/rules/spec"
 )
 
 // means are the means by which a drain may end a pod now, as its input and the escalation want it.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"drydock/k8s"
+	"drydock.dev/drydock/k8s"
 )
 
 // Metrics counts what drains do, and shows what blocks those under way.

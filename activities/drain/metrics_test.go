@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
-	"drydock/k8s"
+	"drydock.dev/drydock/k8s"
 )
 
 func TestMetricsShowDrainsAndWhatBlocksThem(t *testing.T) {

@@ -9,12 +9,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"drydock/activities/heldnode"
-	"drydock/activities/reporting"
-	"drydock/api"
-	"drydock/k8s"
-	"drydock/rules/drainplan"
-	"drydock/rules/spec"
+	"drydock.dev/drydock/activities/heldnode"
+	"drydock.dev/drydock/activities/reporting"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/k8s"
+	"drydock.dev/drydock/rules/drainplan"
+	"drydock.dev/drydock/rules/spec"
 )
 
 // observation is what one look at the node found.

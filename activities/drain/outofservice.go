@@ -10,14 +10,14 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"drydock/activities/caller"
-	"drydock/activities/failure"
-	"drydock/activities/heartbeat"
-	"drydock/activities/heldnode"
-	"drydock/activities/reporting"
-	"drydock/api"
-	"drydock/k8s"
-	"drydock/rules/bounds"
+	"drydock.dev/drydock/activities/caller"
+	"drydock.dev/drydock/activities/failure"
+	"drydock.dev/drydock/activities/heartbeat"
+	"drydock.dev/drydock/activities/heldnode"
+	"drydock.dev/drydock/activities/reporting"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/k8s"
+	"drydock.dev/drydock/rules/bounds"
 )
 
 // OutOfServiceInput is about a held node that was proven to be off.

@@ -8,7 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"drydock/k8s"
+	"drydock.dev/drydock/k8s"
 )
 
 // elsewhereAgain is the time between two looks for a node that the worker's own pod could go to.

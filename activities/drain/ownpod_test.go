@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"drydock/activities/activitytest"
-	"drydock/k8s/k8stest"
+	"drydock.dev/drydock/activities/activitytest"
+	"drydock.dev/drydock/k8s/k8stest"
 )
 
 // With the worker's own pod the drain is handed over: what else can go goes before it.

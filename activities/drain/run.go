@@ -8,13 +8,13 @@ import (
 	"go.temporal.io/sdk/activity"
 	"k8s.io/apimachinery/pkg/types"
 
-	"drydock/activities/failure"
-	"drydock/activities/heartbeat"
-	"drydock/activities/heldnode"
-	"drydock/activities/reporting"
-	"drydock/api"
-	"drydock/k8s"
-	"drydock/rules/spec"
+	"drydock.dev/drydock/activities/failure"
+	"drydock.dev/drydock/activities/heartbeat"
+	"drydock.dev/drydock/activities/heldnode"
+	"drydock.dev/drydock/activities/reporting"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/k8s"
+	"drydock.dev/drydock/rules/spec"
 )
 
 // run is one drain of one node by one worker. All that it must not forget is in the cluster: a pod that was evicted has

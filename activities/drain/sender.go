@@ -13,9 +13,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"drydock/activities/failure"
-	"drydock/activities/heldnode"
-	"drydock/k8s"
+	"drydock.dev/drydock/activities/failure"
+	"drydock.dev/drydock/activities/heldnode"
+	"drydock.dev/drydock/k8s"
 )
 
 const (

@@ -16,9 +16,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"drydock/activities/activitytest"
-	"drydock/activities/heartbeat"
-	"drydock/api"
+	"drydock.dev/drydock/activities/activitytest"
+	"drydock.dev/drydock/activities/heartbeat"
+	"drydock.dev/drydock/api"
 )
 
 // heldBack is a drain whose evictions the limiter holds back.

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 
-	"drydock/k8s"
+	"drydock.dev/drydock/k8s"
 )
 
 // sending is one round of requests.

@@ -13,12 +13,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"drydock/activities/activitytest"
-	"drydock/api"
-	"drydock/k8s"
-	"drydock/k8s/k8stest"
-	"drydock/rules/drainplan"
-	"drydock/rules/spec"
+	"drydock.dev/drydock/activities/activitytest"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/k8s"
+	"drydock.dev/drydock/k8s/k8stest"
+	"drydock.dev/drydock/rules/drainplan"
+	"drydock.dev/drydock/rules/spec"
 )
 
 func withPriority(p int32) activitytest.PodOption {

@@ -6,13 +6,13 @@ import (
 
 	"go.temporal.io/sdk/activity"
 
-	"drydock/activities/caller"
-	"drydock/activities/failure"
-	"drydock/activities/heartbeat"
-	"drydock/activities/heldnode"
-	"drydock/activities/reporting"
-	"drydock/api"
-	"drydock/k8s"
+	"drydock.dev/drydock/activities/caller"
+	"drydock.dev/drydock/activities/failure"
+	"drydock.dev/drydock/activities/heartbeat"
+	"drydock.dev/drydock/activities/heldnode"
+	"drydock.dev/drydock/activities/reporting"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/k8s"
 )
 
 // WaitInput asks to wait for pods of a held node to complete.

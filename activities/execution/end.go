@@ -8,8 +8,8 @@ import (
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 
-	"drydock/activities/caller"
-	"drydock/api"
+	"drydock.dev/drydock/activities/caller"
+	"drydock.dev/drydock/api"
 )
 
 // SignalEnd ends a maintenance that is not wanted any more. Where its purpose is done, it is cancelled before it is Ready, and done from

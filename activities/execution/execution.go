@@ -13,8 +13,8 @@ import (
 	"go.temporal.io/sdk/client"
 	"golang.org/x/sync/errgroup"
 
-	"drydock/k8s"
-	"drydock/k8s/nodelease"
+	"drydock.dev/drydock/k8s"
+	"drydock.dev/drydock/k8s/nodelease"
 )
 
 // Activities look at workflows: which run, and what they answer to a query.

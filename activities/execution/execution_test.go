@@ -20,12 +20,12 @@ import (
 	"go.temporal.io/sdk/mocks"
 	corev1 "k8s.io/api/core/v1"
 
-	"drydock/activities/activitytest"
-	"drydock/api"
-	"drydock/k8s"
-	"drydock/k8s/k8stest"
-	"drydock/k8s/nodelease"
-	"drydock/k8s/objects"
+	"drydock.dev/drydock/activities/activitytest"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/k8s"
+	"drydock.dev/drydock/k8s/k8stest"
+	"drydock.dev/drydock/k8s/nodelease"
+	"drydock.dev/drydock/k8s/objects"
 )
 
 func encoded(t *testing.T, value any) converter.EncodedValue {

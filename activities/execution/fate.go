@@ -13,7 +13,7 @@ import (
 	"go.temporal.io/sdk/client"
 	"golang.org/x/sync/errgroup"
 
-	"drydock/activities/caller"
+	"drydock.dev/drydock/activities/caller"
 )
 
 // Fate is what became of a holder's chain of runs.

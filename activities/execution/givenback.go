@@ -6,7 +6,7 @@ import (
 
 	"go.temporal.io/sdk/activity"
 
-	"drydock/k8s"
+	"drydock.dev/drydock/k8s"
 )
 
 // maxSkew is how far the clock of another worker may be ahead.

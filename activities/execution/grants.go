@@ -11,8 +11,8 @@ import (
 	"go.temporal.io/sdk/activity"
 	"golang.org/x/sync/errgroup"
 
-	"drydock/activities/caller"
-	"drydock/api"
+	"drydock.dev/drydock/activities/caller"
+	"drydock.dev/drydock/api"
 )
 
 // GrantInput are holders whose slots are granted.

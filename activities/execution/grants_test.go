@@ -10,8 +10,8 @@ import (
 	"go.temporal.io/sdk/mocks"
 	"go.temporal.io/sdk/testsuite"
 
-	"drydock/activities/activitytest"
-	"drydock/api"
+	"drydock.dev/drydock/activities/activitytest"
+	"drydock.dev/drydock/api"
 )
 
 func TestSendGrants(t *testing.T) {

@@ -13,9 +13,9 @@ import (
 	"go.temporal.io/sdk/client"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"drydock/activities/failure"
-	"drydock/api"
-	"drydock/k8s"
+	"drydock.dev/drydock/activities/failure"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/k8s"
 )
 
 // Inventory is what can be found out about maintenances without the scheduler.

@@ -6,10 +6,10 @@ import (
 
 	"go.temporal.io/sdk/client"
 
-	"drydock/api"
-	"drydock/config/namespace"
-	"drydock/k8s"
-	"drydock/rules/bounds"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/config/namespace"
+	"drydock.dev/drydock/k8s"
+	"drydock.dev/drydock/rules/bounds"
 )
 
 // maxWritten is how much is shown of what somebody may have written on a node.

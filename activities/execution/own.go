@@ -10,8 +10,8 @@ import (
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
 
-	"drydock/activities/caller"
-	"drydock/api"
+	"drydock.dev/drydock/activities/caller"
+	"drydock.dev/drydock/api"
 )
 
 // Self is whom the server takes this worker for, which is found out once in its life. Its zero value knows nothing yet.

@@ -11,7 +11,7 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/mocks"
 
-	"drydock/activities/activitytest"
+	"drydock.dev/drydock/activities/activitytest"
 )
 
 // mirror is a server that takes the worker for a principal, empty for nobody.

@@ -13,8 +13,8 @@ import (
 	"go.temporal.io/sdk/client"
 	"k8s.io/utils/lru"
 
-	"drydock/api"
-	"drydock/rules/bounds"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/bounds"
 )
 
 // maxParents bounds the runs that are followed to who started the first of them.

@@ -9,10 +9,10 @@ import (
 
 	"go.temporal.io/sdk/temporal"
 
-	"drydock/api"
-	"drydock/k8s"
-	"drydock/k8s/kube"
-	"drydock/rules/preflight"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/k8s"
+	"drydock.dev/drydock/k8s/kube"
+	"drydock.dev/drydock/rules/preflight"
 )
 
 // OrCause is the error, or why the context ended where it did: an error then only tells of that.

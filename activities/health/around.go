@@ -12,10 +12,10 @@ import (
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/temporal"
 
-	"drydock/activities/failure"
-	"drydock/api"
-	"drydock/rules/bounds"
-	rules "drydock/rules/health"
+	"drydock.dev/drydock/activities/failure"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/bounds"
+	rules "drydock.dev/drydock/rules/health"
 )
 
 // LookEvery is how often a watch tries again to look at what it could not look at.

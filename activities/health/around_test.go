@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	rules "drydock/rules/health"
+	rules "drydock.dev/drydock/rules/health"
 )
 
 func TestWhatIsAroundTheNodesIsTold(t *testing.T) {

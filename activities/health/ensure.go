@@ -16,11 +16,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
-	"drydock/activities/failure"
-	"drydock/api"
-	"drydock/k8s"
-	"drydock/k8s/nodelease"
-	rules "drydock/rules/health"
+	"drydock.dev/drydock/activities/failure"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/k8s"
+	"drydock.dev/drydock/k8s/nodelease"
+	rules "drydock.dev/drydock/rules/health"
 )
 
 // What is written on remediation objects, as medik8s has it, and what says whose they are.

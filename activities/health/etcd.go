@@ -9,8 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 
-	"drydock/k8s"
-	rules "drydock/rules/health"
+	"drydock.dev/drydock/k8s"
+	rules "drydock.dev/drydock/rules/health"
 )
 
 // etcdNamespace is where OpenShift has etcd's budget and guard pods.

@@ -10,9 +10,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"drydock/api"
-	"drydock/k8s"
-	rules "drydock/rules/health"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/k8s"
+	rules "drydock.dev/drydock/rules/health"
 )
 
 // terminating is the condition of a node that its cloud takes away.

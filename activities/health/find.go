@@ -8,8 +8,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"drydock/activities/failure"
-	"drydock/k8s"
+	"drydock.dev/drydock/activities/failure"
+	"drydock.dev/drydock/k8s"
 )
 
 // FindObjects finds the objects that a check has made for a node: an earlier remediation may have made one and not reported it. Objects

@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"drydock/activities/activitytest"
-	rules "drydock/rules/health"
+	"drydock.dev/drydock/activities/activitytest"
+	rules "drydock.dev/drydock/rules/health"
 )
 
 const ofAll = "restarter.example.com/restarts"

@@ -13,11 +13,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"drydock/activities/failure"
-	"drydock/k8s"
-	"drydock/k8s/objects"
-	"drydock/rules/bounds"
-	rules "drydock/rules/health"
+	"drydock.dev/drydock/activities/failure"
+	"drydock.dev/drydock/k8s"
+	"drydock.dev/drydock/k8s/objects"
+	"drydock.dev/drydock/rules/bounds"
+	rules "drydock.dev/drydock/rules/health"
 )
 
 const (

@@ -10,13 +10,13 @@ import (
 
 	"go.temporal.io/sdk/client"
 
-	"drydock/activities/caller"
-	"drydock/activities/execution"
-	"drydock/api"
-	"drydock/k8s"
-	"drydock/k8s/nodelease"
-	"drydock/k8s/objects"
-	rules "drydock/rules/health"
+	"drydock.dev/drydock/activities/caller"
+	"drydock.dev/drydock/activities/execution"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/k8s"
+	"drydock.dev/drydock/k8s/nodelease"
+	"drydock.dev/drydock/k8s/objects"
+	rules "drydock.dev/drydock/rules/health"
 )
 
 // Activities are the side effects of health checks.

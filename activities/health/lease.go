@@ -8,9 +8,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"drydock/activities/failure"
-	"drydock/k8s/nodelease"
-	"drydock/k8s/objects"
+	"drydock.dev/drydock/activities/failure"
+	"drydock.dev/drydock/k8s/nodelease"
+	"drydock.dev/drydock/k8s/objects"
 )
 
 func isNoKind(err error) bool { return errors.Is(err, objects.ErrNoKind) }

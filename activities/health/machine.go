@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"drydock/k8s/clusterapi"
-	rules "drydock/rules/health"
+	"drydock.dev/drydock/k8s/clusterapi"
+	rules "drydock.dev/drydock/rules/health"
 )
 
 const (

@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"drydock/k8s/clusterapi"
-	"drydock/k8s/objects"
+	"drydock.dev/drydock/k8s/clusterapi"
+	"drydock.dev/drydock/k8s/objects"
 )
 
 // machineGroups are the APIs that have MachineHealthChecks: OpenShift's and Cluster API's.

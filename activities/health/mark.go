@@ -10,9 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
-	"drydock/activities/failure"
-	"drydock/k8s"
-	rules "drydock/rules/health"
+	"drydock.dev/drydock/activities/failure"
+	"drydock.dev/drydock/k8s"
+	rules "drydock.dev/drydock/rules/health"
 )
 
 // Marks on remediation objects, as medik8s has them.

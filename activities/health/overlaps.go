@@ -14,8 +14,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"drydock/api"
-	rules "drydock/rules/health"
+	"drydock.dev/drydock/api"
+	rules "drydock.dev/drydock/rules/health"
 )
 
 // maxPeers bounds the checks that are looked at for overlaps: the oldest ones.

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"drydock/activities/activitytest"
-	rules "drydock/rules/health"
+	"drydock.dev/drydock/activities/activitytest"
+	rules "drydock.dev/drydock/rules/health"
 )
 
 // object is a remediation object of a check; without one it is nobody's.

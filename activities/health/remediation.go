@@ -3,9 +3,9 @@ package health
 import (
 	"time"
 
-	"drydock/activities/caller"
-	"drydock/api"
-	rules "drydock/rules/health"
+	"drydock.dev/drydock/activities/caller"
+	"drydock.dev/drydock/api"
+	rules "drydock.dev/drydock/rules/health"
 )
 
 // LeaseWant is for how long a remediation wants the lease of its node.

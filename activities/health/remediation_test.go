@@ -13,10 +13,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"drydock/activities/activitytest"
-	"drydock/api"
-	"drydock/k8s"
-	rules "drydock/rules/health"
+	"drydock.dev/drydock/activities/activitytest"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/k8s"
+	rules "drydock.dev/drydock/rules/health"
 )
 
 const (

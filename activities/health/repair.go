@@ -15,12 +15,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"drydock/activities/caller"
-	"drydock/activities/execution"
-	"drydock/activities/failure"
-	"drydock/api"
-	"drydock/rules/bounds"
-	rules "drydock/rules/health"
+	"drydock.dev/drydock/activities/caller"
+	"drydock.dev/drydock/activities/execution"
+	"drydock.dev/drydock/activities/failure"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/bounds"
+	rules "drydock.dev/drydock/rules/health"
 )
 
 // RepairInput asks for the maintenance by which a check remediates a node.

@@ -17,10 +17,10 @@ import (
 	"go.temporal.io/sdk/mocks"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"drydock/activities/activitytest"
-	"drydock/api"
-	"drydock/k8s"
-	rules "drydock/rules/health"
+	"drydock.dev/drydock/activities/activitytest"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/k8s"
+	rules "drydock.dev/drydock/rules/health"
 )
 
 const repairID = "node-maintenance/n1/health-workers"

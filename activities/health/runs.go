@@ -9,10 +9,10 @@ import (
 	"go.temporal.io/sdk/activity"
 	"golang.org/x/sync/errgroup"
 
-	"drydock/activities/execution"
-	"drydock/activities/failure"
-	"drydock/activities/heartbeat"
-	"drydock/api"
+	"drydock.dev/drydock/activities/execution"
+	"drydock.dev/drydock/activities/failure"
+	"drydock.dev/drydock/activities/heartbeat"
+	"drydock.dev/drydock/api"
 )
 
 const (

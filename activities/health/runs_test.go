@@ -13,8 +13,8 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/mocks"
 
-	"drydock/activities/activitytest"
-	"drydock/api"
+	"drydock.dev/drydock/activities/activitytest"
+	"drydock.dev/drydock/api"
 )
 
 // listing has visibility list workflows, which run or not.

@@ -8,7 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	rules "drydock/rules/health"
+	rules "drydock.dev/drydock/rules/health"
 )
 
 // inventory is what a watch sees of the nodes for one check, kept up to date node by node.

@@ -7,9 +7,9 @@ import (
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/temporal"
 
-	"drydock/activities/caller"
-	"drydock/activities/failure"
-	"drydock/api"
+	"drydock.dev/drydock/activities/caller"
+	"drydock.dev/drydock/activities/failure"
+	"drydock.dev/drydock/api"
 )
 
 // LeftInput is a remediation that has ended without a word.

@@ -10,9 +10,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"drydock/k8s"
-	"drydock/k8s/objects"
-	rules "drydock/rules/health"
+	"drydock.dev/drydock/k8s"
+	"drydock.dev/drydock/k8s/objects"
+	rules "drydock.dev/drydock/rules/health"
 )
 
 const (

@@ -16,12 +16,12 @@ import (
 	"go.temporal.io/sdk/mocks"
 	corev1 "k8s.io/api/core/v1"
 
-	"drydock/activities/activitytest"
-	"drydock/activities/execution"
-	"drydock/api"
-	"drydock/k8s"
-	"drydock/k8s/objects"
-	rules "drydock/rules/health"
+	"drydock.dev/drydock/activities/activitytest"
+	"drydock.dev/drydock/activities/execution"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/k8s"
+	"drydock.dev/drydock/k8s/objects"
+	rules "drydock.dev/drydock/rules/health"
 )
 
 // another replaces the worker by one that knows nothing yet, and that cannot read a resource.

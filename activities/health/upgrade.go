@@ -8,7 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"drydock/k8s/objects"
+	"drydock.dev/drydock/k8s/objects"
 )
 
 // configGroup is where OpenShift's ClusterVersion is.

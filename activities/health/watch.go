@@ -10,9 +10,9 @@ import (
 	"go.temporal.io/sdk/temporal"
 	corev1 "k8s.io/api/core/v1"
 
-	"drydock/activities/failure"
-	"drydock/api"
-	"drydock/k8s"
+	"drydock.dev/drydock/activities/failure"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/k8s"
 )
 
 const (

@@ -20,13 +20,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"drydock/activities/activitytest"
-	"drydock/activities/execution"
-	"drydock/api"
-	"drydock/k8s"
-	"drydock/k8s/k8stest"
-	"drydock/k8s/objects"
-	rules "drydock/rules/health"
+	"drydock.dev/drydock/activities/activitytest"
+	"drydock.dev/drydock/activities/execution"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/k8s"
+	"drydock.dev/drydock/k8s/k8stest"
+	"drydock.dev/drydock/k8s/objects"
+	rules "drydock.dev/drydock/rules/health"
 )
 
 // site is an API server with nodes and any kinds, and the activities that act upon it.

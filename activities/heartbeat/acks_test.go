@@ -12,7 +12,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"drydock/activities/activitytest"
+	"drydock.dev/drydock/activities/activitytest"
 )
 
 // TestOnlyWhatTheServerTookCounts: refused within milliseconds is not heard.

@@ -10,7 +10,7 @@ import (
 
 	"go.temporal.io/sdk/activity"
 
-	"drydock/activities/failure"
+	"drydock.dev/drydock/activities/failure"
 )
 
 // UntilWorkerStops heartbeats until stopped, and cancels its context when the worker stops.

@@ -9,7 +9,7 @@ import (
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/converter"
 
-	"drydock/activities/activitytest"
+	"drydock.dev/drydock/activities/activitytest"
 )
 
 func TestActivityThatStoodStillDoesNotWrite(t *testing.T) {

@@ -8,8 +8,8 @@ import (
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
 
-	"drydock/k8s"
-	"drydock/k8s/kube"
+	"drydock.dev/drydock/k8s"
+	"drydock.dev/drydock/k8s/kube"
 )
 
 // CallerOf is the calling workflow as one who acts on a node that the maintenance holds whose first run is runID.

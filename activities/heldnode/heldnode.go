@@ -14,8 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"drydock/k8s"
-	"drydock/k8s/kube"
+	"drydock.dev/drydock/k8s"
+	"drydock.dev/drydock/k8s/kube"
 )
 
 // View is the live view of a node that a maintenance holds, and of the pods on it.

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"drydock/activities/activitytest"
-	"drydock/k8s"
-	"drydock/k8s/k8stest"
+	"drydock.dev/drydock/activities/activitytest"
+	"drydock.dev/drydock/k8s"
+	"drydock.dev/drydock/k8s/k8stest"
 )
 
 // silent is an activity whose last heartbeat is too old.

@@ -16,12 +16,12 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"golang.org/x/sync/errgroup"
 
-	"drydock/activities/caller"
-	"drydock/activities/execution"
-	"drydock/activities/heartbeat"
-	planactivity "drydock/activities/plan"
-	"drydock/api"
-	"drydock/rules/bounds"
+	"drydock.dev/drydock/activities/caller"
+	"drydock.dev/drydock/activities/execution"
+	"drydock.dev/drydock/activities/heartbeat"
+	planactivity "drydock.dev/drydock/activities/plan"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/bounds"
 )
 
 // Activities act for the lockstep of plans.

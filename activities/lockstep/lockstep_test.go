@@ -21,9 +21,9 @@ import (
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/mocks"
 
-	"drydock/activities/activitytest"
-	"drydock/api"
-	"drydock/rules/drainplan"
+	"drydock.dev/drydock/activities/activitytest"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/drainplan"
 )
 
 // server is a Temporal server that knows some workflows.

@@ -11,9 +11,9 @@ import (
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/activity"
 
-	"drydock/activities/execution"
-	"drydock/activities/heartbeat"
-	"drydock/api"
+	"drydock.dev/drydock/activities/execution"
+	"drydock.dev/drydock/activities/heartbeat"
+	"drydock.dev/drydock/api"
 )
 
 // CheckInput are plans that may run.

@@ -5,10 +5,10 @@ import (
 	"errors"
 	"time"
 
-	"drydock/activities/caller"
-	"drydock/activities/failure"
-	"drydock/activities/heldnode"
-	"drydock/k8s"
+	"drydock.dev/drydock/activities/caller"
+	"drydock.dev/drydock/activities/failure"
+	"drydock.dev/drydock/activities/heldnode"
+	"drydock.dev/drydock/k8s"
 )
 
 // Condition is a lifecycle condition of a node (KEP-5683).

@@ -5,8 +5,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"drydock/activities/nodeevent"
-	"drydock/k8s"
+	"drydock.dev/drydock/activities/nodeevent"
+	"drydock.dev/drydock/k8s"
 )
 
 // EventsInput are Kubernetes Events for nodes.

@@ -14,7 +14,7 @@ import (
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/mocks"
 
-	"drydock/api"
+	"drydock.dev/drydock/api"
 )
 
 // TestQuestionsArePutTogether: while one question is under way the others gather, and none is answered by what the

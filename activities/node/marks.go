@@ -6,7 +6,7 @@ import (
 	"go.temporal.io/sdk/activity"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"drydock/k8s/clusterapi"
+	"drydock.dev/drydock/k8s/clusterapi"
 )
 
 // Marks are those by which other remediators know that a node is not to be touched while a maintenance holds it.

@@ -13,15 +13,15 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"k8s.io/apimachinery/pkg/types"
 
-	"drydock/activities/caller"
-	"drydock/activities/execution"
-	"drydock/activities/failure"
-	"drydock/activities/heartbeat"
-	"drydock/activities/heldnode"
-	"drydock/activities/nodeevent"
-	"drydock/api"
-	"drydock/k8s"
-	"drydock/k8s/kube"
+	"drydock.dev/drydock/activities/caller"
+	"drydock.dev/drydock/activities/execution"
+	"drydock.dev/drydock/activities/failure"
+	"drydock.dev/drydock/activities/heartbeat"
+	"drydock.dev/drydock/activities/heldnode"
+	"drydock.dev/drydock/activities/nodeevent"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/k8s"
+	"drydock.dev/drydock/k8s/kube"
 )
 
 // Activities mark, cordon and release nodes.

@@ -20,11 +20,11 @@ import (
 	"go.temporal.io/sdk/mocks"
 	"go.temporal.io/sdk/temporal"
 
-	"drydock/activities/activitytest"
-	"drydock/activities/nodeevent"
-	"drydock/api"
-	"drydock/k8s"
-	"drydock/k8s/k8stest"
+	"drydock.dev/drydock/activities/activitytest"
+	"drydock.dev/drydock/activities/nodeevent"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/k8s"
+	"drydock.dev/drydock/k8s/k8stest"
 )
 
 func holdN1(cordon bool) HoldInput {

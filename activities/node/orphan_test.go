@@ -13,10 +13,10 @@ import (
 
 	"go.temporal.io/api/enums/v1"
 
-	"drydock/activities/activitytest"
-	"drydock/api"
-	"drydock/checks/job"
-	"drydock/k8s/k8stest"
+	"drydock.dev/drydock/activities/activitytest"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/checks/job"
+	"drydock.dev/drydock/k8s/k8stest"
 )
 
 // leftBy is the metadata of what a run has left, as checks/job writes it.

@@ -14,14 +14,14 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"drydock/activities/caller"
-	"drydock/activities/execution"
-	"drydock/activities/failure"
-	"drydock/activities/nodeevent"
-	"drydock/api"
-	"drydock/checks/job"
-	"drydock/k8s"
-	"drydock/rules/bounds"
+	"drydock.dev/drydock/activities/caller"
+	"drydock.dev/drydock/activities/execution"
+	"drydock.dev/drydock/activities/failure"
+	"drydock.dev/drydock/activities/nodeevent"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/checks/job"
+	"drydock.dev/drydock/k8s"
+	"drydock.dev/drydock/rules/bounds"
 )
 
 // ReleaseInput asks for a maintenance's mark to be taken off a node.

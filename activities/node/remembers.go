@@ -15,8 +15,8 @@ import (
 	"go.temporal.io/sdk/converter"
 	"k8s.io/apimachinery/pkg/types"
 
-	"drydock/api"
-	"drydock/k8s"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/k8s"
 )
 
 // maxRuns bounds the runs of one maintenance that are read, in either direction.

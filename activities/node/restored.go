@@ -13,12 +13,12 @@ import (
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
 
-	"drydock/activities/execution"
-	"drydock/activities/failure"
-	"drydock/activities/heldnode"
-	"drydock/activities/nodeevent"
-	"drydock/api"
-	"drydock/k8s"
+	"drydock.dev/drydock/activities/execution"
+	"drydock.dev/drydock/activities/failure"
+	"drydock.dev/drydock/activities/heldnode"
+	"drydock.dev/drydock/activities/nodeevent"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/k8s"
 )
 
 // checkReleases refuses to hold a node that tells of a release which Temporal should know and does not: it was restored to an earlier

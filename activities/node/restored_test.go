@@ -12,11 +12,11 @@ import (
 	historypb "go.temporal.io/api/history/v1"
 	"go.temporal.io/api/serviceerror"
 
-	"drydock/activities/activitytest"
-	"drydock/activities/execution"
-	"drydock/api"
-	"drydock/k8s"
-	"drydock/k8s/k8stest"
+	"drydock.dev/drydock/activities/activitytest"
+	"drydock.dev/drydock/activities/execution"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/k8s"
+	"drydock.dev/drydock/k8s/k8stest"
 )
 
 var kept = execution.Namespace{ID: "home", Retention: 72 * time.Hour}

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"drydock/activities/activitytest"
-	"drydock/k8s/k8stest"
+	"drydock.dev/drydock/activities/activitytest"
+	"drydock.dev/drydock/k8s/k8stest"
 )
 
 func TestEventsOfManyActivitiesArePutOffAndWritten(t *testing.T) {

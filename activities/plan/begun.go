@@ -19,13 +19,13 @@ import (
 	"go.temporal.io/sdk/converter"
 	"golang.org/x/sync/errgroup"
 
-	"drydock/activities/caller"
-	"drydock/activities/failure"
-	"drydock/activities/heartbeat"
-	"drydock/api"
-	"drydock/rules/bounds"
-	"drydock/rules/spec"
-	"drydock/rules/validation"
+	"drydock.dev/drydock/activities/caller"
+	"drydock.dev/drydock/activities/failure"
+	"drydock.dev/drydock/activities/heartbeat"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/bounds"
+	"drydock.dev/drydock/rules/spec"
+	"drydock.dev/drydock/rules/validation"
 )
 
 // FindInput asks which maintenances there are that the calling plan has begun, or an earlier plan of its name.

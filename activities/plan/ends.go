@@ -13,9 +13,9 @@ import (
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/temporal"
 
-	"drydock/activities/heartbeat"
-	"drydock/api"
-	"drydock/rules/bounds"
+	"drydock.dev/drydock/activities/heartbeat"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/bounds"
 )
 
 // Execution is a maintenance, or a plan. RunID is the first run of its chain; empty is that of the latest of its workflow ID, if the caller

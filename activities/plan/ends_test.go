@@ -14,7 +14,7 @@ import (
 	"go.temporal.io/sdk/mocks"
 	"go.temporal.io/sdk/testsuite"
 
-	"drydock/api"
+	"drydock.dev/drydock/api"
 )
 
 // server knows of maintenances by their workflow IDs whether they run, and whose they are.

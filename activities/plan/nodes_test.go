@@ -8,9 +8,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"drydock/activities/activitytest"
-	"drydock/k8s"
-	"drydock/k8s/k8stest"
+	"drydock.dev/drydock/activities/activitytest"
+	"drydock.dev/drydock/k8s"
+	"drydock.dev/drydock/k8s/k8stest"
 )
 
 func nodeIn(name, uid, zone string) *corev1.Node {

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"time"
 
-	"drydock/activities/caller"
-	"drydock/activities/heartbeat"
-	"drydock/api"
+	"drydock.dev/drydock/activities/caller"
+	"drydock.dev/drydock/activities/heartbeat"
+	"drydock.dev/drydock/api"
 )
 
 // lookForNodes is the pause between two looks for nodes that come to match.

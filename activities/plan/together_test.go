@@ -14,11 +14,11 @@ import (
 	"go.temporal.io/sdk/mocks"
 	"go.temporal.io/sdk/testsuite"
 
-	"drydock/activities/activitytest"
-	"drydock/api"
-	"drydock/k8s"
-	"drydock/k8s/k8stest"
-	"drydock/rules/drainplan"
+	"drydock.dev/drydock/activities/activitytest"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/k8s"
+	"drydock.dev/drydock/k8s/k8stest"
+	"drydock.dev/drydock/rules/drainplan"
 )
 
 // TestAnIntentStartsTheLockstepThatItIsFor, on the task queue of its plan: the signal and the start are one.

@@ -15,14 +15,14 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"drydock/activities/caller"
-	"drydock/activities/execution"
-	"drydock/activities/failure"
-	"drydock/api"
-	"drydock/k8s"
-	"drydock/k8s/kube"
-	"drydock/rules/policy"
-	"drydock/rules/spec"
+	"drydock.dev/drydock/activities/caller"
+	"drydock.dev/drydock/activities/execution"
+	"drydock.dev/drydock/activities/failure"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/k8s"
+	"drydock.dev/drydock/k8s/kube"
+	"drydock.dev/drydock/rules/policy"
+	"drydock.dev/drydock/rules/spec"
 )
 
 // Judge judges by rules. A nil Policy has none.

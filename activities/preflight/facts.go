@@ -11,10 +11,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"drydock/k8s"
-	"drydock/rules/drainplan"
-	"drydock/rules/preflight"
-	"drydock/rules/spec"
+	"drydock.dev/drydock/k8s"
+	"drydock.dev/drydock/rules/drainplan"
+	"drydock.dev/drydock/rules/preflight"
+	"drydock.dev/drydock/rules/spec"
 )
 
 // facts gathers what the decision is made of.

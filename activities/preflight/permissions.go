@@ -7,12 +7,12 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"drydock/api"
-	"drydock/k8s"
-	"drydock/k8s/kube"
-	"drydock/k8s/nodelease"
-	"drydock/rules/preflight"
-	"drydock/rules/spec"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/k8s"
+	"drydock.dev/drydock/k8s/kube"
+	"drydock.dev/drydock/k8s/nodelease"
+	"drydock.dev/drydock/rules/preflight"
+	"drydock.dev/drydock/rules/spec"
 )
 
 // PermissionsInput is what is about to be started.

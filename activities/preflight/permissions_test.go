@@ -4,9 +4,9 @@ import (
 	"strings"
 	"testing"
 
-	"drydock/activities/activitytest"
-	"drydock/k8s/k8stest"
-	"drydock/rules/spec"
+	"drydock.dev/drydock/activities/activitytest"
+	"drydock.dev/drydock/k8s/k8stest"
+	"drydock.dev/drydock/rules/spec"
 )
 
 // What is about to be started hears of every permission that it lacks, with the command that grants it.

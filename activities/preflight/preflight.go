@@ -9,15 +9,15 @@ import (
 	"go.temporal.io/sdk/client"
 	policyv1 "k8s.io/api/policy/v1"
 
-	"drydock/activities/caller"
-	"drydock/activities/failure"
-	"drydock/activities/heartbeat"
-	"drydock/activities/reporting"
-	"drydock/api"
-	"drydock/k8s"
-	"drydock/k8s/kube"
-	"drydock/rules/preflight"
-	"drydock/rules/spec"
+	"drydock.dev/drydock/activities/caller"
+	"drydock.dev/drydock/activities/failure"
+	"drydock.dev/drydock/activities/heartbeat"
+	"drydock.dev/drydock/activities/reporting"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/k8s"
+	"drydock.dev/drydock/k8s/kube"
+	"drydock.dev/drydock/rules/preflight"
+	"drydock.dev/drydock/rules/spec"
 )
 
 // Budgets reads budgets.

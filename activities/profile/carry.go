@@ -13,16 +13,16 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/util/retry"
 
-	"drydock/activities/caller"
-	"drydock/activities/failure"
-	"drydock/activities/nodeevent"
-	"drydock/activities/profile/facts"
-	"drydock/api"
-	"drydock/k8s"
-	"drydock/rules/bounds"
-	rules "drydock/rules/profile"
-	"drydock/rules/profile/state"
-	"drydock/rules/profile/trigger"
+	"drydock.dev/drydock/activities/caller"
+	"drydock.dev/drydock/activities/failure"
+	"drydock.dev/drydock/activities/nodeevent"
+	"drydock.dev/drydock/activities/profile/facts"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/k8s"
+	"drydock.dev/drydock/rules/bounds"
+	rules "drydock.dev/drydock/rules/profile"
+	"drydock.dev/drydock/rules/profile/state"
+	"drydock.dev/drydock/rules/profile/trigger"
 )
 
 // Events on nodes, with maintenance-controller's reasons.

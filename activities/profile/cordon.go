@@ -6,11 +6,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"drydock/api"
-	"drydock/k8s"
-	"drydock/rules/bounds"
-	rules "drydock/rules/profile"
-	"drydock/rules/profile/trigger"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/k8s"
+	"drydock.dev/drydock/rules/bounds"
+	rules "drydock.dev/drydock/rules/profile"
+	"drydock.dev/drydock/rules/profile/trigger"
 )
 
 // cordon makes a node unschedulable, or schedulable. Where a maintenance holds the node, its cordon stays, and the mark remembers

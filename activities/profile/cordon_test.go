@@ -17,11 +17,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"drydock/activities/activitytest"
-	nodes "drydock/activities/node"
-	"drydock/api"
-	"drydock/k8s"
-	"drydock/rules/profile/state"
+	"drydock.dev/drydock/activities/activitytest"
+	nodes "drydock.dev/drydock/activities/node"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/k8s"
+	"drydock.dev/drydock/rules/profile/state"
 )
 
 const (

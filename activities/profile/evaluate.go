@@ -12,12 +12,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"drydock/activities/failure"
-	"drydock/api"
-	"drydock/k8s"
-	rules "drydock/rules/profile"
-	"drydock/rules/profile/check"
-	"drydock/rules/profile/state"
+	"drydock.dev/drydock/activities/failure"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/k8s"
+	rules "drydock.dev/drydock/rules/profile"
+	"drydock.dev/drydock/rules/profile/check"
+	"drydock.dev/drydock/rules/profile/state"
 )
 
 const (

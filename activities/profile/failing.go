@@ -8,8 +8,8 @@ import (
 	"go.temporal.io/sdk/activity"
 	corev1 "k8s.io/api/core/v1"
 
-	"drydock/activities/nodeevent"
-	rules "drydock/rules/profile"
+	"drydock.dev/drydock/activities/nodeevent"
+	rules "drydock.dev/drydock/rules/profile"
 )
 
 // failing is a check of a profile that has begun to fail on a node.

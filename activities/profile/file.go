@@ -9,9 +9,9 @@ import (
 	"strings"
 	"sync"
 
-	"drydock/rules/bounds"
-	rules "drydock/rules/profile"
-	"drydock/rules/profile/conf"
+	"drydock.dev/drydock/rules/bounds"
+	rules "drydock.dev/drydock/rules/profile"
+	"drydock.dev/drydock/rules/profile/conf"
 )
 
 // File is a configuration of profiles, which is read at every look. A bad one leaves the last good one in force.

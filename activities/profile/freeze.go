@@ -9,7 +9,7 @@ import (
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/activity"
 
-	"drydock/api"
+	"drydock.dev/drydock/api"
 )
 
 const (

@@ -14,16 +14,16 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 
-	"drydock/activities/caller"
-	"drydock/activities/execution"
-	"drydock/activities/failure"
-	"drydock/activities/heartbeat"
-	"drydock/activities/profile/job"
-	"drydock/api"
-	"drydock/checks"
-	"drydock/rules/bounds"
-	rules "drydock/rules/profile"
-	"drydock/rules/profile/trigger"
+	"drydock.dev/drydock/activities/caller"
+	"drydock.dev/drydock/activities/execution"
+	"drydock.dev/drydock/activities/failure"
+	"drydock.dev/drydock/activities/heartbeat"
+	"drydock.dev/drydock/activities/profile/job"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/checks"
+	"drydock.dev/drydock/rules/bounds"
+	rules "drydock.dev/drydock/rules/profile"
+	"drydock.dev/drydock/rules/profile/trigger"
 )
 
 // WorkInput is a trigger that takes its time: the one at Next.

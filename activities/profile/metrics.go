@@ -10,10 +10,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"drydock/api"
-	"drydock/k8s"
-	"drydock/k8s/kube"
-	"drydock/rules/series"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/k8s"
+	"drydock.dev/drydock/k8s/kube"
+	"drydock.dev/drydock/rules/series"
 )
 
 // Metrics are those of profiles: the counterparts of maintenance-controller's, and how many nodes are in which state.

@@ -13,11 +13,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"drydock/activities/activitytest"
-	"drydock/activities/profile"
-	"drydock/api"
-	"drydock/k8s/k8stest"
-	"drydock/rules/profile/state"
+	"drydock.dev/drydock/activities/activitytest"
+	"drydock.dev/drydock/activities/profile"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/k8s/k8stest"
+	"drydock.dev/drydock/rules/profile/state"
 )
 
 // of is an object in the namespace of the pods, kept by another where a kind is given.

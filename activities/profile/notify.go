@@ -10,10 +10,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/util/retry"
 
-	"drydock/api"
-	"drydock/notify"
-	"drydock/rules/bounds"
-	"drydock/rules/profile/state"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/notify"
+	"drydock.dev/drydock/rules/bounds"
+	"drydock.dev/drydock/rules/profile/state"
 )
 
 // Sent is what became of a notification.

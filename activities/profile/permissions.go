@@ -8,10 +8,10 @@ import (
 
 	"go.temporal.io/sdk/activity"
 
-	asking "drydock/activities/preflight"
-	"drydock/rules/bounds"
-	"drydock/rules/preflight"
-	rules "drydock/rules/profile"
+	asking "drydock.dev/drydock/activities/preflight"
+	"drydock.dev/drydock/rules/bounds"
+	"drydock.dev/drydock/rules/preflight"
+	rules "drydock.dev/drydock/rules/profile"
 )
 
 const (

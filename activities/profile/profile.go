@@ -10,15 +10,15 @@ import (
 	"go.temporal.io/sdk/client"
 	corev1 "k8s.io/api/core/v1"
 
-	"drydock/activities/execution"
-	"drydock/activities/nodeevent"
-	"drydock/api"
-	"drydock/k8s"
-	"drydock/rules/preflight"
-	rules "drydock/rules/profile"
-	"drydock/rules/profile/check"
-	"drydock/rules/profile/notice"
-	"drydock/rules/profile/state"
+	"drydock.dev/drydock/activities/execution"
+	"drydock.dev/drydock/activities/nodeevent"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/k8s"
+	"drydock.dev/drydock/rules/preflight"
+	rules "drydock.dev/drydock/rules/profile"
+	"drydock.dev/drydock/rules/profile/check"
+	"drydock.dev/drydock/rules/profile/notice"
+	"drydock.dev/drydock/rules/profile/state"
 )
 
 // Activities are the side effects of profiles.

@@ -13,11 +13,11 @@ import (
 	"go.temporal.io/sdk/temporal"
 	corev1 "k8s.io/api/core/v1"
 
-	"drydock/activities/failure"
-	"drydock/api"
-	rules "drydock/rules/profile"
-	"drydock/rules/profile/chain"
-	"drydock/rules/profile/state"
+	"drydock.dev/drydock/activities/failure"
+	"drydock.dev/drydock/api"
+	rules "drydock.dev/drydock/rules/profile"
+	"drydock.dev/drydock/rules/profile/chain"
+	"drydock.dev/drydock/rules/profile/state"
 )
 
 // believeAlone is the attempt from which on a report is made by a worker that does not evaluate: it knows not since when checks say

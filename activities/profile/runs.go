@@ -8,8 +8,8 @@ import (
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/temporal"
 
-	"drydock/activities/execution"
-	"drydock/api"
+	"drydock.dev/drydock/activities/execution"
+	"drydock.dev/drydock/api"
 )
 
 // lookAtRunsEvery is how often is looked whether the transitions under way run.

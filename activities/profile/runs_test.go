@@ -11,8 +11,8 @@ import (
 	"go.temporal.io/sdk/mocks"
 	"go.temporal.io/sdk/temporal"
 
-	"drydock/api"
-	"drydock/rules/profile/state"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/profile/state"
 )
 
 // Profiles gets no signal of the end of a transition that was reset, or that an earlier run of it has begun.

@@ -9,11 +9,11 @@ import (
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
 
-	"drydock/api"
-	rules "drydock/rules/profile"
-	"drydock/rules/profile/state"
-	"drydock/rules/profile/trigger"
-	"drydock/rules/schedule"
+	"drydock.dev/drydock/api"
+	rules "drydock.dev/drydock/rules/profile"
+	"drydock.dev/drydock/rules/profile/state"
+	"drydock.dev/drydock/rules/profile/trigger"
+	"drydock.dev/drydock/rules/schedule"
 )
 
 // maintainsFirst reports whether the first of the triggers that takes the node out of service has it maintained: that maintenance asks

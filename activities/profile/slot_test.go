@@ -10,10 +10,10 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/mocks"
 
-	"drydock/activities/activitytest"
-	"drydock/api"
-	"drydock/rules/profile/state"
-	"drydock/rules/schedule"
+	"drydock.dev/drydock/activities/activitytest"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/profile/state"
+	"drydock.dev/drydock/rules/schedule"
 )
 
 // Whoever may write signals may say that a slot is granted, and a transition may be one that its Profiles knows nothing of any more.

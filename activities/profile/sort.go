@@ -11,12 +11,12 @@ import (
 	"github.com/google/uuid"
 	corev1 "k8s.io/api/core/v1"
 
-	"drydock/api"
-	"drydock/k8s"
-	"drydock/rules/bounds"
-	rules "drydock/rules/profile"
-	"drydock/rules/profile/check"
-	"drydock/rules/profile/state"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/k8s"
+	"drydock.dev/drydock/rules/bounds"
+	rules "drydock.dev/drydock/rules/profile"
+	"drydock.dev/drydock/rules/profile/check"
+	"drydock.dev/drydock/rules/profile/state"
 )
 
 // asNodes are the nodes with what is under way, and with the times of the notifications that are.

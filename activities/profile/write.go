@@ -10,9 +10,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"drydock/k8s/kube"
-	rules "drydock/rules/profile"
-	"drydock/rules/profile/state"
+	"drydock.dev/drydock/k8s/kube"
+	rules "drydock.dev/drydock/rules/profile"
+	"drydock.dev/drydock/rules/profile/state"
 )
 
 // show writes the state of a node's profiles into the object.

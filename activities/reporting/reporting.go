@@ -9,9 +9,9 @@ import (
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
 
-	"drydock/activities/caller"
-	"drydock/activities/heartbeat"
-	"drydock/api"
+	"drydock.dev/drydock/activities/caller"
+	"drydock.dev/drydock/activities/heartbeat"
+	"drydock.dev/drydock/api"
 )
 
 const (

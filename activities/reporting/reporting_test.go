@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/mock"
 	"go.temporal.io/sdk/mocks"
 
-	"drydock/activities/activitytest"
-	"drydock/api"
+	"drydock.dev/drydock/activities/activitytest"
+	"drydock.dev/drydock/api"
 )
 
 func blocker(i int, since time.Time) api.Blocker {

@@ -14,16 +14,16 @@ import (
 	"go.temporal.io/sdk/client"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"drydock/activities/execution"
-	"drydock/activities/policy"
-	"drydock/api"
-	"drydock/checks"
-	"drydock/config/namespace"
-	"drydock/k8s/kube"
-	"drydock/rules/notices"
-	"drydock/rules/schedule"
-	"drydock/rules/spec"
-	"drydock/rules/validation"
+	"drydock.dev/drydock/activities/execution"
+	"drydock.dev/drydock/activities/policy"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/checks"
+	"drydock.dev/drydock/config/namespace"
+	"drydock.dev/drydock/k8s/kube"
+	"drydock.dev/drydock/rules/notices"
+	"drydock.dev/drydock/rules/schedule"
+	"drydock.dev/drydock/rules/spec"
+	"drydock.dev/drydock/rules/validation"
 )
 
 // Activities tell workflows what the worker is configured to: workflow code must not read configuration itself.

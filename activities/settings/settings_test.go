@@ -15,12 +15,12 @@ import (
 	"go.temporal.io/sdk/mocks"
 	"google.golang.org/grpc"
 
-	"drydock/activities/activitytest"
-	"drydock/activities/execution"
-	"drydock/activities/policy"
-	"drydock/checks"
-	"drydock/rules/period"
-	rulespolicy "drydock/rules/policy"
+	"drydock.dev/drydock/activities/activitytest"
+	"drydock.dev/drydock/activities/execution"
+	"drydock.dev/drydock/activities/policy"
+	"drydock.dev/drydock/checks"
+	"drydock.dev/drydock/rules/period"
+	rulespolicy "drydock.dev/drydock/rules/policy"
 )
 
 // operator is a Temporal server's list of search attributes.

@@ -11,8 +11,8 @@ import (
 
 	"go.temporal.io/sdk/temporal"
 
-	"drydock/api"
-	"drydock/rules/window"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/window"
 )
 
 const (

@@ -9,10 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"drydock/activities/activitytest"
-	"drydock/api"
-	"drydock/rules/period"
-	"drydock/rules/window"
+	"drydock.dev/drydock/activities/activitytest"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/period"
+	"drydock.dev/drydock/rules/window"
 )
 
 var at = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)

@@ -6,9 +6,9 @@ import (
 	"strings"
 	"time"
 
-	"drydock/audit"
-	"drydock/config/named"
-	"drydock/rules/record"
+	"drydock.dev/drydock/audit"
+	"drydock.dev/drydock/config/named"
+	"drydock.dev/drydock/rules/record"
 )
 
 var noon = time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)

@@ -10,8 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"drydock/audit"
-	"drydock/config/named"
+	"drydock.dev/drydock/audit"
+	"drydock.dev/drydock/config/named"
 )
 
 // Kind is the kind of sink that is a file.

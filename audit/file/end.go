@@ -7,7 +7,7 @@ import (
 	"io"
 	"os"
 
-	"drydock/rules/record"
+	"drydock.dev/drydock/rules/record"
 )
 
 // end is how a file ends.

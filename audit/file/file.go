@@ -12,8 +12,8 @@ import (
 
 	"gopkg.in/natefinch/lumberjack.v2"
 
-	"drydock/audit"
-	"drydock/rules/record"
+	"drydock.dev/drydock/audit"
+	"drydock.dev/drydock/rules/record"
 )
 
 // sink writes lines to a file that it rotates. The file has one chain, which all its writers go on with in turn: they

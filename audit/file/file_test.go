@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"drydock/audit"
-	"drydock/audit/audittest"
-	"drydock/rules/record"
+	"drydock.dev/drydock/audit"
+	"drydock.dev/drydock/audit/audittest"
+	"drydock.dev/drydock/rules/record"
 )
 
 func newFile(t *testing.T, change ...func(*Config)) (*audit.Sinks, string) {

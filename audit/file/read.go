@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"drydock/rules/record"
+	"drydock.dev/drydock/rules/record"
 )
 
 // Damage is what was not read of a file whose other records were.

@@ -6,7 +6,7 @@ import (
 	"io/fs"
 	"slices"
 
-	"drydock/rules/record"
+	"drydock.dev/drydock/rules/record"
 )
 
 // looks is how often Verify reads files that are rotated while it reads them.

@@ -12,11 +12,11 @@ import (
 	"sync"
 	"testing"
 
-	"drydock/audit"
-	"drydock/audit/audittest"
-	"drydock/config/named"
-	"drydock/config/secret"
-	"drydock/rules/record"
+	"drydock.dev/drydock/audit"
+	"drydock.dev/drydock/audit/audittest"
+	"drydock.dev/drydock/config/named"
+	"drydock.dev/drydock/config/secret"
+	"drydock.dev/drydock/rules/record"
 )
 
 // verify checks a file and compares what is found, as "kind number".

@@ -2,10 +2,10 @@
 package kinds
 
 import (
-	"drydock/audit"
-	"drydock/audit/file"
-	"drydock/audit/log"
-	"drydock/audit/webhook"
+	"drydock.dev/drydock/audit"
+	"drydock.dev/drydock/audit/file"
+	"drydock.dev/drydock/audit/log"
+	"drydock.dev/drydock/audit/webhook"
 )
 
 // All are the kinds, in the order in which records go to them.

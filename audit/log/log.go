@@ -7,9 +7,9 @@ import (
 	"log/slog"
 	"time"
 
-	"drydock/audit"
-	"drydock/config/named"
-	"drydock/rules/record"
+	"drydock.dev/drydock/audit"
+	"drydock.dev/drydock/config/named"
+	"drydock.dev/drydock/rules/record"
 )
 
 // Kind is the kind of sink that is the worker's log.

@@ -10,9 +10,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"drydock/audit/audittest"
-	"drydock/audit/log"
-	"drydock/rules/record"
+	"drydock.dev/drydock/audit/audittest"
+	"drydock.dev/drydock/audit/log"
+	"drydock.dev/drydock/rules/record"
 )
 
 func on() *log.Config {

@@ -6,10 +6,10 @@ import (
 	"net/http"
 	"slices"
 
-	"drydock/audit"
-	"drydock/config/named"
-	"drydock/config/secret"
-	"drydock/outbound"
+	"drydock.dev/drydock/audit"
+	"drydock.dev/drydock/config/named"
+	"drydock.dev/drydock/config/secret"
+	"drydock.dev/drydock/outbound"
 )
 
 // Kind is the kind of sink that takes records by HTTP.

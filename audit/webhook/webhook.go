@@ -12,11 +12,11 @@ import (
 	"slices"
 	"strings"
 
-	"drydock/audit"
-	"drydock/config/secret"
-	"drydock/outbound"
-	"drydock/outbound/signature"
-	"drydock/rules/record"
+	"drydock.dev/drydock/audit"
+	"drydock.dev/drydock/config/secret"
+	"drydock.dev/drydock/outbound"
+	"drydock.dev/drydock/outbound/signature"
+	"drydock.dev/drydock/rules/record"
 )
 
 const (

@@ -14,10 +14,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
-	"drydock/audit/audittest"
-	"drydock/config/named"
-	"drydock/config/secret"
-	"drydock/rules/record"
+	"drydock.dev/drydock/audit/audittest"
+	"drydock.dev/drydock/config/named"
+	"drydock.dev/drydock/config/secret"
+	"drydock.dev/drydock/rules/record"
 )
 
 // received is one request that a collector got.

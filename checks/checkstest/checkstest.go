@@ -10,9 +10,9 @@ import (
 	"sync"
 	"testing"
 
-	"drydock/checks"
-	"drydock/config/named"
-	"drydock/k8s/k8stest"
+	"drydock.dev/drydock/checks"
+	"drydock.dev/drydock/config/named"
+	"drydock.dev/drydock/k8s/k8stest"
 )
 
 // Subject is a node under maintenance.

@@ -11,11 +11,11 @@ import (
 	"strings"
 	"text/template"
 
-	"drydock/checks"
-	"drydock/config/named"
-	"drydock/config/secret"
-	"drydock/outbound"
-	"drydock/rules/period"
+	"drydock.dev/drydock/checks"
+	"drydock.dev/drydock/config/named"
+	"drydock.dev/drydock/config/secret"
+	"drydock.dev/drydock/outbound"
+	"drydock.dev/drydock/rules/period"
 )
 
 // Kind is the kind of checks and hooks that are requests.

@@ -9,9 +9,9 @@ import (
 	"slices"
 	"strings"
 
-	"drydock/checks"
-	"drydock/config/secret"
-	"drydock/outbound"
+	"drydock.dev/drydock/checks"
+	"drydock.dev/drydock/config/secret"
+	"drydock.dev/drydock/outbound"
 )
 
 // maxCaptured bounds what is captured of an answer, in bytes.

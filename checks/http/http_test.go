@@ -14,12 +14,12 @@ import (
 
 	"pgregory.net/rapid"
 
-	"drydock/checks"
-	"drydock/checks/checkstest"
-	"drydock/checks/http"
-	"drydock/config/secret"
-	"drydock/outbound"
-	"drydock/rules/period"
+	"drydock.dev/drydock/checks"
+	"drydock.dev/drydock/checks/checkstest"
+	"drydock.dev/drydock/checks/http"
+	"drydock.dev/drydock/config/secret"
+	"drydock.dev/drydock/outbound"
+	"drydock.dev/drydock/rules/period"
 )
 
 const canary = `ca"na/ry secret`

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"text/template"
 
-	"drydock/checks"
+	"drydock.dev/drydock/checks"
 )
 
 // renderURL fills in a URL and refuses one that leads elsewhere because of what a maintenance's text says. It reports whether

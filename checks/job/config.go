@@ -6,9 +6,9 @@ import (
 
 	names "k8s.io/apimachinery/pkg/util/validation"
 
-	"drydock/checks"
-	"drydock/config/named"
-	"drydock/rules/period"
+	"drydock.dev/drydock/checks"
+	"drydock.dev/drydock/config/named"
+	"drydock.dev/drydock/rules/period"
 )
 
 // Kind is the kind of checks, hooks and works that are Jobs.

@@ -10,8 +10,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"drydock/checks"
-	"drydock/k8s/kube"
+	"drydock.dev/drydock/checks"
+	"drydock.dev/drydock/k8s/kube"
 )
 
 // run makes the Jobs of one check, hook, cleanup or work, and reads how they end.

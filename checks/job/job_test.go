@@ -18,11 +18,11 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	clienttesting "k8s.io/client-go/testing"
 
-	"drydock/checks"
-	"drydock/checks/checkstest"
-	kind "drydock/checks/job"
-	"drydock/k8s/k8stest"
-	"drydock/rules/period"
+	"drydock.dev/drydock/checks"
+	"drydock.dev/drydock/checks/checkstest"
+	kind "drydock.dev/drydock/checks/job"
+	"drydock.dev/drydock/k8s/k8stest"
+	"drydock.dev/drydock/rules/period"
 )
 
 const manifestText = `

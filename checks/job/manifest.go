@@ -12,10 +12,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
-	"drydock/api"
-	"drydock/checks"
-	"drydock/config/named"
-	"drydock/k8s"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/checks"
+	"drydock.dev/drydock/config/named"
+	"drydock.dev/drydock/k8s"
 )
 
 // Keys on a Job and its pods.

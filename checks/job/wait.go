@@ -18,8 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	watchtools "k8s.io/client-go/tools/watch"
 
-	"drydock/checks"
-	"drydock/outbound"
+	"drydock.dev/drydock/checks"
+	"drydock.dev/drydock/outbound"
 )
 
 const (

@@ -13,9 +13,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"drydock/checks"
-	"drydock/config/named"
-	"drydock/outbound"
+	"drydock.dev/drydock/checks"
+	"drydock.dev/drydock/config/named"
+	"drydock.dev/drydock/outbound"
 )
 
 var _ checks.Beginner = &run{}

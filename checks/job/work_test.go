@@ -11,12 +11,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"drydock/checks"
-	"drydock/checks/checkstest"
-	"drydock/checks/http"
-	kind "drydock/checks/job"
-	"drydock/k8s/k8stest"
-	"drydock/rules/validation"
+	"drydock.dev/drydock/checks"
+	"drydock.dev/drydock/checks/checkstest"
+	"drydock.dev/drydock/checks/http"
+	kind "drydock.dev/drydock/checks/job"
+	"drydock.dev/drydock/k8s/k8stest"
+	"drydock.dev/drydock/rules/validation"
 )
 
 func workConfig(t *testing.T, manifest string) checks.Config {

@@ -2,10 +2,10 @@
 package kinds
 
 import (
-	"drydock/checks"
-	"drydock/checks/http"
-	"drydock/checks/job"
-	"drydock/checks/prometheus"
+	"drydock.dev/drydock/checks"
+	"drydock.dev/drydock/checks/http"
+	"drydock.dev/drydock/checks/job"
+	"drydock.dev/drydock/checks/prometheus"
 )
 
 // All are the kinds, in the order in which errors list them.

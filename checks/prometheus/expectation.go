@@ -9,7 +9,7 @@ import (
 
 	"github.com/prometheus/common/model"
 
-	"drydock/checks"
+	"drydock.dev/drydock/checks"
 )
 
 // maxSamples bounds the samples that a message shows.

@@ -9,10 +9,10 @@ import (
 	"strings"
 	"testing"
 
-	"drydock/checks"
-	"drydock/checks/checkstest"
-	"drydock/checks/prometheus"
-	"drydock/config/secret"
+	"drydock.dev/drydock/checks"
+	"drydock.dev/drydock/checks/checkstest"
+	"drydock.dev/drydock/checks/prometheus"
+	"drydock.dev/drydock/config/secret"
 )
 
 func vector(values ...string) string {

@@ -12,9 +12,9 @@ import (
 	prometheus "github.com/prometheus/client_golang/api"
 	prometheusv1 "github.com/prometheus/client_golang/api/prometheus/v1"
 
-	"drydock/checks"
-	"drydock/config/secret"
-	"drydock/outbound"
+	"drydock.dev/drydock/checks"
+	"drydock.dev/drydock/config/secret"
+	"drydock.dev/drydock/outbound"
 )
 
 // maxAnswer bounds what is read of Prometheus's answer, in bytes.

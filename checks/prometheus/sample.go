@@ -9,9 +9,9 @@ import (
 
 	"github.com/prometheus/common/model"
 
-	"drydock/checks"
-	"drydock/config/secret"
-	"drydock/outbound"
+	"drydock.dev/drydock/checks"
+	"drydock.dev/drydock/config/secret"
+	"drydock.dev/drydock/outbound"
 )
 
 // maxWarnings bounds the warnings of an answer that are shown.

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"drydock/config/secret"
-	"drydock/rules/spec"
+	"drydock.dev/drydock/config/secret"
+	"drydock.dev/drydock/rules/spec"
 )
 
 // Kind is a field of an entry whose configuration belongs to a package of its own. C is what the configurations of all

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"drydock/rules/spec"
+	"drydock.dev/drydock/rules/spec"
 )
 
 // Decode reads a section strictly: an object with an entry for each name. The error begins every line with the entry's field. A decoder by

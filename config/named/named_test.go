@@ -6,8 +6,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"drydock/config/named"
-	"drydock/rules/period"
+	"drydock.dev/drydock/config/named"
+	"drydock.dev/drydock/rules/period"
 )
 
 type entry struct {

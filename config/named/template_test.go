@@ -6,7 +6,7 @@ import (
 	"testing"
 	"text/template"
 
-	"drydock/config/named"
+	"drydock.dev/drydock/config/named"
 )
 
 func TestTheErrorOfATemplateSpeaksOfNoGo(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 	"go.temporal.io/sdk/mocks"
 	"google.golang.org/grpc"
 
-	"drydock/config/namespace"
+	"drydock.dev/drydock/config/namespace"
 )
 
 // operator answers for the operators' API.

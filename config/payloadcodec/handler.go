@@ -9,7 +9,7 @@ import (
 
 	"go.temporal.io/sdk/converter"
 
-	"drydock/inbound"
+	"drydock.dev/drydock/inbound"
 )
 
 // MaxBody is how much of a request a codec server reads, in bytes: a page of a history is smaller.

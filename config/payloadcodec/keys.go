@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"drydock/config/renewed"
+	"drydock.dev/drydock/config/renewed"
 )
 
 // keySize is that of AES-256, in bytes.

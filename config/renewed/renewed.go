@@ -7,7 +7,7 @@ import (
 	"strings"
 	"sync"
 
-	"drydock/config/secret"
+	"drydock.dev/drydock/config/secret"
 )
 
 // Value is what files say. While they cannot be read, as in the middle of being replaced, what was read before counts.

@@ -12,7 +12,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"drydock/config/secret"
+	"drydock.dev/drydock/config/secret"
 )
 
 const canary = `c4nary"of&a secret/ü+𝄞`

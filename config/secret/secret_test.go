@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"drydock/config/secret"
+	"drydock.dev/drydock/config/secret"
 )
 
 func file(t *testing.T, content string) string {

@@ -15,7 +15,7 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/status"
 
-	"drydock/config/renewed"
+	"drydock.dev/drydock/config/renewed"
 )
 
 // VariableAPIKeyFile is Drydock's own: envconfig has an API key as text only, which cannot be renewed while a process runs.

@@ -20,7 +20,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
-	"drydock/deploy/devstack/pkitest"
+	"drydock.dev/drydock/deploy/devstack/pkitest"
 )
 
 // frontend is Temporal's API behind mTLS, which accepts one API key.

@@ -21,7 +21,7 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/contrib/envconfig"
 
-	"drydock/config/payloadcodec"
+	"drydock.dev/drydock/config/payloadcodec"
 )
 
 // Environment looks up the variables of a process and lists them as NAME=VALUE. envconfig.EnvLookupOS is that of this one.

@@ -11,7 +11,7 @@ import (
 
 	"go.temporal.io/sdk/client"
 
-	"drydock/deploy/devstack/pkitest"
+	"drydock.dev/drydock/deploy/devstack/pkitest"
 )
 
 // variables are an environment of their own.

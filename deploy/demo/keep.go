@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"time"
 
-	"drydock/deploy/devstack"
+	"drydock.dev/drydock/deploy/devstack"
 )
 
 // patience is how long a process may take to stop.

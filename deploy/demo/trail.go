@@ -11,7 +11,7 @@ import (
 	"go.temporal.io/api/history/v1"
 	"go.temporal.io/sdk/converter"
 
-	"drydock/api"
+	"drydock.dev/drydock/api"
 )
 
 // showTrail prints a node's audit trail as an auditor would find it: out of the workflow's history.

@@ -1,4 +1,4 @@
-module drydock/deploy/devcluster
+module drydock.dev/drydock/deploy/devcluster
 
 go 1.26.0
 

@@ -19,8 +19,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"drydock/api"
-	"drydock/k8s/kube"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/k8s/kube"
 )
 
 // startTimeout bounds how long any part may take to be ready.

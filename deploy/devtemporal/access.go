@@ -13,7 +13,7 @@ import (
 	"go.temporal.io/server/common/authorization"
 	"go.temporal.io/server/common/config"
 
-	"drydock/deploy/devtemporal/roles"
+	"drydock.dev/drydock/deploy/devtemporal/roles"
 )
 
 // lookEvery is how often the server looks whether the files of TLS have changed.

@@ -1,4 +1,4 @@
-module drydock/deploy/devtemporal
+module drydock.dev/drydock/deploy/devtemporal
 
 go 1.26.8
 

@@ -26,7 +26,7 @@ import (
 	schema "go.temporal.io/server/schema/sqlite"
 	"go.temporal.io/server/temporal"
 
-	"drydock/deploy/devtemporal/web"
+	"drydock.dev/drydock/deploy/devtemporal/web"
 )
 
 const clusterName = "active"

@@ -59,7 +59,7 @@ for arch in ${ARCHITECTURES:-amd64 arm64}; do
   mkdir "$context/$arch"
   cp LICENSE "$context/$arch/"
   CGO_ENABLED=0 GOOS=linux GOARCH=$arch GOFLAGS="${GOFLAGS:-} -trimpath" go build \
-    -ldflags "-s -w -X drydock/starter.Version=$version -X drydock/worker.Version=$version" \
+    -ldflags "-s -w -X drydock.dev/drydock/starter.Version=$version -X drydock.dev/drydock/worker.Version=$version" \
     -o "$context/$arch/" ./starter/drydock ./worker/drydock-worker
   for program in drydock drydock-worker; do
     (cd tools/sbom && go run . -name "$program" -version "$version" -created "$created" \

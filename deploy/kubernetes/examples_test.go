@@ -6,13 +6,13 @@ import (
 	"strings"
 	"testing"
 
-	"drydock/checks"
-	"drydock/checks/kinds"
-	"drydock/k8s/k8stest"
-	"drydock/rules/profile"
-	"drydock/rules/profile/cel"
-	"drydock/rules/profile/check"
-	"drydock/rules/spec"
+	"drydock.dev/drydock/checks"
+	"drydock.dev/drydock/checks/kinds"
+	"drydock.dev/drydock/k8s/k8stest"
+	"drydock.dev/drydock/rules/profile"
+	"drydock.dev/drydock/rules/profile/cel"
+	"drydock.dev/drydock/rules/profile/check"
+	"drydock.dev/drydock/rules/spec"
 )
 
 // The examples of work are Jobs that the worker takes, of images that never change under their name.

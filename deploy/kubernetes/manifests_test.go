@@ -8,9 +8,9 @@ import (
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 
-	"drydock/deploy/kubernetes"
-	"drydock/rules/preflight"
-	"drydock/rules/spec"
+	"drydock.dev/drydock/deploy/kubernetes"
+	"drydock.dev/drydock/rules/preflight"
+	"drydock.dev/drydock/rules/spec"
 )
 
 func TestThePartsAreTheFiles(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"drydock/deploy/monitoring"
+	"drydock.dev/drydock/deploy/monitoring"
 )
 
 // dashboard is what Grafana's schema, in the version of schemaVersion, has of a dashboard. Fields that it does not know Grafana

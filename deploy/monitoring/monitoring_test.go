@@ -10,7 +10,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"drydock/deploy/monitoring"
+	"drydock.dev/drydock/deploy/monitoring"
 )
 
 // rules is what of a rules file is looked at here.

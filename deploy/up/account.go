@@ -11,9 +11,9 @@ import (
 	"slices"
 	"strings"
 
-	"drydock/deploy/devstack"
-	"drydock/deploy/kubernetes"
-	"drydock/rules/setup"
+	"drydock.dev/drydock/deploy/devstack"
+	"drydock.dev/drydock/deploy/kubernetes"
+	"drydock.dev/drydock/rules/setup"
 )
 
 // site is what drydock is told of where it works.

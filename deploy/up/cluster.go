@@ -17,9 +17,9 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	"drydock/api"
-	"drydock/rules/number"
-	"drydock/starter/terminal"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/number"
+	"drydock.dev/drydock/starter/terminal"
 )
 
 // cluster is the user's Kubernetes, seen with the user's own credentials.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"drydock/deploy/devstack"
+	"drydock.dev/drydock/deploy/devstack"
 )
 
 // stopAll stops the worker, which hands its drains over, and then Temporal.

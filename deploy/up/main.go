@@ -16,8 +16,8 @@ import (
 	"strings"
 	"syscall"
 
-	"drydock/starter/exit"
-	"drydock/starter/terminal"
+	"drydock.dev/drydock/starter/exit"
+	"drydock.dev/drydock/starter/terminal"
 )
 
 func main() { os.Exit(run()) }

@@ -15,7 +15,7 @@ import (
 	"strings"
 	"time"
 
-	"drydock/deploy/devstack"
+	"drydock.dev/drydock/deploy/devstack"
 )
 
 // config is the worker's configuration the first time.

@@ -14,8 +14,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/retry"
 
-	"drydock/k8s"
-	"drydock/k8s/kube"
+	"drydock.dev/drydock/k8s"
+	"drydock.dev/drydock/k8s/kube"
 )
 
 // The annotations of Cluster API: those of a node say which Machine it is of, that of a Machine that it is not to be

@@ -10,9 +10,9 @@ import (
 	"sync"
 	"testing"
 
-	"drydock/activities/activitytest"
-	"drydock/k8s/clusterapi"
-	"drydock/k8s/k8stest"
+	"drydock.dev/drydock/activities/activitytest"
+	"drydock.dev/drydock/k8s/clusterapi"
+	"drydock.dev/drydock/k8s/k8stest"
 )
 
 // machine is one Machine that a server has, and whether the API is served.

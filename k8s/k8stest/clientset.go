@@ -18,7 +18,7 @@ import (
 	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
 	clienttesting "k8s.io/client-go/testing"
 
-	"drydock/k8s/kube"
+	"drydock.dev/drydock/k8s/kube"
 )
 
 // Narrow is a clientset of client-go's, a fake one too, as the client of a worker.

@@ -28,7 +28,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
-	"drydock/k8s/kube"
+	"drydock.dev/drydock/k8s/kube"
 )
 
 // Object is what the server keeps: a node, a pod, a disruption budget, a DaemonSet, a Job, a Lease, an EvictionRequest or its Eviction.

@@ -19,8 +19,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"drydock/k8s/k8stest"
-	"drydock/k8s/kube"
+	"drydock.dev/drydock/k8s/k8stest"
+	"drydock.dev/drydock/k8s/kube"
 )
 
 // seen is what an API server sees of a request.

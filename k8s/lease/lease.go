@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"drydock/k8s/kube"
-	"drydock/k8s/objects"
+	"drydock.dev/drydock/k8s/kube"
+	"drydock.dev/drydock/k8s/objects"
 )
 
 var (

@@ -16,8 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/retry"
 
-	"drydock/k8s/lease"
-	"drydock/k8s/objects"
+	"drydock.dev/drydock/k8s/lease"
+	"drydock.dev/drydock/k8s/objects"
 )
 
 const (

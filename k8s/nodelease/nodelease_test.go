@@ -11,9 +11,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"drydock/k8s/k8stest"
-	"drydock/k8s/nodelease"
-	"drydock/k8s/objects"
+	"drydock.dev/drydock/k8s/k8stest"
+	"drydock.dev/drydock/k8s/nodelease"
+	"drydock.dev/drydock/k8s/objects"
 )
 
 const key = "coordination.k8s.io/leases/medik8s-leases/node-n1"

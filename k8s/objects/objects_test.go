@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"drydock/k8s/k8stest"
-	"drydock/k8s/objects"
+	"drydock.dev/drydock/k8s/k8stest"
+	"drydock.dev/drydock/k8s/objects"
 )
 
 func client(t *testing.T) (*objects.Client, *k8stest.Kinds) {

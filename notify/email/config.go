@@ -6,9 +6,9 @@ import (
 	"net/mail"
 	"regexp"
 
-	"drydock/config/named"
-	"drydock/config/secret"
-	"drydock/notify"
+	"drydock.dev/drydock/config/named"
+	"drydock.dev/drydock/config/secret"
+	"drydock.dev/drydock/notify"
 )
 
 // Kind is the kind of channel that sends mail.

@@ -11,7 +11,7 @@ import (
 
 	gomail "github.com/wneessen/go-mail"
 
-	"drydock/notify"
+	"drydock.dev/drydock/notify"
 )
 
 // refusesRecipient reports whether a server refused addresses and not the message.

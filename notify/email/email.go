@@ -5,7 +5,7 @@ import (
 	"context"
 	"regexp"
 
-	"drydock/notify"
+	"drydock.dev/drydock/notify"
 )
 
 // messageID is what the sender's own message IDs look like, without the angle brackets.

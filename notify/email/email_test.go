@@ -14,10 +14,10 @@ import (
 
 	"github.com/emersion/go-smtp"
 
-	"drydock/notify"
-	"drydock/notify/email"
-	"drydock/notify/notifytest"
-	"drydock/rules/notices"
+	"drydock.dev/drydock/notify"
+	"drydock.dev/drydock/notify/email"
+	"drydock.dev/drydock/notify/notifytest"
+	"drydock.dev/drydock/rules/notices"
 )
 
 var kinds = notify.Kinds{email.Kind}

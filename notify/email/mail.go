@@ -12,9 +12,9 @@ import (
 	gomail "github.com/wneessen/go-mail"
 	"github.com/wneessen/go-mail/smtp"
 
-	"drydock/config/secret"
-	"drydock/notify"
-	"drydock/outbound"
+	"drydock.dev/drydock/config/secret"
+	"drydock.dev/drydock/notify"
+	"drydock.dev/drydock/outbound"
 )
 
 // StartTLSOffered upgrades the connection where the server offers that. It is for configurations of others alone: whoever is on the

@@ -2,13 +2,13 @@
 package kinds
 
 import (
-	"drydock/notify"
-	"drydock/notify/email"
-	"drydock/notify/kubernetes"
-	"drydock/notify/slack"
-	"drydock/notify/sns"
-	"drydock/notify/url"
-	"drydock/notify/webhook"
+	"drydock.dev/drydock/notify"
+	"drydock.dev/drydock/notify/email"
+	"drydock.dev/drydock/notify/kubernetes"
+	"drydock.dev/drydock/notify/slack"
+	"drydock.dev/drydock/notify/sns"
+	"drydock.dev/drydock/notify/url"
+	"drydock.dev/drydock/notify/webhook"
 )
 
 // All are the kinds, in the order in which errors list them.

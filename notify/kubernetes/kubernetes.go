@@ -8,10 +8,10 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"drydock/config/named"
-	"drydock/config/secret"
-	"drydock/notify"
-	"drydock/rules/notices"
+	"drydock.dev/drydock/config/named"
+	"drydock.dev/drydock/config/secret"
+	"drydock.dev/drydock/notify"
+	"drydock.dev/drydock/rules/notices"
 )
 
 // Kind is the kind of channel that records Events.

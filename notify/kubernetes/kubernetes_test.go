@@ -8,10 +8,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"drydock/notify"
-	"drydock/notify/kubernetes"
-	"drydock/notify/notifytest"
-	"drydock/rules/notices"
+	"drydock.dev/drydock/notify"
+	"drydock.dev/drydock/notify/kubernetes"
+	"drydock.dev/drydock/notify/notifytest"
+	"drydock.dev/drydock/rules/notices"
 )
 
 var kinds = notify.Kinds{kubernetes.Kind}

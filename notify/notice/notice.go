@@ -12,13 +12,13 @@ import (
 
 	"golang.org/x/sync/singleflight"
 
-	"drydock/config/secret"
-	"drydock/k8s/kube"
-	"drydock/notify"
-	"drydock/notify/email"
-	"drydock/notify/slack"
-	"drydock/outbound"
-	"drydock/rules/profile/notice"
+	"drydock.dev/drydock/config/secret"
+	"drydock.dev/drydock/k8s/kube"
+	"drydock.dev/drydock/notify"
+	"drydock.dev/drydock/notify/email"
+	"drydock.dev/drydock/notify/slack"
+	"drydock.dev/drydock/outbound"
+	"drydock.dev/drydock/rules/profile/notice"
 )
 
 // Sender sends notifications. It is safe for concurrent use, and not to be copied.

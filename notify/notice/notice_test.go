@@ -12,11 +12,11 @@ import (
 
 	"github.com/emersion/go-smtp"
 
-	"drydock/k8s/k8stest"
-	"drydock/notify"
-	sending "drydock/notify/notice"
-	"drydock/notify/notifytest"
-	"drydock/rules/profile/notice"
+	"drydock.dev/drydock/k8s/k8stest"
+	"drydock.dev/drydock/notify"
+	sending "drydock.dev/drydock/notify/notice"
+	"drydock.dev/drydock/notify/notifytest"
+	"drydock.dev/drydock/rules/profile/notice"
 )
 
 const leaseKey = "coordination.k8s.io/leases/ns/thread"

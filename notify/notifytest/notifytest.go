@@ -19,9 +19,9 @@ import (
 	"testing"
 	"time"
 
-	"drydock/notify"
-	"drydock/rules/notices"
-	"drydock/rules/spec"
+	"drydock.dev/drydock/notify"
+	"drydock.dev/drydock/rules/notices"
+	"drydock.dev/drydock/rules/spec"
 )
 
 // Event is one with every field set.

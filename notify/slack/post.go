@@ -9,8 +9,8 @@ import (
 
 	"github.com/slack-go/slack"
 
-	"drydock/notify"
-	"drydock/outbound"
+	"drydock.dev/drydock/notify"
+	"drydock.dev/drydock/outbound"
 )
 
 // temporaryErrors are errors of Slack's Web API after which the same message may get through: Slack is busy, or the token is

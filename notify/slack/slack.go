@@ -8,7 +8,7 @@ import (
 
 	"github.com/slack-go/slack/slackutilsx"
 
-	"drydock/notify"
+	"drydock.dev/drydock/notify"
 )
 
 type sender struct{ config Config }

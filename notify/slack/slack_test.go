@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"drydock/notify"
-	"drydock/notify/notifytest"
-	"drydock/notify/slack"
-	"drydock/rules/notices"
+	"drydock.dev/drydock/notify"
+	"drydock.dev/drydock/notify/notifytest"
+	"drydock.dev/drydock/notify/slack"
+	"drydock.dev/drydock/rules/notices"
 )
 
 var kinds = notify.Kinds{slack.Kind}

@@ -18,9 +18,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sns"
 	"github.com/aws/aws-sdk-go-v2/service/sns/types"
 
-	"drydock/notify"
-	"drydock/outbound"
-	"drydock/rules/notices"
+	"drydock.dev/drydock/notify"
+	"drydock.dev/drydock/outbound"
+	"drydock.dev/drydock/rules/notices"
 )
 
 // maxSubject and maxID are what SNS accepts, in characters.

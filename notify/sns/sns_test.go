@@ -7,10 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"drydock/notify"
-	"drydock/notify/notifytest"
-	"drydock/notify/sns"
-	"drydock/rules/notices"
+	"drydock.dev/drydock/notify"
+	"drydock.dev/drydock/notify/notifytest"
+	"drydock.dev/drydock/notify/sns"
+	"drydock.dev/drydock/rules/notices"
 )
 
 var kinds = notify.Kinds{sns.Kind}

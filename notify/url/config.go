@@ -4,9 +4,9 @@ import (
 	"encoding/json"
 	"errors"
 
-	"drydock/config/named"
-	"drydock/config/secret"
-	"drydock/notify"
+	"drydock.dev/drydock/config/named"
+	"drydock.dev/drydock/config/secret"
+	"drydock.dev/drydock/notify"
 )
 
 // Kind is the kind of channel that delivers to a URL of shoutrrr.

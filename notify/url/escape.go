@@ -5,7 +5,7 @@ import (
 	"net/url"
 	"strings"
 
-	"drydock/notify"
+	"drydock.dev/drydock/notify"
 )
 
 // The signs that Telegram takes for marks, by the mode in which the URL has it read messages: it refuses a message in which a

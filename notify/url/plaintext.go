@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"drydock/outbound"
+	"drydock.dev/drydock/outbound"
 )
 
 // checkPlaintext refuses a URL whose credentials would go unencrypted, unless that was allowed. Every service of shoutrrr

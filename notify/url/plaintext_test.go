@@ -4,7 +4,7 @@ import (
 	"errors"
 	"testing"
 
-	"drydock/outbound"
+	"drydock.dev/drydock/outbound"
 )
 
 func TestCredentialsThatWouldGoUnencrypted(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 	"github.com/nicholas-fedor/shoutrrr/pkg/util"
 	"github.com/nicholas-fedor/shoutrrr/pkg/util/jsonclient"
 
-	"drydock/notify"
+	"drydock.dev/drydock/notify"
 )
 
 // timeout bounds the wait for a service. Some retry by themselves, which takes longer than one request.

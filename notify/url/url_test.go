@@ -6,10 +6,10 @@ import (
 	"strings"
 	"testing"
 
-	"drydock/notify"
-	"drydock/notify/notifytest"
-	"drydock/notify/url"
-	"drydock/rules/notices"
+	"drydock.dev/drydock/notify"
+	"drydock.dev/drydock/notify/notifytest"
+	"drydock.dev/drydock/notify/url"
+	"drydock.dev/drydock/rules/notices"
 )
 
 var kinds = notify.Kinds{url.Kind}

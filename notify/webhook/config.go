@@ -5,10 +5,10 @@ import (
 	"net/url"
 	"slices"
 
-	"drydock/config/named"
-	"drydock/config/secret"
-	"drydock/notify"
-	"drydock/outbound"
+	"drydock.dev/drydock/config/named"
+	"drydock.dev/drydock/config/secret"
+	"drydock.dev/drydock/notify"
+	"drydock.dev/drydock/outbound"
 )
 
 // Kind is the kind of channel that posts CloudEvents.

@@ -12,10 +12,10 @@ import (
 
 	cloudevents "github.com/cloudevents/sdk-go/v2/event"
 
-	"drydock/notify"
-	"drydock/outbound"
-	"drydock/outbound/signature"
-	"drydock/rules/notices"
+	"drydock.dev/drydock/notify"
+	"drydock.dev/drydock/outbound"
+	"drydock.dev/drydock/outbound/signature"
+	"drydock.dev/drydock/rules/notices"
 )
 
 // eventType begins the CloudEvents types; a State follows.

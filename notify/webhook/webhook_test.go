@@ -13,10 +13,10 @@ import (
 	cloudevents "github.com/cloudevents/sdk-go/v2/event"
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
-	"drydock/notify"
-	"drydock/notify/notifytest"
-	"drydock/notify/webhook"
-	"drydock/rules/notices"
+	"drydock.dev/drydock/notify"
+	"drydock.dev/drydock/notify/notifytest"
+	"drydock.dev/drydock/notify/webhook"
+	"drydock.dev/drydock/rules/notices"
 )
 
 var kinds = notify.Kinds{webhook.Kind}

@@ -11,7 +11,7 @@ import (
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
-	"drydock/config/secret"
+	"drydock.dev/drydock/config/secret"
 )
 
 // ErrKey is a key that does not sign.

@@ -7,7 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"drydock/rules/bounds"
+	"drydock.dev/drydock/rules/bounds"
 )
 
 func sizeOf(t interface{ Fatal(...any) }, value any) int {

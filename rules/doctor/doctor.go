@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"drydock/rules/bounds"
+	"drydock.dev/drydock/rules/bounds"
 )
 
 // Kind says in one word what a finding is about.

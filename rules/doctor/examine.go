@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"drydock/rules/bounds"
+	"drydock.dev/drydock/rules/bounds"
 )
 
 // rebuildsWithin is how long a scheduler may take to find out who holds what before that is a finding.

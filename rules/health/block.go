@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"drydock/rules/period"
+	"drydock.dev/drydock/rules/period"
 )
 
 // excludeLabel on a node keeps it from being remediated where its value is true.

@@ -11,9 +11,9 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"drydock/rules/period"
-	"drydock/rules/schedule"
-	"drydock/rules/spec"
+	"drydock.dev/drydock/rules/period"
+	"drydock.dev/drydock/rules/schedule"
+	"drydock.dev/drydock/rules/spec"
 )
 
 const (

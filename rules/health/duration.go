@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"drydock/rules/period"
+	"drydock.dev/drydock/rules/period"
 )
 
 // SignedDuration is a duration that may be negative.

@@ -1,8 +1,8 @@
 package health
 
 import (
-	"drydock/rules/bounds"
-	"drydock/rules/number"
+	"drydock.dev/drydock/rules/bounds"
+	"drydock.dev/drydock/rules/number"
 )
 
 // maxEvents is how many events of a reason are announced at once; the rest is counted.

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"drydock/rules/period"
-	"drydock/rules/schedule"
+	"drydock.dev/drydock/rules/period"
+	"drydock.dev/drydock/rules/schedule"
 )
 
 // tick is how long after the end of a duration it is over: a duration ends strictly after its last instant.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"drydock/rules/number"
+	"drydock.dev/drydock/rules/number"
 )
 
 const (

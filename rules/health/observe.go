@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"drydock/rules/bounds"
-	"drydock/rules/spec"
+	"drydock.dev/drydock/rules/bounds"
+	"drydock.dev/drydock/rules/spec"
 )
 
 const (

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"drydock/rules/bounds"
-	"drydock/rules/spec"
+	"drydock.dev/drydock/rules/bounds"
+	"drydock.dev/drydock/rules/spec"
 )
 
 // Report takes in what a remediation says, and reports whether it counts. A remediation that the check does not know of is

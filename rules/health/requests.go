@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"drydock/rules/bounds"
+	"drydock.dev/drydock/rules/bounds"
 )
 
 // maxPausers bounds the pauses of people.

@@ -5,7 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"drydock/rules/period"
+	"drydock.dev/drydock/rules/period"
 )
 
 // UnhealthyCondition makes a node ill once it has been so for longer than Duration: once its condition Type has been Status, or once the

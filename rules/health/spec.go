@@ -8,8 +8,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"drydock/rules/period"
-	"drydock/rules/schedule"
+	"drydock.dev/drydock/rules/period"
+	"drydock.dev/drydock/rules/schedule"
 )
 
 // Spec is a health check, with the fields of medik8s' NodeHealthCheck and some beside them. Exactly one of

@@ -4,7 +4,7 @@ package markdown
 import (
 	"strings"
 
-	"drydock/rules/visible"
+	"drydock.dev/drydock/rules/visible"
 )
 
 // marks make something of the text around them, wherever they stand: emphasis, code, links, tables, HTML.

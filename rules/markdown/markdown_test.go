@@ -3,7 +3,7 @@ package markdown_test
 import (
 	"testing"
 
-	"drydock/rules/markdown"
+	"drydock.dev/drydock/rules/markdown"
 )
 
 func TestTextsFromOutsideAreShownAsTheyAre(t *testing.T) {

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"drydock/rules/moment"
+	"drydock.dev/drydock/rules/moment"
 )
 
 var (

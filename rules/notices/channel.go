@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"drydock/rules/spec"
+	"drydock.dev/drydock/rules/spec"
 )
 
 // DefaultRetryFor is how long a failed delivery is tried again where a channel does not say.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"drydock/rules/spec"
+	"drydock.dev/drydock/rules/spec"
 )
 
 // minInterval is the least time between two notices of one state.

@@ -9,8 +9,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"drydock/rules/notices"
-	"drydock/rules/spec"
+	"drydock.dev/drydock/rules/notices"
+	"drydock.dev/drydock/rules/spec"
 )
 
 func at(t *testing.T, text string) time.Time {

@@ -3,7 +3,7 @@ package number_test
 import (
 	"testing"
 
-	"drydock/rules/number"
+	"drydock.dev/drydock/rules/number"
 )
 
 func TestOneIsNoPlural(t *testing.T) {

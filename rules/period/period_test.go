@@ -8,7 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"drydock/rules/period"
+	"drydock.dev/drydock/rules/period"
 )
 
 func TestDurationsAreStrings(t *testing.T) {

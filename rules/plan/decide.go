@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"drydock/rules/number"
+	"drydock.dev/drydock/rules/number"
 )
 
 // Progress is how far a plan has come, besides the states of its nodes.

@@ -9,9 +9,9 @@ import (
 
 	"pgregory.net/rapid"
 
-	"drydock/rules/plan"
-	"drydock/rules/schedule"
-	"drydock/rules/spec"
+	"drydock.dev/drydock/rules/plan"
+	"drydock.dev/drydock/rules/schedule"
+	"drydock.dev/drydock/rules/spec"
 )
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)

@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"drydock/rules/plan"
-	"drydock/rules/spec"
+	"drydock.dev/drydock/rules/plan"
+	"drydock.dev/drydock/rules/spec"
 )
 
 func TestEstimates(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 
-	"drydock/rules/spec"
+	"drydock.dev/drydock/rules/spec"
 )
 
 // Selection chooses nodes: by one of NodeSelector, Selector, Nodes and All.

@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"drydock/rules/plan"
+	"drydock.dev/drydock/rules/plan"
 )
 
 func TestAPlanMatchesByNameAndLabels(t *testing.T) {

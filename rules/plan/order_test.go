@@ -6,7 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"drydock/rules/plan"
+	"drydock.dev/drydock/rules/plan"
 )
 
 func TestNamesAreOrderedAsPeopleCount(t *testing.T) {

@@ -5,8 +5,8 @@ package plan
 import (
 	"encoding/json"
 
-	"drydock/rules/schedule"
-	"drydock/rules/spec"
+	"drydock.dev/drydock/rules/schedule"
+	"drydock.dev/drydock/rules/spec"
 )
 
 // Plan is the input of the MaintenancePlan workflow after defaults: many nodes under one intent.

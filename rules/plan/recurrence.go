@@ -6,9 +6,9 @@ import (
 	"strings"
 	"time"
 
-	"drydock/rules/period"
-	"drydock/rules/spec"
-	"drydock/rules/window"
+	"drydock.dev/drydock/rules/period"
+	"drydock.dev/drydock/rules/spec"
+	"drydock.dev/drydock/rules/window"
 )
 
 // Recurrence says when a recurring plan runs: at the times of Cron, or every so often.

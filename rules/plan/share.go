@@ -10,8 +10,8 @@ import (
 	"slices"
 	"strings"
 
-	"drydock/rules/bounds"
-	"drydock/rules/number"
+	"drydock.dev/drydock/rules/bounds"
+	"drydock.dev/drydock/rules/number"
 )
 
 // own are the fields of a maintenance's input in which plans that share a node may differ: they say who wants it, from when on and

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"drydock/rules/plan"
+	"drydock.dev/drydock/rules/plan"
 )
 
 // TestSupportedStageTransitions has all pairs of stages: KEP-4212, "Supported Stage Transitions".

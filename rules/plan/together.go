@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"drydock/rules/drainplan"
-	"drydock/rules/spec"
+	"drydock.dev/drydock/rules/drainplan"
+	"drydock.dev/drydock/rules/spec"
 )
 
 const (

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"drydock/rules/drainplan"
-	"drydock/rules/plan"
-	"drydock/rules/spec"
+	"drydock.dev/drydock/rules/drainplan"
+	"drydock.dev/drydock/rules/plan"
+	"drydock.dev/drydock/rules/spec"
 )
 
 const together = `"strategy":{"type":"allAtOnce"}`

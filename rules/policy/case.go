@@ -9,7 +9,7 @@ import (
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/ext"
 
-	"drydock/rules/spec"
+	"drydock.dev/drydock/rules/spec"
 )
 
 // The names of what rules speak of.

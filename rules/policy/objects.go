@@ -10,7 +10,7 @@ import (
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 
-	"drydock/rules/period"
+	"drydock.dev/drydock/rules/period"
 )
 
 // objects are the CEL types of Go structs: their fields have their JSON names and types, so that a name that does not

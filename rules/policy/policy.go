@@ -14,7 +14,7 @@ import (
 	"github.com/google/cel-go/common/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"drydock/rules/number"
+	"drydock.dev/drydock/rules/number"
 )
 
 // What rules may cost.

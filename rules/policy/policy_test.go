@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"drydock/rules/spec"
+	"drydock.dev/drydock/rules/spec"
 )
 
 // maintenance decodes an input with its defaults.

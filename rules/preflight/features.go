@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"drydock/rules/bounds"
+	"drydock.dev/drydock/rules/bounds"
 )
 
 // base is the part of the manifests that every worker needs.

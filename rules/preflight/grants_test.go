@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"drydock/rules/bounds"
-	"drydock/rules/preflight"
-	"drydock/rules/spec"
+	"drydock.dev/drydock/rules/bounds"
+	"drydock.dev/drydock/rules/preflight"
+	"drydock.dev/drydock/rules/spec"
 )
 
 func TestMissingPermissionsByWhatGrantsThem(t *testing.T) {

@@ -6,8 +6,8 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"drydock/rules/drainplan"
-	"drydock/rules/spec"
+	"drydock.dev/drydock/rules/drainplan"
+	"drydock.dev/drydock/rules/spec"
 )
 
 // Need is one permission.

@@ -6,10 +6,10 @@ import (
 	"strings"
 	"time"
 
-	"drydock/rules/bounds"
-	"drydock/rules/drainplan"
-	"drydock/rules/period"
-	"drydock/rules/spec"
+	"drydock.dev/drydock/rules/bounds"
+	"drydock.dev/drydock/rules/drainplan"
+	"drydock.dev/drydock/rules/period"
+	"drydock.dev/drydock/rules/spec"
 )
 
 // Action is what a drain would do with a pod.

@@ -5,7 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"drydock/rules/preflight"
+	"drydock.dev/drydock/rules/preflight"
 )
 
 func TestBudgetsThatNodesOfAWaveShare(t *testing.T) {

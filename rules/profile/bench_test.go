@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"drydock/rules/profile/state"
+	"drydock.dev/drydock/rules/profile/state"
 )
 
 // BenchmarkDecide evaluates 5,000 nodes with two profiles each, of which all wait for maintenance.

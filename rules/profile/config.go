@@ -6,11 +6,11 @@ import (
 	"slices"
 	"time"
 
-	"drydock/rules/profile/chain"
-	"drydock/rules/profile/check"
-	"drydock/rules/profile/notice"
-	"drydock/rules/profile/state"
-	"drydock/rules/profile/trigger"
+	"drydock.dev/drydock/rules/profile/chain"
+	"drydock.dev/drydock/rules/profile/check"
+	"drydock.dev/drydock/rules/profile/notice"
+	"drydock.dev/drydock/rules/profile/state"
+	"drydock.dev/drydock/rules/profile/trigger"
 )
 
 // Config is a configuration that was found to be right. It is not changed, and safe for concurrent use.

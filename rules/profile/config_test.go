@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"drydock/rules/profile/conf"
-	"drydock/rules/profile/state"
+	"drydock.dev/drydock/rules/profile/conf"
+	"drydock.dev/drydock/rules/profile/state"
 )
 
 const wrongProblems = `intervals.requeue: required: how often nodes are evaluated, such as 1m

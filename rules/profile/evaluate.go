@@ -8,9 +8,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"drydock/rules/profile/check"
-	"drydock/rules/profile/notice"
-	"drydock/rules/profile/state"
+	"drydock.dev/drydock/rules/profile/check"
+	"drydock.dev/drydock/rules/profile/notice"
+	"drydock.dev/drydock/rules/profile/state"
 )
 
 // Node is a node to be evaluated.

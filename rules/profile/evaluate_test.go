@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"drydock/rules/profile/state"
+	"drydock.dev/drydock/rules/profile/state"
 )
 
 // only is what is decided for the first profile of the only node.

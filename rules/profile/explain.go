@@ -5,9 +5,9 @@ import (
 	"strings"
 	"time"
 
-	"drydock/rules/moment"
-	"drydock/rules/period"
-	"drydock/rules/profile/state"
+	"drydock.dev/drydock/rules/moment"
+	"drydock.dev/drydock/rules/period"
+	"drydock.dev/drydock/rules/profile/state"
 )
 
 // Seen is since when a check says the same.

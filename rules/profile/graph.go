@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"drydock/rules/profile/state"
+	"drydock.dev/drydock/rules/profile/state"
 )
 
 // Mermaid is a profile as the text of a Mermaid diagram.

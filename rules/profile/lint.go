@@ -5,9 +5,9 @@ import (
 	"maps"
 	"slices"
 
-	"drydock/rules/profile/check"
-	"drydock/rules/profile/conf"
-	"drydock/rules/profile/state"
+	"drydock.dev/drydock/rules/profile/check"
+	"drydock.dev/drydock/rules/profile/conf"
+	"drydock.dev/drydock/rules/profile/state"
 )
 
 // Report is what is to be said of a configuration.

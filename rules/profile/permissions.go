@@ -5,11 +5,11 @@ import (
 	"maps"
 	"slices"
 
-	"drydock/rules/preflight"
-	"drydock/rules/profile/notice"
-	"drydock/rules/profile/state"
-	"drydock/rules/profile/trigger"
-	"drydock/rules/spec"
+	"drydock.dev/drydock/rules/preflight"
+	"drydock.dev/drydock/rules/profile/notice"
+	"drydock.dev/drydock/rules/profile/state"
+	"drydock.dev/drydock/rules/profile/trigger"
+	"drydock.dev/drydock/rules/spec"
 )
 
 // Permissions are those that the profiles need, each once: to write on nodes, for the leases of checks and threads, and for the triggers

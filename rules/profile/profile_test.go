@@ -10,10 +10,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"drydock/rules/profile/cel"
-	"drydock/rules/profile/check"
-	"drydock/rules/profile/state"
-	"drydock/rules/profile/trigger"
+	"drydock.dev/drydock/rules/profile/cel"
+	"drydock.dev/drydock/rules/profile/check"
+	"drydock.dev/drydock/rules/profile/state"
+	"drydock.dev/drydock/rules/profile/trigger"
 )
 
 var now = time.Date(2026, 1, 5, 12, 0, 0, 0, time.UTC) // a Monday

@@ -9,7 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"drydock/rules/profile/state"
+	"drydock.dev/drydock/rules/profile/state"
 )
 
 // drawMachine is a configuration in which every way into maintenance goes by limit.

@@ -4,12 +4,12 @@ import (
 	"slices"
 	"strings"
 
-	"drydock/rules/profile/chain"
-	"drydock/rules/profile/check"
-	"drydock/rules/profile/conf"
-	"drydock/rules/profile/notice"
-	"drydock/rules/profile/state"
-	"drydock/rules/profile/trigger"
+	"drydock.dev/drydock/rules/profile/chain"
+	"drydock.dev/drydock/rules/profile/check"
+	"drydock.dev/drydock/rules/profile/conf"
+	"drydock.dev/drydock/rules/profile/notice"
+	"drydock.dev/drydock/rules/profile/state"
+	"drydock.dev/drydock/rules/profile/trigger"
 )
 
 // reader reads a configuration: what is wrong with it, and what is worth a warning.

@@ -6,7 +6,7 @@ import (
 	"maps"
 	"slices"
 
-	"drydock/rules/bounds"
+	"drydock.dev/drydock/rules/bounds"
 )
 
 // How much of a record's lists and texts is kept: it is written at once and has to stay small, whatever was said and

@@ -6,8 +6,8 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"drydock/rules/moment"
-	"drydock/rules/visible"
+	"drydock.dev/drydock/rules/moment"
+	"drydock.dev/drydock/rules/visible"
 )
 
 // document is what is shown, before it is text or Markdown.

@@ -12,7 +12,7 @@ import (
 	unsafehtml "github.com/yuin/goldmark/renderer/html"
 	"pgregory.net/rapid"
 
-	"drydock/rules/visible"
+	"drydock.dev/drydock/rules/visible"
 )
 
 // rendered is Markdown as a tracker shows it that lets HTML through; what got through would be seen.

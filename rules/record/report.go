@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"drydock/rules/spec"
+	"drydock.dev/drydock/rules/spec"
 )
 
 // Report is what many records say together.

@@ -5,9 +5,9 @@ import (
 	"slices"
 	"time"
 
-	"drydock/rules/moment"
-	"drydock/rules/number"
-	"drydock/rules/period"
+	"drydock.dev/drydock/rules/moment"
+	"drydock.dev/drydock/rules/number"
+	"drydock.dev/drydock/rules/period"
 )
 
 // How many failures and blockers are shown to people; JSON has all of them.

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"drydock/rules/spec"
+	"drydock.dev/drydock/rules/spec"
 )
 
 // reported are maintenances of some days, with one from before them, one that goes on, and one written twice.

@@ -7,10 +7,10 @@ import (
 	"strings"
 	"time"
 
-	"drydock/rules/moment"
-	"drydock/rules/number"
-	"drydock/rules/period"
-	"drydock/rules/who"
+	"drydock.dev/drydock/rules/moment"
+	"drydock.dev/drydock/rules/number"
+	"drydock.dev/drydock/rules/period"
+	"drydock.dev/drydock/rules/who"
 )
 
 // Table lists maintenances, with times in the zone of now.

@@ -3,7 +3,7 @@ package record
 import (
 	"strings"
 
-	"drydock/rules/visible"
+	"drydock.dev/drydock/rules/visible"
 )
 
 // markdownEscapes make each character that has a meaning in Markdown, in a table of it or in HTML stand for itself. The

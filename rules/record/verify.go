@@ -1,8 +1,8 @@
 package record
 
 import (
-	"drydock/rules/bounds"
-	"drydock/rules/number"
+	"drydock.dev/drydock/rules/bounds"
+	"drydock.dev/drydock/rules/number"
 	"errors"
 	"fmt"
 	"maps"

@@ -3,7 +3,7 @@ package schedule
 import (
 	"fmt"
 
-	"drydock/rules/number"
+	"drydock.dev/drydock/rules/number"
 )
 
 // Ahead is what limits make of nodes before they ask for slots. What is in use now does not count: it may be over by then.

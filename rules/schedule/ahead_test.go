@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"drydock/rules/schedule"
+	"drydock.dev/drydock/rules/schedule"
 )
 
 func TestLimitsThatAreSmallerThanAPlanAreNamedBeforehand(t *testing.T) {

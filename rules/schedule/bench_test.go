@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"drydock/rules/schedule"
-	"drydock/rules/schedule/scheduletest"
-	"drydock/rules/window"
+	"drydock.dev/drydock/rules/schedule"
+	"drydock.dev/drydock/rules/schedule/scheduletest"
+	"drydock.dev/drydock/rules/window"
 )
 
 func BenchmarkDecide(b *testing.B) {

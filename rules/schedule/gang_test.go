@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"drydock/rules/window"
+	"drydock.dev/drydock/rules/window"
 )
 
 // in makes the request one of a gang.

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"drydock/rules/period"
-	"drydock/rules/window"
+	"drydock.dev/drydock/rules/period"
+	"drydock.dev/drydock/rules/window"
 )
 
 // toTheMinute is how much longer something may be expected to take than its windows stay open: what takes as long as they

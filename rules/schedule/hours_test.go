@@ -9,8 +9,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"drydock/rules/period"
-	"drydock/rules/window"
+	"drydock.dev/drydock/rules/period"
+	"drydock.dev/drydock/rules/window"
 )
 
 var noon = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"drydock/rules/number"
+	"drydock.dev/drydock/rules/number"
 )
 
 // need is what a gang takes of every limit that counts one of its nodes.

@@ -6,7 +6,7 @@ import (
 	"maps"
 	"slices"
 
-	"drydock/rules/spec"
+	"drydock.dev/drydock/rules/spec"
 )
 
 // Quotas bound what one requestor may ask for and hold at a time. They stop accidents and not attackers: who a requestor

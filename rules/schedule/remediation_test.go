@@ -9,7 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"drydock/rules/window"
+	"drydock.dev/drydock/rules/window"
 )
 
 // repair asks for a node that a check found ill.

@@ -4,8 +4,8 @@ package schedule
 import (
 	"time"
 
-	"drydock/rules/period"
-	"drydock/rules/window"
+	"drydock.dev/drydock/rules/period"
+	"drydock.dev/drydock/rules/window"
 )
 
 // Limits bound how many nodes may be out of service at a time. All of them hold at once.

@@ -5,7 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"drydock/rules/schedule"
+	"drydock.dev/drydock/rules/schedule"
 )
 
 func TestUsageCountsWhatIsHeldAndWhatThereMayBe(t *testing.T) {

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"drydock/rules/preflight"
-	"drydock/rules/spec"
+	"drydock.dev/drydock/rules/preflight"
+	"drydock.dev/drydock/rules/spec"
 )
 
 // Part is a set of permissions that is given as a whole.

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"drydock/rules/number"
-	"drydock/rules/period"
-	"drydock/rules/preflight"
+	"drydock.dev/drydock/rules/number"
+	"drydock.dev/drydock/rules/period"
+	"drydock.dev/drydock/rules/preflight"
 )
 
 // DefaultRetention is how long histories ought to be kept where they are the audit trail.

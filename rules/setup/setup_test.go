@@ -9,7 +9,7 @@ import (
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 
-	"drydock/rules/preflight"
+	"drydock.dev/drydock/rules/preflight"
 )
 
 func need(namespace, group, resource, verb string) preflight.Need {

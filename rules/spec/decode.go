@@ -13,7 +13,7 @@ import (
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	strictjson "sigs.k8s.io/json"
 
-	"drydock/rules/validation"
+	"drydock.dev/drydock/rules/validation"
 )
 
 // MaxInput bounds the JSON of a maintenance's input, in bytes: it is carried from run to run and shown in the status.

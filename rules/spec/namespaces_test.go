@@ -3,7 +3,7 @@ package spec_test
 import (
 	"testing"
 
-	"drydock/rules/spec"
+	"drydock.dev/drydock/rules/spec"
 )
 
 func TestNamespacesOfADrain(t *testing.T) {

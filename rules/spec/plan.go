@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"drydock/rules/drainplan"
+	"drydock.dev/drydock/rules/drainplan"
 )
 
 // Rungs are the names of the escalation's rungs.

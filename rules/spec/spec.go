@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"drydock/rules/drainplan"
-	"drydock/rules/validation"
+	"drydock.dev/drydock/rules/drainplan"
+	"drydock.dev/drydock/rules/validation"
 )
 
 // Maintenance is the input of the NodeMaintenance workflow after defaults. Only Node is required of the input.

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"drydock/rules/drainplan"
+	"drydock.dev/drydock/rules/drainplan"
 )
 
 // MaxRequestors bounds those who share a maintenance.

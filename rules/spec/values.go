@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"drydock/rules/period"
+	"drydock.dev/drydock/rules/period"
 )
 
 // walk visits the values of a JSON document with the types that they are to become: those that read themselves, and

@@ -8,7 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"drydock/rules/window"
+	"drydock.dev/drydock/rules/window"
 )
 
 // IgnoreWindows lets a maintenance go at any time.

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"drydock/rules/period"
-	"drydock/rules/validation"
+	"drydock.dev/drydock/rules/period"
+	"drydock.dev/drydock/rules/validation"
 )
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)

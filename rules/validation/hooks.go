@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"drydock/rules/period"
+	"drydock.dev/drydock/rules/period"
 )
 
 // Hooks are names of hooks in the worker's configuration, called in their order.

@@ -6,8 +6,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"drydock/rules/period"
-	"drydock/rules/validation"
+	"drydock.dev/drydock/rules/period"
+	"drydock.dev/drydock/rules/validation"
 )
 
 func begin(soak, deadline time.Duration) validation.Progress {

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"drydock/rules/period"
-	"drydock/rules/validation"
+	"drydock.dev/drydock/rules/period"
+	"drydock.dev/drydock/rules/validation"
 )
 
 func TestANodeThatIsNotReadyIsNotValidated(t *testing.T) {

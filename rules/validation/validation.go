@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	names "k8s.io/apimachinery/pkg/util/validation"
 
-	"drydock/rules/period"
+	"drydock.dev/drydock/rules/period"
 )
 
 // AllDaemonSets is the value of Validation.DaemonSets that means every DaemonSet.

@@ -9,8 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"drydock/rules/period"
-	"drydock/rules/validation"
+	"drydock.dev/drydock/rules/period"
+	"drydock.dev/drydock/rules/validation"
 )
 
 // filled is a validation with its defaults.

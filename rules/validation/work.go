@@ -3,7 +3,7 @@ package validation
 import (
 	"time"
 
-	"drydock/rules/period"
+	"drydock.dev/drydock/rules/period"
 )
 
 // Success is what counts as the success of work.

@@ -6,14 +6,14 @@ import (
 	"testing"
 	"time"
 
-	"drydock/notify"
-	"drydock/notify/kubernetes"
-	"drydock/notify/notifytest"
-	"drydock/rules/markdown"
-	"drydock/rules/notices"
-	"drydock/rules/record"
-	"drydock/starter/exit"
-	"drydock/starter/terminal"
+	"drydock.dev/drydock/notify"
+	"drydock.dev/drydock/notify/kubernetes"
+	"drydock.dev/drydock/notify/notifytest"
+	"drydock.dev/drydock/rules/markdown"
+	"drydock.dev/drydock/rules/notices"
+	"drydock.dev/drydock/rules/record"
+	"drydock.dev/drydock/starter/exit"
+	"drydock.dev/drydock/starter/terminal"
 )
 
 // hostile are all characters that nobody sees and that may not be shown as they are, each behind a letter.

@@ -3,7 +3,7 @@ package visible_test
 import (
 	"testing"
 
-	"drydock/rules/visible"
+	"drydock.dev/drydock/rules/visible"
 )
 
 func TestWhatNobodySeesIsShown(t *testing.T) {

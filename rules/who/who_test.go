@@ -3,7 +3,7 @@ package who_test
 import (
 	"testing"
 
-	"drydock/rules/who"
+	"drydock.dev/drydock/rules/who"
 )
 
 func TestSent(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"drydock/rules/period"
-	"drydock/rules/window"
+	"drydock.dev/drydock/rules/period"
+	"drydock.dev/drydock/rules/window"
 )
 
 // The model walks from minute to minute with the clock in its hand. It shares no code with the package.

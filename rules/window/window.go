@@ -10,7 +10,7 @@ import (
 
 	"github.com/robfig/cron/v3"
 
-	"drydock/rules/period"
+	"drydock.dev/drydock/rules/period"
 )
 
 const (

@@ -6,8 +6,8 @@ import (
 	"time"
 	_ "time/tzdata"
 
-	"drydock/rules/period"
-	"drydock/rules/window"
+	"drydock.dev/drydock/rules/period"
+	"drydock.dev/drydock/rules/window"
 )
 
 // openings shows the openings of a week from a day on, as instants with their offsets in the window's zone.

@@ -13,7 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"drydock/api"
+	"drydock.dev/drydock/api"
 )
 
 // judge sees every version of every node, and plays the requestor: it is done as soon as a node is Ready, or has failed.

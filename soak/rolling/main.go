@@ -17,9 +17,9 @@ import (
 
 	"go.temporal.io/sdk/client"
 
-	"drydock/api"
-	"drydock/deploy/devstack"
-	"drydock/rules/plan"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/deploy/devstack"
+	"drydock.dev/drydock/rules/plan"
 )
 
 func main() { os.Exit(command()) }

@@ -12,7 +12,7 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 
-	"drydock/api"
+	"drydock.dev/drydock/api"
 )
 
 // goWrong lets one thing go wrong, and waits until it is over.

@@ -16,7 +16,7 @@ import (
 	"syscall"
 	"time"
 
-	"drydock/deploy/devstack"
+	"drydock.dev/drydock/deploy/devstack"
 )
 
 func main() { os.Exit(command()) }

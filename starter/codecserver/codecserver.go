@@ -14,10 +14,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"drydock/config/payloadcodec"
-	"drydock/config/renewed"
-	"drydock/starter/exit"
-	"drydock/starter/invocation"
+	"drydock.dev/drydock/config/payloadcodec"
+	"drydock.dev/drydock/config/renewed"
+	"drydock.dev/drydock/starter/exit"
+	"drydock.dev/drydock/starter/invocation"
 )
 
 const (

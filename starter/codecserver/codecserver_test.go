@@ -19,11 +19,11 @@ import (
 	commonpb "go.temporal.io/api/common/v1"
 	"google.golang.org/protobuf/encoding/protojson"
 
-	"drydock/config/payloadcodec"
-	"drydock/deploy/devstack/pkitest"
-	"drydock/starter"
-	"drydock/starter/exit"
-	"drydock/starter/invocation"
+	"drydock.dev/drydock/config/payloadcodec"
+	"drydock.dev/drydock/deploy/devstack/pkitest"
+	"drydock.dev/drydock/starter"
+	"drydock.dev/drydock/starter/exit"
+	"drydock.dev/drydock/starter/invocation"
 )
 
 func write(t *testing.T, name, text string) string {

@@ -9,8 +9,8 @@ import (
 
 	_ "golang.org/x/crypto/x509roots/fallback"
 
-	"drydock/starter"
-	"drydock/starter/invocation"
+	"drydock.dev/drydock/starter"
+	"drydock.dev/drydock/starter/invocation"
 )
 
 func main() { os.Exit(run()) }

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"strings"
 
-	"drydock/api"
-	"drydock/rules/visible"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/visible"
 )
 
 // Exit codes. The help of the root command documents them.

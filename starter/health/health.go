@@ -8,10 +8,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"drydock/client"
-	"drydock/rules/health"
-	"drydock/starter/exit"
-	"drydock/starter/invocation"
+	"drydock.dev/drydock/client"
+	"drydock.dev/drydock/rules/health"
+	"drydock.dev/drydock/starter/exit"
+	"drydock.dev/drydock/starter/invocation"
 )
 
 // New is the group of the commands about health checks.

@@ -3,9 +3,9 @@ package health
 import (
 	"time"
 
-	"drydock/api"
-	"drydock/client"
-	"drydock/rules/health"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/client"
+	"drydock.dev/drydock/rules/health"
 )
 
 // Summary is a health check for programs, as far as it is known.

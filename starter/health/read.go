@@ -14,9 +14,9 @@ import (
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
 
-	"drydock/rules/health"
-	"drydock/rules/health/nhc"
-	"drydock/starter/exit"
+	"drydock.dev/drydock/rules/health"
+	"drydock.dev/drydock/rules/health/nhc"
+	"drydock.dev/drydock/starter/exit"
 )
 
 // readChecks reads the health checks of a file: NodeHealthChecks of medik8s as they are, a check with its name, or the section

@@ -11,10 +11,10 @@ import (
 
 	enumspb "go.temporal.io/api/enums/v1"
 
-	"drydock/api"
-	"drydock/client"
-	"drydock/rules/health"
-	"drydock/starter/startertest"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/client"
+	"drydock.dev/drydock/rules/health"
+	"drydock.dev/drydock/starter/startertest"
 )
 
 func at(d time.Duration) *time.Time {

@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"drydock/docs/schemas"
-	"drydock/starter/exit"
+	"drydock.dev/drydock/docs/schemas"
+	"drydock.dev/drydock/starter/exit"
 )
 
 // FieldFlags are the flags that set the fields of an input. Its schema declares them: a field that names a flag has one, with the

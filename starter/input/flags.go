@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"drydock/rules/period"
-	"drydock/rules/spec"
-	"drydock/starter/invocation"
+	"drydock.dev/drydock/rules/period"
+	"drydock.dev/drydock/rules/spec"
+	"drydock.dev/drydock/starter/invocation"
 )
 
 // forms are how flags of a maintenance are written where that is not how their fields are.

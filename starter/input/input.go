@@ -13,10 +13,10 @@ import (
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
 
-	"drydock/client"
-	"drydock/rules/spec"
-	"drydock/starter/exit"
-	"drydock/starter/invocation"
+	"drydock.dev/drydock/client"
+	"drydock.dev/drydock/rules/spec"
+	"drydock.dev/drydock/starter/exit"
+	"drydock.dev/drydock/starter/invocation"
 )
 
 // Flags are the flags that describe a maintenance: those of the fields of its input, and --file.

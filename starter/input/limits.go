@@ -7,9 +7,9 @@ import (
 	"maps"
 	"slices"
 
-	"drydock/rules/schedule"
-	"drydock/rules/spec"
-	"drydock/starter/exit"
+	"drydock.dev/drydock/rules/schedule"
+	"drydock.dev/drydock/rules/spec"
+	"drydock.dev/drydock/starter/exit"
 )
 
 // ReadLimits reads limits from a worker's configuration, where they are the sections scheduler and quotas, or from a

@@ -6,8 +6,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"drydock/rules/schedule"
-	"drydock/starter/exit"
+	"drydock.dev/drydock/rules/schedule"
+	"drydock.dev/drydock/starter/exit"
 )
 
 func TestReadLimits(t *testing.T) {

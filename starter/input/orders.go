@@ -1,9 +1,9 @@
 package input
 
 import (
-	"drydock/client"
-	"drydock/rules/spec"
-	"drydock/starter/invocation"
+	"drydock.dev/drydock/client"
+	"drydock.dev/drydock/rules/spec"
+	"drydock.dev/drydock/starter/invocation"
 )
 
 // Order is one maintenance to start.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"drydock/rules/period"
+	"drydock.dev/drydock/rules/period"
 )
 
 // Span is a flag for how far to look back: a duration that can also have days, of 24 hours each.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"drydock/starter/terminal"
+	"drydock.dev/drydock/starter/terminal"
 )
 
 // Messages is where a command says what it does: on standard output for people, on standard error where standard

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"drydock/starter/exit"
+	"drydock.dev/drydock/starter/exit"
 )
 
 // OfMaintenance is the help of --requestor where it finds a maintenance.

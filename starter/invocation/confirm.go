@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"drydock/starter/exit"
-	"drydock/starter/terminal"
+	"drydock.dev/drydock/starter/exit"
+	"drydock.dev/drydock/starter/terminal"
 )
 
 // RegisterYes adds the flag that takes the place of an answer.

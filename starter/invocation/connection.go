@@ -14,14 +14,14 @@ import (
 	temporalclient "go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/log"
 
-	"drydock/api"
-	"drydock/client"
-	"drydock/config/payloadcodec"
-	"drydock/config/temporalenv"
-	"drydock/rules/bounds"
-	"drydock/rules/spec"
-	"drydock/rules/visible"
-	"drydock/starter/exit"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/client"
+	"drydock.dev/drydock/config/payloadcodec"
+	"drydock.dev/drydock/config/temporalenv"
+	"drydock.dev/drydock/rules/bounds"
+	"drydock.dev/drydock/rules/spec"
+	"drydock.dev/drydock/rules/visible"
+	"drydock.dev/drydock/starter/exit"
 )
 
 // globalFlags are the persistent flags: where Temporal and Kubernetes are.

@@ -9,7 +9,7 @@ import (
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/converter"
 
-	"drydock/client"
+	"drydock.dev/drydock/client"
 )
 
 func TestErrorsOfTemporalSayWhatToDo(t *testing.T) {

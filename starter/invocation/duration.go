@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"drydock/rules/period"
+	"drydock.dev/drydock/rules/period"
 )
 
 // DurationVar adds a flag for a length of time, which may have days.

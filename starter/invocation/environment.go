@@ -6,7 +6,7 @@ import (
 	"os/user"
 	"strings"
 
-	"drydock/rules/spec"
+	"drydock.dev/drydock/rules/spec"
 )
 
 // Environment variables of Drydock's own; Temporal's and Kubernetes' are read by their libraries.

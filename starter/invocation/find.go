@@ -7,11 +7,11 @@ import (
 	"slices"
 	"strings"
 
-	"drydock/client"
-	"drydock/k8s"
-	"drydock/rules/period"
-	"drydock/starter/exit"
-	"drydock/starter/terminal"
+	"drydock.dev/drydock/client"
+	"drydock.dev/drydock/k8s"
+	"drydock.dev/drydock/rules/period"
+	"drydock.dev/drydock/starter/exit"
+	"drydock.dev/drydock/starter/terminal"
 )
 
 // FindWithNote returns the running maintenance of a node. With an empty requestor it is the user's own, or the only one there

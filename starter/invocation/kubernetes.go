@@ -17,9 +17,9 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"drydock/k8s"
-	"drydock/starter/exit"
-	"drydock/starter/terminal"
+	"drydock.dev/drydock/k8s"
+	"drydock.dev/drydock/starter/exit"
+	"drydock.dev/drydock/starter/terminal"
 )
 
 // Nodes knows nodes by name and labels. Only the metadata is asked for: the rest of a node is large, and the

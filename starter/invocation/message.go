@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 
-	"drydock/api"
-	"drydock/client"
-	"drydock/starter/exit"
-	"drydock/starter/terminal"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/client"
+	"drydock.dev/drydock/starter/exit"
+	"drydock.dev/drydock/starter/terminal"
 )
 
 // Message is a message that a command sends to a maintenance, with the command's words for what becomes of it.

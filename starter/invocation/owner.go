@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"strings"
 
-	"drydock/api"
-	"drydock/client"
-	"drydock/starter/show"
-	"drydock/starter/terminal"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/client"
+	"drydock.dev/drydock/starter/show"
+	"drydock.dev/drydock/starter/terminal"
 )
 
 // Owned asks before a message ends what is somebody else's.

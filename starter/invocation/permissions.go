@@ -6,10 +6,10 @@ import (
 	"strings"
 	"time"
 
-	"drydock/api"
-	"drydock/client"
-	"drydock/starter/exit"
-	"drydock/starter/terminal"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/client"
+	"drydock.dev/drydock/starter/exit"
+	"drydock.dev/drydock/starter/terminal"
 )
 
 // permittedWithin bounds the question for permissions, which takes a worker a moment.

@@ -10,11 +10,11 @@ import (
 
 	"go.temporal.io/sdk/temporal"
 
-	"drydock/api"
-	"drydock/client"
-	"drydock/rules/preflight"
-	"drydock/starter/exit"
-	"drydock/starter/startertest"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/client"
+	"drydock.dev/drydock/rules/preflight"
+	"drydock.dev/drydock/starter/exit"
+	"drydock.dev/drydock/starter/startertest"
 )
 
 // What lacks a permission is not started, and the command that grants it is named. Where that is not known, it is started with a warning;

@@ -7,10 +7,10 @@ import (
 	"strings"
 	"time"
 
-	"drydock/client"
-	"drydock/starter/exit"
-	"drydock/starter/show"
-	"drydock/starter/terminal"
+	"drydock.dev/drydock/client"
+	"drydock.dev/drydock/starter/exit"
+	"drydock.dev/drydock/starter/show"
+	"drydock.dev/drydock/starter/terminal"
 )
 
 // decisionWithin bounds the wait for a worker to read the input of a maintenance, which takes it a moment.

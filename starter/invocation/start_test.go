@@ -5,10 +5,10 @@ import (
 	"io"
 	"testing"
 
-	"drydock/api"
-	"drydock/client"
-	"drydock/starter/exit"
-	"drydock/starter/startertest"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/client"
+	"drydock.dev/drydock/starter/exit"
+	"drydock.dev/drydock/starter/startertest"
 )
 
 func TestDifferentSettingsAreShown(t *testing.T) {

@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"time"
 
-	"drydock/api"
-	"drydock/client"
-	"drydock/starter/exit"
-	"drydock/starter/show"
-	"drydock/starter/terminal"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/client"
+	"drydock.dev/drydock/starter/exit"
+	"drydock.dev/drydock/starter/show"
+	"drydock.dev/drydock/starter/terminal"
 )
 
 // Observer gets what is seen of a maintenance.

@@ -8,9 +8,9 @@ import (
 	"sync"
 	"time"
 
-	"drydock/api"
-	"drydock/client"
-	"drydock/rules/plan"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/client"
+	"drydock.dev/drydock/rules/plan"
 )
 
 // attendEvery is how often a plan is looked at for nodes whose turn it is.

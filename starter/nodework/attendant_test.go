@@ -12,11 +12,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"drydock/api"
-	"drydock/client"
-	"drydock/rules/plan"
-	"drydock/rules/schedule"
-	"drydock/starter/exit"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/client"
+	"drydock.dev/drydock/rules/plan"
+	"drydock.dev/drydock/rules/schedule"
+	"drydock.dev/drydock/starter/exit"
 )
 
 // planned is a plan that has as many nodes running as it may, in their order, until it is cancelled.

@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"time"
 
-	"drydock/starter/exit"
+	"drydock.dev/drydock/starter/exit"
 )
 
 // Interrupts counts how often the user asked to stop: the first time means something milder than the second.

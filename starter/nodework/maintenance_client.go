@@ -8,11 +8,11 @@ import (
 	"github.com/google/uuid"
 	enumspb "go.temporal.io/api/enums/v1"
 
-	"drydock/api"
-	"drydock/client"
-	"drydock/starter/input"
-	"drydock/starter/invocation"
-	"drydock/starter/terminal"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/client"
+	"drydock.dev/drydock/starter/input"
+	"drydock.dev/drydock/starter/invocation"
+	"drydock.dev/drydock/starter/terminal"
 )
 
 // TemporalClient is the maintenanceClient that talks to Temporal.

@@ -6,9 +6,9 @@ import (
 	"strings"
 	"time"
 
-	"drydock/rules/period"
-	"drydock/starter/exit"
-	"drydock/starter/terminal"
+	"drydock.dev/drydock/rules/period"
+	"drydock.dev/drydock/starter/exit"
+	"drydock.dev/drydock/starter/terminal"
 )
 
 // RolloutCode is the exit code of a rollout.

@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"drydock/rules/period"
-	"drydock/starter/startertest"
-	"drydock/starter/terminal"
+	"drydock.dev/drydock/rules/period"
+	"drydock.dev/drydock/starter/startertest"
+	"drydock.dev/drydock/starter/terminal"
 )
 
 func seconds(n int) period.Duration { return period.Duration(time.Duration(n) * time.Second) }

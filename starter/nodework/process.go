@@ -12,12 +12,12 @@ import (
 	"syscall"
 	"time"
 
-	"drydock/api"
-	"drydock/client"
-	"drydock/config/payloadcodec"
-	"drydock/config/temporalenv"
-	"drydock/starter/exit"
-	"drydock/starter/invocation"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/client"
+	"drydock.dev/drydock/config/payloadcodec"
+	"drydock.dev/drydock/config/temporalenv"
+	"drydock.dev/drydock/starter/exit"
+	"drydock.dev/drydock/starter/invocation"
 )
 
 // Command is the user's command for one node. It is never given to a shell.

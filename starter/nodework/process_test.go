@@ -13,8 +13,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"drydock/client"
-	"drydock/starter/invocation"
+	"drydock.dev/drydock/client"
+	"drydock.dev/drydock/starter/invocation"
 )
 
 func TestExitStatusOfCommands(t *testing.T) {

@@ -8,14 +8,14 @@ import (
 	"strings"
 	"time"
 
-	"drydock/api"
-	"drydock/client"
-	"drydock/rules/period"
-	"drydock/starter/exit"
-	"drydock/starter/input"
-	"drydock/starter/invocation"
-	"drydock/starter/show"
-	"drydock/starter/tell"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/client"
+	"drydock.dev/drydock/rules/period"
+	"drydock.dev/drydock/starter/exit"
+	"drydock.dev/drydock/starter/input"
+	"drydock.dev/drydock/starter/invocation"
+	"drydock.dev/drydock/starter/show"
+	"drydock.dev/drydock/starter/tell"
 )
 
 // Stops are the ways to stop a session.

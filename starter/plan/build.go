@@ -10,10 +10,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"drydock/docs/schemas"
-	"drydock/rules/plan"
-	"drydock/starter/exit"
-	"drydock/starter/input"
+	"drydock.dev/drydock/docs/schemas"
+	"drydock.dev/drydock/rules/plan"
+	"drydock.dev/drydock/starter/exit"
+	"drydock.dev/drydock/starter/input"
 )
 
 // planFlags describe a plan: its file, its own fields, and what its maintenances share.

@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 
-	"drydock/rules/plan"
-	"drydock/starter/exit"
+	"drydock.dev/drydock/rules/plan"
+	"drydock.dev/drydock/starter/exit"
 )
 
 // built is the plan that a command line makes, in JSON.

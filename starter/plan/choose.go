@@ -11,10 +11,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"drydock/rules/plan"
-	"drydock/starter/exit"
-	"drydock/starter/invocation"
-	"drydock/starter/terminal"
+	"drydock.dev/drydock/rules/plan"
+	"drydock.dev/drydock/starter/exit"
+	"drydock.dev/drydock/starter/invocation"
+	"drydock.dev/drydock/starter/terminal"
 )
 
 const (

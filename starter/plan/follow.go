@@ -5,12 +5,12 @@ import (
 	"strings"
 	"time"
 
-	"drydock/api"
-	"drydock/client"
-	"drydock/rules/plan"
-	"drydock/starter/invocation"
-	"drydock/starter/show"
-	"drydock/starter/terminal"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/client"
+	"drydock.dev/drydock/rules/plan"
+	"drydock.dev/drydock/starter/invocation"
+	"drydock.dev/drydock/starter/show"
+	"drydock.dev/drydock/starter/terminal"
 )
 
 // followed are the states whose nodes are looked at again and again: those that are over are many.

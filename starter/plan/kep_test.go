@@ -12,9 +12,9 @@ import (
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
 
-	"drydock/api"
-	"drydock/rules/plan"
-	"drydock/starter/show"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/plan"
+	"drydock.dev/drydock/starter/show"
 )
 
 // kepOf is what -o kep prints of a plan.

@@ -8,12 +8,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"drydock/api"
-	"drydock/client"
-	"drydock/rules/plan"
-	"drydock/rules/schedule"
-	"drydock/starter/invocation"
-	"drydock/starter/terminal"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/client"
+	"drydock.dev/drydock/rules/plan"
+	"drydock.dev/drydock/rules/schedule"
+	"drydock.dev/drydock/starter/invocation"
+	"drydock.dev/drydock/starter/terminal"
 )
 
 // limitsWithin bounds the question for the limits in force.

@@ -20,12 +20,12 @@ import (
 	temporalclient "go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 
-	"drydock/api"
-	"drydock/client"
-	"drydock/rules/plan"
-	"drydock/rules/schedule"
-	"drydock/starter/invocation"
-	"drydock/starter/startertest"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/client"
+	"drydock.dev/drydock/rules/plan"
+	"drydock.dev/drydock/rules/schedule"
+	"drydock.dev/drydock/starter/invocation"
+	"drydock.dev/drydock/starter/startertest"
 )
 
 // A dry run counts with the limits in force: it says which the plan is larger than, and how long it takes under them.

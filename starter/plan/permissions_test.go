@@ -6,13 +6,13 @@ import (
 	"testing"
 	"time"
 
-	"drydock/api"
-	"drydock/client"
-	"drydock/rules/preflight"
-	"drydock/rules/spec"
-	"drydock/starter/exit"
-	"drydock/starter/invocation"
-	"drydock/starter/startertest"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/client"
+	"drydock.dev/drydock/rules/preflight"
+	"drydock.dev/drydock/rules/spec"
+	"drydock.dev/drydock/starter/exit"
+	"drydock.dev/drydock/starter/invocation"
+	"drydock.dev/drydock/starter/startertest"
 )
 
 // A plan asks for what its maintenances need, and is not started where the worker lacks some of it.

@@ -9,10 +9,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"drydock/client"
-	"drydock/rules/plan"
-	"drydock/starter/exit"
-	"drydock/starter/invocation"
+	"drydock.dev/drydock/client"
+	"drydock.dev/drydock/rules/plan"
+	"drydock.dev/drydock/starter/exit"
+	"drydock.dev/drydock/starter/invocation"
 )
 
 // New is the group of the commands about plans, with those beside them that work on nodes.

@@ -12,15 +12,15 @@ import (
 	enumspb "go.temporal.io/api/enums/v1"
 	"golang.org/x/sync/errgroup"
 
-	"drydock/api"
-	"drydock/client"
-	"drydock/rules/period"
-	"drydock/rules/plan"
-	"drydock/rules/preflight"
-	"drydock/starter/exit"
-	"drydock/starter/invocation"
-	"drydock/starter/show"
-	"drydock/starter/terminal"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/client"
+	"drydock.dev/drydock/rules/period"
+	"drydock.dev/drydock/rules/plan"
+	"drydock.dev/drydock/rules/preflight"
+	"drydock.dev/drydock/starter/exit"
+	"drydock.dev/drydock/starter/invocation"
+	"drydock.dev/drydock/starter/show"
+	"drydock.dev/drydock/starter/terminal"
 )
 
 const (

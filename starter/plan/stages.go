@@ -10,12 +10,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"drydock/client"
-	"drydock/rules/drainplan"
-	"drydock/rules/plan"
-	"drydock/starter/exit"
-	"drydock/starter/input"
-	"drydock/starter/invocation"
+	"drydock.dev/drydock/client"
+	"drydock.dev/drydock/rules/drainplan"
+	"drydock.dev/drydock/rules/plan"
+	"drydock.dev/drydock/starter/exit"
+	"drydock.dev/drydock/starter/input"
+	"drydock.dev/drydock/starter/invocation"
 )
 
 func namesOf(stages []plan.Stage) []string {

@@ -9,13 +9,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"drydock/api"
-	"drydock/client"
-	"drydock/rules/plan"
-	"drydock/starter/exit"
-	"drydock/starter/invocation"
-	"drydock/starter/show"
-	"drydock/starter/terminal"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/client"
+	"drydock.dev/drydock/rules/plan"
+	"drydock.dev/drydock/starter/exit"
+	"drydock.dev/drydock/starter/invocation"
+	"drydock.dev/drydock/starter/show"
+	"drydock.dev/drydock/starter/terminal"
 )
 
 // states are those of a plan's nodes, in words.

@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"slices"
 
-	"drydock/docs/schemas"
-	"drydock/rules/plan"
-	"drydock/rules/schedule"
-	"drydock/starter/exit"
-	"drydock/starter/input"
+	"drydock.dev/drydock/docs/schemas"
+	"drydock.dev/drydock/rules/plan"
+	"drydock.dev/drydock/rules/schedule"
+	"drydock.dev/drydock/starter/exit"
+	"drydock.dev/drydock/starter/input"
 )
 
 // kinds are the strategies by their flag.

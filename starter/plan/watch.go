@@ -6,11 +6,11 @@ import (
 	"slices"
 	"time"
 
-	"drydock/api"
-	"drydock/client"
-	"drydock/starter/invocation"
-	"drydock/starter/show"
-	"drydock/starter/terminal"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/client"
+	"drydock.dev/drydock/starter/invocation"
+	"drydock.dev/drydock/starter/show"
+	"drydock.dev/drydock/starter/terminal"
 )
 
 // askSlowestEvery is how often the slowest nodes are asked for what is in their way.

@@ -9,10 +9,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"drydock/rules/profile"
-	"drydock/rules/profile/conf"
-	"drydock/starter/exit"
-	"drydock/starter/invocation"
+	"drydock.dev/drydock/rules/profile"
+	"drydock.dev/drydock/rules/profile/conf"
+	"drydock.dev/drydock/starter/exit"
+	"drydock.dev/drydock/starter/invocation"
 )
 
 type graphOptions struct {

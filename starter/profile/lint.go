@@ -8,11 +8,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"drydock/rules/profile"
-	"drydock/rules/profile/conf"
-	"drydock/starter/exit"
-	"drydock/starter/invocation"
-	"drydock/starter/terminal"
+	"drydock.dev/drydock/rules/profile"
+	"drydock.dev/drydock/rules/profile/conf"
+	"drydock.dev/drydock/starter/exit"
+	"drydock.dev/drydock/starter/invocation"
+	"drydock.dev/drydock/starter/terminal"
 )
 
 type lintOptions struct {

@@ -10,11 +10,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"drydock/api"
-	"drydock/rules/profile/state"
-	"drydock/starter/exit"
-	"drydock/starter/invocation"
-	"drydock/starter/terminal"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/profile/state"
+	"drydock.dev/drydock/starter/exit"
+	"drydock.dev/drydock/starter/invocation"
+	"drydock.dev/drydock/starter/terminal"
 )
 
 type listOptions struct {

@@ -12,13 +12,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"drydock/api"
-	"drydock/rules/profile"
-	"drydock/rules/profile/cel"
-	"drydock/rules/profile/check"
-	"drydock/rules/profile/conf"
-	"drydock/starter/exit"
-	"drydock/starter/invocation"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/profile"
+	"drydock.dev/drydock/rules/profile/cel"
+	"drydock.dev/drydock/rules/profile/check"
+	"drydock.dev/drydock/rules/profile/conf"
+	"drydock.dev/drydock/starter/exit"
+	"drydock.dev/drydock/starter/invocation"
 )
 
 // New is the group of the commands about profiles.

@@ -15,13 +15,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"drydock/api"
-	"drydock/rules/profile"
-	"drydock/rules/profile/conf"
-	"drydock/rules/profile/state"
-	"drydock/starter/exit"
-	"drydock/starter/invocation"
-	"drydock/starter/startertest"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/profile"
+	"drydock.dev/drydock/rules/profile/conf"
+	"drydock.dev/drydock/rules/profile/state"
+	"drydock.dev/drydock/starter/exit"
+	"drydock.dev/drydock/starter/invocation"
+	"drydock.dev/drydock/starter/startertest"
 )
 
 // file is a configuration of profiles, whose path it returns.

@@ -6,9 +6,9 @@ import (
 	"strings"
 	"time"
 
-	"drydock/api"
-	"drydock/rules/profile/state"
-	"drydock/starter/terminal"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/profile/state"
+	"drydock.dev/drydock/starter/terminal"
 )
 
 func stateStyle(p api.NodeProfile) terminal.Style {

@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"drydock/config/namespace"
-	"drydock/rules/setup"
+	"drydock.dev/drydock/config/namespace"
+	"drydock.dev/drydock/rules/setup"
 )
 
 // fix makes what a report says can be made, and prints each step.

@@ -18,13 +18,13 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	manifests "drydock/deploy/kubernetes"
-	"drydock/k8s"
-	"drydock/k8s/kube"
-	"drydock/rules/preflight"
-	"drydock/rules/setup"
-	"drydock/starter/exit"
-	"drydock/starter/invocation"
+	manifests "drydock.dev/drydock/deploy/kubernetes"
+	"drydock.dev/drydock/k8s"
+	"drydock.dev/drydock/k8s/kube"
+	"drydock.dev/drydock/rules/preflight"
+	"drydock.dev/drydock/rules/setup"
+	"drydock.dev/drydock/starter/exit"
+	"drydock.dev/drydock/starter/invocation"
 )
 
 const (

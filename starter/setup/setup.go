@@ -11,13 +11,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"drydock/api"
-	"drydock/deploy/kubernetes"
-	"drydock/rules/setup"
-	"drydock/starter/exit"
-	"drydock/starter/input"
-	"drydock/starter/invocation"
-	"drydock/starter/terminal"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/deploy/kubernetes"
+	"drydock.dev/drydock/rules/setup"
+	"drydock.dev/drydock/starter/exit"
+	"drydock.dev/drydock/starter/input"
+	"drydock.dev/drydock/starter/invocation"
+	"drydock.dev/drydock/starter/terminal"
 )
 
 type options struct {

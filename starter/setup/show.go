@@ -6,9 +6,9 @@ import (
 	"io"
 	"strings"
 
-	"drydock/rules/number"
-	"drydock/rules/setup"
-	"drydock/starter/terminal"
+	"drydock.dev/drydock/rules/number"
+	"drydock.dev/drydock/rules/setup"
+	"drydock.dev/drydock/starter/terminal"
 )
 
 // words are the states as people read them.

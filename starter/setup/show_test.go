@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"drydock/rules/setup"
+	"drydock.dev/drydock/rules/setup"
 )
 
 func TestAnOpenTemporalIsWarnedOf(t *testing.T) {

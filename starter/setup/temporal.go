@@ -12,15 +12,15 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 	temporalclient "go.temporal.io/sdk/client"
 
-	"drydock/api"
-	"drydock/client"
-	"drydock/config/namespace"
-	"drydock/config/temporalenv"
-	manifests "drydock/deploy/kubernetes"
-	"drydock/rules/number"
-	"drydock/rules/setup"
-	"drydock/starter/invocation"
-	"drydock/starter/terminal"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/client"
+	"drydock.dev/drydock/config/namespace"
+	"drydock.dev/drydock/config/temporalenv"
+	manifests "drydock.dev/drydock/deploy/kubernetes"
+	"drydock.dev/drydock/rules/number"
+	"drydock.dev/drydock/rules/setup"
+	"drydock.dev/drydock/starter/invocation"
+	"drydock.dev/drydock/starter/terminal"
 )
 
 // site is a Temporal namespace, and the cluster whose workers are to use it.

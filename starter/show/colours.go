@@ -1,10 +1,10 @@
 package show
 
 import (
-	"drydock/api"
-	"drydock/client"
-	"drydock/rules/plan"
-	"drydock/starter/terminal"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/client"
+	"drydock.dev/drydock/rules/plan"
+	"drydock.dev/drydock/starter/terminal"
 )
 
 // phaseStyle colours what is good, what somebody has to look at, and what is under way.

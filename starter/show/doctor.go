@@ -4,9 +4,9 @@ import (
 	"io"
 	"time"
 
-	"drydock/rules/doctor"
-	"drydock/rules/period"
-	"drydock/starter/terminal"
+	"drydock.dev/drydock/rules/doctor"
+	"drydock.dev/drydock/rules/period"
+	"drydock.dev/drydock/starter/terminal"
 )
 
 // Doctor shows the doctor's report.

@@ -4,8 +4,8 @@ import (
 	"io"
 	"testing"
 
-	"drydock/rules/doctor"
-	"drydock/starter/startertest"
+	"drydock.dev/drydock/rules/doctor"
+	"drydock.dev/drydock/starter/startertest"
 )
 
 func TestDoctorTables(t *testing.T) {

@@ -5,10 +5,10 @@ import (
 	"slices"
 	"time"
 
-	"drydock/api"
-	"drydock/client"
-	"drydock/rules/period"
-	"drydock/rules/spec"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/client"
+	"drydock.dev/drydock/rules/period"
+	"drydock.dev/drydock/rules/spec"
 )
 
 // ForceText says what the rungs taken allow the drain to do; it is empty where that is nothing.

@@ -4,9 +4,9 @@ import (
 	"io"
 	"time"
 
-	"drydock/rules/period"
-	"drydock/rules/schedule"
-	"drydock/starter/terminal"
+	"drydock.dev/drydock/rules/period"
+	"drydock.dev/drydock/rules/schedule"
+	"drydock.dev/drydock/starter/terminal"
 )
 
 // Freezes shows who has frozen the cluster.

@@ -8,13 +8,13 @@ import (
 
 	enumspb "go.temporal.io/api/enums/v1"
 
-	"drydock/api"
-	"drydock/client"
-	"drydock/rules/drainplan"
-	"drydock/rules/schedule"
-	"drydock/rules/spec"
-	"drydock/starter/startertest"
-	"drydock/starter/terminal"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/client"
+	"drydock.dev/drydock/rules/drainplan"
+	"drydock.dev/drydock/rules/schedule"
+	"drydock.dev/drydock/rules/spec"
+	"drydock.dev/drydock/starter/startertest"
+	"drydock.dev/drydock/starter/terminal"
 )
 
 func drainingView() client.View {

@@ -10,10 +10,10 @@ import (
 	"strings"
 	"time"
 
-	"drydock/api"
-	"drydock/rules/period"
-	"drydock/rules/schedule"
-	"drydock/starter/terminal"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/period"
+	"drydock.dev/drydock/rules/schedule"
+	"drydock.dev/drydock/starter/terminal"
 )
 
 // FirstPending is how many of those that wait are shown to people.

@@ -1,6 +1,6 @@
 package show
 
-import "drydock/api"
+import "drydock.dev/drydock/api"
 
 // Scheduler is the scheduler's state for programs: its lists are whole, however long they are.
 type Scheduler struct {

@@ -5,9 +5,9 @@ import (
 	"io"
 	"time"
 
-	"drydock/client"
-	"drydock/rules/period"
-	"drydock/starter/terminal"
+	"drydock.dev/drydock/client"
+	"drydock.dev/drydock/rules/period"
+	"drydock.dev/drydock/starter/terminal"
 )
 
 // List shows a line for each maintenance; wide shows more of each.

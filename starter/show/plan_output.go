@@ -3,9 +3,9 @@ package show
 import (
 	"time"
 
-	"drydock/api"
-	"drydock/client"
-	"drydock/rules/plan"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/client"
+	"drydock.dev/drydock/rules/plan"
 )
 
 // PlanSummary is a plan for programs, as far as it is known. What a maintenance has too has the same name here.

@@ -6,10 +6,10 @@ import (
 	"strings"
 	"time"
 
-	"drydock/api"
-	"drydock/rules/period"
-	"drydock/rules/plan"
-	"drydock/starter/terminal"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/period"
+	"drydock.dev/drydock/rules/plan"
+	"drydock.dev/drydock/starter/terminal"
 )
 
 // cell is how a state is drawn: a sign that differs from the others even without colours.

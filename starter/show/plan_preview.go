@@ -5,10 +5,10 @@ import (
 	"io"
 	"strings"
 
-	"drydock/rules/period"
-	"drydock/rules/plan"
-	"drydock/rules/preflight"
-	"drydock/starter/terminal"
+	"drydock.dev/drydock/rules/period"
+	"drydock.dev/drydock/rules/plan"
+	"drydock.dev/drydock/rules/preflight"
+	"drydock.dev/drydock/starter/terminal"
 )
 
 // PlanPreview is what a plan would do if it was started now, and none of its nodes failed.

@@ -6,11 +6,11 @@ import (
 	"io"
 	"time"
 
-	"drydock/api"
-	"drydock/client"
-	"drydock/rules/period"
-	"drydock/rules/plan"
-	"drydock/starter/terminal"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/client"
+	"drydock.dev/drydock/rules/period"
+	"drydock.dev/drydock/rules/plan"
+	"drydock.dev/drydock/starter/terminal"
 )
 
 // PlanSchedule is the schedule of a recurring plan for programs.

@@ -4,9 +4,9 @@ import (
 	"io"
 	"time"
 
-	"drydock/client"
-	"drydock/rules/plan"
-	"drydock/starter/terminal"
+	"drydock.dev/drydock/client"
+	"drydock.dev/drydock/rules/plan"
+	"drydock.dev/drydock/starter/terminal"
 )
 
 // PlanScheduleSummary is the schedule of a recurring plan in a list of them.

@@ -6,11 +6,11 @@ import (
 	"strings"
 	"time"
 
-	"drydock/api"
-	"drydock/rules/drainplan"
-	"drydock/rules/period"
-	"drydock/rules/preflight"
-	"drydock/starter/terminal"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/drainplan"
+	"drydock.dev/drydock/rules/period"
+	"drydock.dev/drydock/rules/preflight"
+	"drydock.dev/drydock/starter/terminal"
 )
 
 // renderStages shows how far a plan is whose nodes go through stages together.

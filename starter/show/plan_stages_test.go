@@ -5,13 +5,13 @@ import (
 	"testing"
 	"time"
 
-	"drydock/api"
-	"drydock/rules/drainplan"
-	"drydock/rules/plan"
-	"drydock/rules/preflight"
-	"drydock/rules/spec"
-	"drydock/starter/startertest"
-	"drydock/starter/terminal"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/drainplan"
+	"drydock.dev/drydock/rules/plan"
+	"drydock.dev/drydock/rules/preflight"
+	"drydock.dev/drydock/rules/spec"
+	"drydock.dev/drydock/starter/startertest"
+	"drydock.dev/drydock/starter/terminal"
 )
 
 // stagedView is the plan of KEP-4212's example that drains node five.

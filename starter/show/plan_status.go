@@ -6,12 +6,12 @@ import (
 	"strings"
 	"time"
 
-	"drydock/api"
-	"drydock/rules/number"
-	"drydock/rules/period"
-	"drydock/rules/plan"
-	"drydock/rules/who"
-	"drydock/starter/terminal"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/number"
+	"drydock.dev/drydock/rules/period"
+	"drydock.dev/drydock/rules/plan"
+	"drydock.dev/drydock/rules/who"
+	"drydock.dev/drydock/starter/terminal"
 )
 
 // PlanStatus shows all that is known of a plan.

@@ -11,17 +11,17 @@ import (
 
 	enumspb "go.temporal.io/api/enums/v1"
 
-	"drydock/api"
-	"drydock/client"
-	"drydock/rules/drainplan"
-	"drydock/rules/notices"
-	"drydock/rules/period"
-	"drydock/rules/plan"
-	"drydock/rules/preflight"
-	"drydock/rules/schedule"
-	"drydock/rules/spec"
-	"drydock/starter/startertest"
-	"drydock/starter/terminal"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/client"
+	"drydock.dev/drydock/rules/drainplan"
+	"drydock.dev/drydock/rules/notices"
+	"drydock.dev/drydock/rules/period"
+	"drydock.dev/drydock/rules/plan"
+	"drydock.dev/drydock/rules/preflight"
+	"drydock.dev/drydock/rules/schedule"
+	"drydock.dev/drydock/rules/spec"
+	"drydock.dev/drydock/starter/startertest"
+	"drydock.dev/drydock/starter/terminal"
 )
 
 func planView(change ...func(*api.PlanStatus)) client.PlanView {

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"drydock/api"
-	"drydock/rules/schedule"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/schedule"
 )
 
 func TestQuotasAreShownWithTheLimits(t *testing.T) {

@@ -5,8 +5,8 @@ import (
 	"io"
 	"strings"
 
-	"drydock/rules/preflight"
-	"drydock/starter/terminal"
+	"drydock.dev/drydock/rules/preflight"
+	"drydock.dev/drydock/starter/terminal"
 )
 
 // Preflights shows what drains of nodes would meet.

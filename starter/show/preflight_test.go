@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"drydock/rules/preflight"
-	"drydock/rules/spec"
-	"drydock/starter/startertest"
+	"drydock.dev/drydock/rules/preflight"
+	"drydock.dev/drydock/rules/spec"
+	"drydock.dev/drydock/starter/startertest"
 )
 
 func TestPreflightSaysWhatWouldBeDone(t *testing.T) {

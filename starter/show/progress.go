@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"time"
 
-	"drydock/api"
-	"drydock/client"
-	"drydock/rules/spec"
-	"drydock/starter/terminal"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/client"
+	"drydock.dev/drydock/rules/spec"
+	"drydock.dev/drydock/starter/terminal"
 )
 
 // LineOf names the requestor too where it is not self, since a node can have maintenances of several.

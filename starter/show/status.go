@@ -8,11 +8,11 @@ import (
 	"strings"
 	"time"
 
-	"drydock/api"
-	"drydock/client"
-	"drydock/rules/period"
-	"drydock/rules/spec"
-	"drydock/starter/terminal"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/client"
+	"drydock.dev/drydock/rules/period"
+	"drydock.dev/drydock/rules/spec"
+	"drydock.dev/drydock/starter/terminal"
 )
 
 // Status shows all that is known of a maintenance.

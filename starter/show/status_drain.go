@@ -10,10 +10,10 @@ import (
 	"strings"
 	"time"
 
-	"drydock/api"
-	"drydock/rules/drainplan"
-	"drydock/rules/period"
-	"drydock/starter/terminal"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/drainplan"
+	"drydock.dev/drydock/rules/period"
+	"drydock.dev/drydock/starter/terminal"
 )
 
 // renderDrain shows how far the drain has come, and what it may do and will do next.

@@ -5,10 +5,10 @@ import (
 	"strconv"
 	"time"
 
-	"drydock/api"
-	"drydock/rules/period"
-	"drydock/rules/who"
-	"drydock/starter/terminal"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/period"
+	"drydock.dev/drydock/rules/who"
+	"drydock.dev/drydock/starter/terminal"
 )
 
 // renderApproval says who decided, or that nobody has yet.

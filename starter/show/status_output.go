@@ -1,9 +1,9 @@
 package show
 
 import (
-	"drydock/api"
-	"drydock/client"
-	"drydock/rules/spec"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/client"
+	"drydock.dev/drydock/rules/spec"
 )
 
 // Maintenance is all that is known of a maintenance, for programs: its own answer, and what the server knows besides.

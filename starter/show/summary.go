@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"drydock/api"
-	"drydock/client"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/client"
 )
 
 // Summary is a maintenance for programs, as far as it is known without a worker. Its status has the same names.

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"time"
 
-	"drydock/api"
-	"drydock/rules/schedule"
-	"drydock/rules/window"
-	"drydock/starter/terminal"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/schedule"
+	"drydock.dev/drydock/rules/window"
+	"drydock.dev/drydock/starter/terminal"
 )
 
 // Windows are the windows of the worker's configuration.

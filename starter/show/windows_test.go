@@ -5,10 +5,10 @@ import (
 	"testing"
 	"time"
 
-	"drydock/api"
-	"drydock/rules/schedule"
-	"drydock/rules/window"
-	"drydock/starter/startertest"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/schedule"
+	"drydock.dev/drydock/rules/window"
+	"drydock.dev/drydock/starter/startertest"
 )
 
 func TestWindowTables(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"drydock/starter/terminal"
+	"drydock.dev/drydock/starter/terminal"
 )
 
 // GoldenInWidths compares what is drawn in a pipe, and in terminals of three widths, none of whose lines is too long.

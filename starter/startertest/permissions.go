@@ -9,7 +9,7 @@ import (
 	temporalclient "go.temporal.io/sdk/client"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"drydock/api"
+	"drydock.dev/drydock/api"
 )
 
 // Asked is a Temporal in which the question for the worker's permissions has an answer, or fails, or never ends.

@@ -3,8 +3,8 @@ package startertest
 import (
 	"time"
 
-	"drydock/rules/doctor"
-	"drydock/rules/preflight"
+	"drydock.dev/drydock/rules/doctor"
+	"drydock.dev/drydock/rules/preflight"
 )
 
 // SickReport is a doctor's report with findings of several kinds.

@@ -6,9 +6,9 @@ import (
 
 	enumspb "go.temporal.io/api/enums/v1"
 
-	"drydock/api"
-	"drydock/client"
-	"drydock/rules/spec"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/client"
+	"drydock.dev/drydock/rules/spec"
 )
 
 // Before is a moment that long before noon.

@@ -3,9 +3,9 @@ package tell
 import (
 	"github.com/spf13/cobra"
 
-	"drydock/api"
-	"drydock/client"
-	"drydock/starter/invocation"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/client"
+	"drydock.dev/drydock/starter/invocation"
 )
 
 func newApprove(a *invocation.App) *cobra.Command {

@@ -9,12 +9,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"drydock/api"
-	"drydock/client"
-	"drydock/starter/exit"
-	"drydock/starter/invocation"
-	"drydock/starter/show"
-	"drydock/starter/terminal"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/client"
+	"drydock.dev/drydock/starter/exit"
+	"drydock.dev/drydock/starter/invocation"
+	"drydock.dev/drydock/starter/show"
+	"drydock.dev/drydock/starter/terminal"
 )
 
 // Commands are a command for each message to a maintenance.

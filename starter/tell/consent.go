@@ -6,11 +6,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"drydock/api"
-	"drydock/client"
-	"drydock/rules/spec"
-	"drydock/starter/exit"
-	"drydock/starter/invocation"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/client"
+	"drydock.dev/drydock/rules/spec"
+	"drydock.dev/drydock/starter/exit"
+	"drydock.dev/drydock/starter/invocation"
 )
 
 type consentOptions struct {

@@ -5,10 +5,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"drydock/api"
-	"drydock/client"
-	"drydock/rules/spec"
-	"drydock/starter/invocation"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/client"
+	"drydock.dev/drydock/rules/spec"
+	"drydock.dev/drydock/starter/invocation"
 )
 
 func newDrained(a *invocation.App) *cobra.Command {

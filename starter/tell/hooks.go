@@ -6,11 +6,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"drydock/api"
-	"drydock/client"
-	"drydock/rules/validation"
-	"drydock/starter/invocation"
-	"drydock/starter/terminal"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/client"
+	"drydock.dev/drydock/rules/validation"
+	"drydock.dev/drydock/starter/invocation"
+	"drydock.dev/drydock/starter/terminal"
 )
 
 func newHookDone(a *invocation.App) *cobra.Command {

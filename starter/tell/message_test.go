@@ -7,13 +7,13 @@ import (
 	"testing"
 	"time"
 
-	"drydock/api"
-	"drydock/client"
-	"drydock/rules/spec"
-	"drydock/rules/validation"
-	"drydock/starter/invocation"
-	"drydock/starter/show"
-	"drydock/starter/startertest"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/client"
+	"drydock.dev/drydock/rules/spec"
+	"drydock.dev/drydock/rules/validation"
+	"drydock.dev/drydock/starter/invocation"
+	"drydock.dev/drydock/starter/show"
+	"drydock.dev/drydock/starter/startertest"
 )
 
 func after(change func(*api.Status), s api.Status) *api.Status {

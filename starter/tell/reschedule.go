@@ -5,13 +5,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"drydock/api"
-	"drydock/client"
-	"drydock/rules/spec"
-	"drydock/starter/exit"
-	"drydock/starter/input"
-	"drydock/starter/invocation"
-	"drydock/starter/terminal"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/client"
+	"drydock.dev/drydock/rules/spec"
+	"drydock.dev/drydock/starter/exit"
+	"drydock.dev/drydock/starter/input"
+	"drydock.dev/drydock/starter/invocation"
+	"drydock.dev/drydock/starter/terminal"
 )
 
 func newReschedule(a *invocation.App) *cobra.Command {

@@ -6,9 +6,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"drydock/api"
-	"drydock/client"
-	"drydock/starter/invocation"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/client"
+	"drydock.dev/drydock/starter/invocation"
 )
 
 func newRetryNow(a *invocation.App) *cobra.Command {

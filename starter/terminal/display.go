@@ -12,9 +12,9 @@ import (
 
 	"golang.org/x/term"
 
-	"drydock/rules/moment"
-	"drydock/rules/period"
-	"drydock/rules/visible"
+	"drydock.dev/drydock/rules/moment"
+	"drydock.dev/drydock/rules/period"
+	"drydock.dev/drydock/rules/visible"
 )
 
 // Display shows one line per maintenance. In a terminal the lines stand below everything else and are drawn anew;

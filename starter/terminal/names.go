@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"drydock/rules/number"
+	"drydock.dev/drydock/rules/number"
 )
 
 // CompareNames orders worker-2 before worker-10: runs of digits compare as numbers.

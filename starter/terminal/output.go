@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
 
-	"drydock/starter/exit"
+	"drydock.dev/drydock/starter/exit"
 )
 
 // The formats of the -o flag.

@@ -5,7 +5,7 @@ import (
 	"io"
 	"strings"
 
-	"drydock/rules/visible"
+	"drydock.dev/drydock/rules/visible"
 )
 
 // Rows is a table under construction. Where the page is too narrow for it, its longest texts go on in the next line, or

@@ -3,8 +3,8 @@ package terminal
 import (
 	"time"
 
-	"drydock/rules/moment"
-	"drydock/rules/visible"
+	"drydock.dev/drydock/rules/moment"
+	"drydock.dev/drydock/rules/visible"
 )
 
 // OneLine keeps what comes from outside, such as reasons, from breaking a table or moving the cursor.

@@ -13,9 +13,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"drydock/inbound"
-	"drydock/starter/exit"
-	"drydock/starter/invocation"
+	"drydock.dev/drydock/inbound"
+	"drydock.dev/drydock/starter/exit"
+	"drydock.dev/drydock/starter/invocation"
 )
 
 const (

@@ -10,9 +10,9 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"drydock/starter"
-	"drydock/starter/exit"
-	"drydock/starter/invocation"
+	"drydock.dev/drydock/starter"
+	"drydock.dev/drydock/starter/exit"
+	"drydock.dev/drydock/starter/invocation"
 )
 
 // guard runs the command before a UI, and returns where it listens.

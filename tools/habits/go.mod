@@ -1,4 +1,4 @@
-module drydock/tools/habits
+module drydock.dev/drydock/tools/habits
 
 go 1.26.1
 

@@ -1,4 +1,4 @@
-module drydock/tools/sbom
+module drydock.dev/drydock/tools/sbom
 
 go 1.26.0
 

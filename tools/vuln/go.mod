@@ -1,4 +1,4 @@
-module drydock/tools/vuln
+module drydock.dev/drydock/tools/vuln
 
 go 1.26.0
 

@@ -10,7 +10,7 @@ import (
 	// Root certificates for images that have none.
 	_ "golang.org/x/crypto/x509roots/fallback"
 
-	"drydock/worker"
+	"drydock.dev/drydock/worker"
 )
 
 func main() { os.Exit(run()) }

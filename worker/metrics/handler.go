@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.temporal.io/sdk/client"
 
-	"drydock/workflows/meter"
+	"drydock.dev/drydock/workflows/meter"
 )
 
 // durations are the bounds of classic histograms: phases last from less than a second to weeks. Whoever scrapes native

@@ -20,11 +20,11 @@ import (
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/mocks"
 
-	"drydock/api"
-	"drydock/rules/period"
-	"drydock/rules/schedule"
-	"drydock/rules/window"
-	"drydock/workflows/meter"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/period"
+	"drydock.dev/drydock/rules/schedule"
+	"drydock.dev/drydock/rules/window"
+	"drydock.dev/drydock/workflows/meter"
 )
 
 // gather are the metric families of a collector, by name.

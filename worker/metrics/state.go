@@ -10,9 +10,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"drydock/activities/cluster"
-	"drydock/api"
-	"drydock/rules/schedule"
+	"drydock.dev/drydock/activities/cluster"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/schedule"
 )
 
 const (

@@ -9,7 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"drydock/rules/window"
+	"drydock.dev/drydock/rules/window"
 )
 
 // horizon is how far ahead openings are computed. One that is further away is not shown.

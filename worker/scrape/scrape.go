@@ -15,7 +15,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"drydock/k8s/kube"
+	"drydock.dev/drydock/k8s/kube"
 )
 
 const (

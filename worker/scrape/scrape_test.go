@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
-	"drydock/k8s/k8stest"
+	"drydock.dev/drydock/k8s/k8stest"
 )
 
 // site is a guard before an API server that knows the tokens prometheus and nobody, and lets the first one get /metrics.

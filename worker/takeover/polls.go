@@ -9,7 +9,7 @@ import (
 	"go.temporal.io/api/enums/v1"
 	taskqueuepb "go.temporal.io/api/taskqueue/v1"
 
-	"drydock/api"
+	"drydock.dev/drydock/api"
 )
 
 const (

@@ -11,7 +11,7 @@ import (
 
 	workflowpb "go.temporal.io/api/workflow/v1"
 
-	"drydock/api"
+	"drydock.dev/drydock/api"
 )
 
 const alive = "1@drydock-1@drydock@33333333"

@@ -23,7 +23,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"drydock/api"
+	"drydock.dev/drydock/api"
 )
 
 // running is a workflow that runs.

@@ -8,7 +8,7 @@ import (
 	"go.temporal.io/api/enums/v1"
 	workflowpb "go.temporal.io/api/workflow/v1"
 
-	"drydock/workflows/call"
+	"drydock.dev/drydock/workflows/call"
 )
 
 // clockSkew is how far this worker's clock may be behind the server's. Where it is further behind, the latest watches of a dead

@@ -9,7 +9,7 @@ import (
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"drydock/api"
+	"drydock.dev/drydock/api"
 )
 
 var started = time.Date(2026, 11, 3, 9, 0, 0, 0, time.UTC)

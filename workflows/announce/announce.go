@@ -7,12 +7,12 @@ import (
 	"slices"
 	"time"
 
-	"drydock/activities/delivery"
-	"drydock/api"
-	"drydock/rules/notices"
-	"drydock/rules/number"
-	"drydock/workflows/call"
-	"drydock/workflows/controller"
+	"drydock.dev/drydock/activities/delivery"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/notices"
+	"drydock.dev/drydock/rules/number"
+	"drydock.dev/drydock/workflows/call"
+	"drydock.dev/drydock/workflows/controller"
 )
 
 // Kind is that of the keys of deliveries.

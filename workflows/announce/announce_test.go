@@ -9,12 +9,12 @@ import (
 	"testing"
 	"time"
 
-	"drydock/activities/delivery"
-	"drydock/notify"
-	"drydock/rules/notices"
-	"drydock/rules/period"
-	"drydock/workflows/announce"
-	"drydock/workflows/controller"
+	"drydock.dev/drydock/activities/delivery"
+	"drydock.dev/drydock/notify"
+	"drydock.dev/drydock/rules/notices"
+	"drydock.dev/drydock/rules/period"
+	"drydock.dev/drydock/workflows/announce"
+	"drydock.dev/drydock/workflows/controller"
 )
 
 var now = time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)

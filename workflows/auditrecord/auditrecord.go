@@ -7,11 +7,11 @@ import (
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/workflow"
 
-	"drydock/api"
-	"drydock/rules/bounds"
-	"drydock/rules/spec"
-	"drydock/workflows/call"
-	"drydock/workflows/inbox"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/bounds"
+	"drydock.dev/drydock/rules/spec"
+	"drydock.dev/drydock/workflows/call"
+	"drydock.dev/drydock/workflows/inbox"
 )
 
 // keepsTrying is how long the workflow tries to write the record.

@@ -10,9 +10,9 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
-	"drydock/api"
-	"drydock/rules/bounds"
-	"drydock/rules/markdown"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/bounds"
+	"drydock.dev/drydock/rules/markdown"
 )
 
 // maxSummary is how long a summary may be, in bytes: a server refuses longer ones, and with them the workflow task.

@@ -1,21 +1,21 @@
 package call
 
 import (
-	"drydock/activities/checks"
-	"drydock/activities/cluster"
-	"drydock/activities/delivery"
-	"drydock/activities/doctor"
-	"drydock/activities/drain"
-	"drydock/activities/execution"
-	"drydock/activities/health"
-	"drydock/activities/lockstep"
-	"drydock/activities/node"
-	"drydock/activities/plan"
-	"drydock/activities/policy"
-	"drydock/activities/preflight"
-	"drydock/activities/profile"
-	"drydock/activities/settings"
-	"drydock/activities/windows"
+	"drydock.dev/drydock/activities/checks"
+	"drydock.dev/drydock/activities/cluster"
+	"drydock.dev/drydock/activities/delivery"
+	"drydock.dev/drydock/activities/doctor"
+	"drydock.dev/drydock/activities/drain"
+	"drydock.dev/drydock/activities/execution"
+	"drydock.dev/drydock/activities/health"
+	"drydock.dev/drydock/activities/lockstep"
+	"drydock.dev/drydock/activities/node"
+	"drydock.dev/drydock/activities/plan"
+	"drydock.dev/drydock/activities/policy"
+	"drydock.dev/drydock/activities/preflight"
+	"drydock.dev/drydock/activities/profile"
+	"drydock.dev/drydock/activities/settings"
+	"drydock.dev/drydock/activities/windows"
 )
 
 // Stubs of the activities, to name them in ExecuteActivity; their dependencies are the worker's business.

@@ -5,7 +5,7 @@ import (
 	"runtime"
 	"strings"
 
-	"drydock/api"
+	"drydock.dev/drydock/api"
 )
 
 // Watch is an activity that returns when something changes, and the type of the workflows that call it. It may be carried out

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"drydock/api"
-	"drydock/workflows/call"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/workflows/call"
 )
 
 // notWatches are long activities that a worker that starts leaves to the one that carries them out: they act, or end soon by themselves.

@@ -6,11 +6,11 @@ import (
 
 	"go.temporal.io/sdk/workflow"
 
-	"drydock/api"
-	"drydock/rules/bounds"
-	"drydock/workflows/details"
-	"drydock/workflows/handover"
-	"drydock/workflows/meter"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/bounds"
+	"drydock.dev/drydock/workflows/details"
+	"drydock.dev/drydock/workflows/handover"
+	"drydock.dev/drydock/workflows/meter"
 )
 
 // Bounds of what a state keeps.

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/mock"
 	"go.temporal.io/sdk/workflow"
 
-	"drydock/workflows/controller"
+	"drydock.dev/drydock/workflows/controller"
 )
 
 // An effect that rests does not count: it must not keep others of its kind from beginning.

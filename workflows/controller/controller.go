@@ -10,7 +10,7 @@ import (
 
 	"go.temporal.io/sdk/workflow"
 
-	"drydock/api"
+	"drydock.dev/drydock/api"
 )
 
 // Controller is the state of a workflow, with its decisions. Its JSON fields go to the next run. Its methods use fields and arguments

@@ -12,8 +12,8 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
-	"drydock/api"
-	"drydock/workflows/call"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/workflows/call"
 )
 
 // Effect is an Activity, a Start, a Signal or a Cancel.

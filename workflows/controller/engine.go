@@ -10,8 +10,8 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
-	"drydock/workflows/call"
-	"drydock/workflows/inbox"
+	"drydock.dev/drydock/workflows/call"
+	"drydock.dev/drydock/workflows/inbox"
 )
 
 // Bounds of what is under way. A workflow task takes 4 MB of commands, and a server 2,000 pending ones of a workflow.

@@ -20,11 +20,11 @@ import (
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
-	"drydock/api"
-	"drydock/workflows/call"
-	"drydock/workflows/controller"
-	"drydock/workflows/inbox"
-	"drydock/workflows/workflowtest"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/workflows/call"
+	"drydock.dev/drydock/workflows/controller"
+	"drydock.dev/drydock/workflows/inbox"
+	"drydock.dev/drydock/workflows/workflowtest"
 )
 
 // stub decides as a test says.

@@ -16,10 +16,10 @@ import (
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
-	"drydock/activities/execution"
-	"drydock/api"
-	"drydock/deploy/devstack"
-	"drydock/workflows/inbox"
+	"drydock.dev/drydock/activities/execution"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/deploy/devstack"
+	"drydock.dev/drydock/workflows/inbox"
 )
 
 // live is the world of toys on a server.

@@ -10,8 +10,8 @@ import (
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/workflow"
 
-	"drydock/api"
-	"drydock/workflows/inbox"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/workflows/inbox"
 )
 
 // Message is a row of a workflow's table of messages. Payload is a prototype: each message is decoded strictly into a new one.

@@ -13,8 +13,8 @@ import (
 	"go.temporal.io/sdk/workflow"
 	"pgregory.net/rapid"
 
-	"drydock/api"
-	"drydock/workflows/controller"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/workflows/controller"
 )
 
 var everies = []int{0, 1, 2, 3, 5, 7, 11}

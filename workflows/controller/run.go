@@ -11,11 +11,11 @@ import (
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/workflow"
 
-	"drydock/api"
-	"drydock/workflows/call"
-	"drydock/workflows/handover"
-	"drydock/workflows/inbox"
-	"drydock/workflows/reset"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/workflows/call"
+	"drydock.dev/drydock/workflows/handover"
+	"drydock.dev/drydock/workflows/inbox"
+	"drydock.dev/drydock/workflows/reset"
 )
 
 // Program is a workflow type.

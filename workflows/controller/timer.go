@@ -5,7 +5,7 @@ import (
 
 	"go.temporal.io/sdk/workflow"
 
-	"drydock/workflows/call"
+	"drydock.dev/drydock/workflows/call"
 )
 
 // timer is the one timer of a run.

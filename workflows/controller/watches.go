@@ -9,7 +9,7 @@ import (
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/workflow"
 
-	"drydock/workflows/call"
+	"drydock.dev/drydock/workflows/call"
 )
 
 // Watch is an activity that returns when something changes. It runs while Decide returns it, in every run of the workflow. It only reads, or

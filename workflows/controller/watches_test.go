@@ -14,8 +14,8 @@ import (
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
-	"drydock/workflows/controller"
-	"drydock/workflows/inbox"
+	"drydock.dev/drydock/workflows/controller"
+	"drydock.dev/drydock/workflows/inbox"
 )
 
 // Where what a watch is about changes more often than it reports, it reports all the same.

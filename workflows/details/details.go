@@ -7,11 +7,11 @@ import (
 	"strings"
 	"time"
 
-	"drydock/api"
-	"drydock/rules/bounds"
-	"drydock/rules/markdown"
-	"drydock/rules/spec"
-	"drydock/rules/who"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/bounds"
+	"drydock.dev/drydock/rules/markdown"
+	"drydock.dev/drydock/rules/spec"
+	"drydock.dev/drydock/rules/who"
 )
 
 const (

@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"drydock/api"
-	"drydock/rules/spec"
-	"drydock/workflows/details"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/spec"
+	"drydock.dev/drydock/workflows/details"
 )
 
 var noon = time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 
-	"drydock/api"
-	"drydock/rules/markdown"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/markdown"
 )
 
 // shownNotes bounds the notes that are shown.

@@ -11,15 +11,15 @@ import (
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/workflow"
 
-	doctoractivity "drydock/activities/doctor"
-	"drydock/activities/execution"
-	"drydock/api"
-	"drydock/rules/doctor"
-	"drydock/rules/markdown"
-	"drydock/rules/number"
-	"drydock/rules/spec"
-	"drydock/workflows/call"
-	"drydock/workflows/inbox"
+	doctoractivity "drydock.dev/drydock/activities/doctor"
+	"drydock.dev/drydock/activities/execution"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/doctor"
+	"drydock.dev/drydock/rules/markdown"
+	"drydock.dev/drydock/rules/number"
+	"drydock.dev/drydock/rules/spec"
+	"drydock.dev/drydock/workflows/call"
+	"drydock.dev/drydock/workflows/inbox"
 )
 
 const (

@@ -7,12 +7,12 @@ import (
 	"testing"
 	"time"
 
-	doctoractivity "drydock/activities/doctor"
-	"drydock/api"
-	"drydock/rules/doctor"
-	"drydock/rules/schedule"
-	workflow "drydock/workflows/doctor"
-	"drydock/workflows/workflowtest"
+	doctoractivity "drydock.dev/drydock/activities/doctor"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/doctor"
+	"drydock.dev/drydock/rules/schedule"
+	workflow "drydock.dev/drydock/workflows/doctor"
+	"drydock.dev/drydock/workflows/workflowtest"
 )
 
 var (

@@ -10,7 +10,7 @@ import (
 
 	"go.temporal.io/sdk/converter"
 
-	"drydock/workflows/handover"
+	"drydock.dev/drydock/workflows/handover"
 )
 
 type entry struct {

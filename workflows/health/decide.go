@@ -8,14 +8,14 @@ import (
 	"strconv"
 	"time"
 
-	activity "drydock/activities/health"
-	"drydock/activities/node"
-	"drydock/api"
-	"drydock/rules/health"
-	"drydock/rules/number"
-	"drydock/workflows/call"
-	"drydock/workflows/controller"
-	"drydock/workflows/inbox"
+	activity "drydock.dev/drydock/activities/health"
+	"drydock.dev/drydock/activities/node"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/health"
+	"drydock.dev/drydock/rules/number"
+	"drydock.dev/drydock/workflows/call"
+	"drydock.dev/drydock/workflows/controller"
+	"drydock.dev/drydock/workflows/inbox"
 )
 
 // The kinds of effects.

@@ -13,15 +13,15 @@ import (
 
 	"go.temporal.io/sdk/temporal"
 
-	activity "drydock/activities/health"
-	"drydock/activities/settings"
-	"drydock/api"
-	"drydock/rules/health"
-	"drydock/rules/notices"
-	"drydock/rules/period"
-	"drydock/workflows/announce"
-	"drydock/workflows/controller"
-	"drydock/workflows/controller/controllertest"
+	activity "drydock.dev/drydock/activities/health"
+	"drydock.dev/drydock/activities/settings"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/health"
+	"drydock.dev/drydock/rules/notices"
+	"drydock.dev/drydock/rules/period"
+	"drydock.dev/drydock/workflows/announce"
+	"drydock.dev/drydock/workflows/controller"
+	"drydock.dev/drydock/workflows/controller/controllertest"
 )
 
 var now = time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)

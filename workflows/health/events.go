@@ -5,13 +5,13 @@ import (
 	"strconv"
 	"time"
 
-	"drydock/activities/node"
-	"drydock/activities/nodeevent"
-	"drydock/api"
-	"drydock/rules/bounds"
-	"drydock/rules/health"
-	"drydock/rules/notices"
-	"drydock/workflows/meter"
+	"drydock.dev/drydock/activities/node"
+	"drydock.dev/drydock/activities/nodeevent"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/bounds"
+	"drydock.dev/drydock/rules/health"
+	"drydock.dev/drydock/rules/notices"
+	"drydock.dev/drydock/workflows/meter"
 )
 
 const (

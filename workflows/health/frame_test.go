@@ -9,9 +9,9 @@ import (
 
 	"go.temporal.io/sdk/temporal"
 
-	"drydock/api"
-	"drydock/rules/notices"
-	"drydock/rules/period"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/notices"
+	"drydock.dev/drydock/rules/period"
 )
 
 func TestEventsThatAChannelWasNotToldOfAreHandedOver(t *testing.T) {

@@ -8,14 +8,14 @@ import (
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/workflow"
 
-	activity "drydock/activities/health"
-	"drydock/activities/node"
-	"drydock/activities/settings"
-	"drydock/api"
-	"drydock/rules/health"
-	"drydock/workflows/announce"
-	"drydock/workflows/controller"
-	"drydock/workflows/inbox"
+	activity "drydock.dev/drydock/activities/health"
+	"drydock.dev/drydock/activities/node"
+	"drydock.dev/drydock/activities/settings"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/health"
+	"drydock.dev/drydock/workflows/announce"
+	"drydock.dev/drydock/workflows/controller"
+	"drydock.dev/drydock/workflows/inbox"
 )
 
 // check is the state of a HealthCheck.

@@ -8,11 +8,11 @@ import (
 
 	"go.temporal.io/sdk/temporal"
 
-	"drydock/activities/settings"
-	"drydock/api"
-	"drydock/rules/health"
-	"drydock/rules/notices"
-	"drydock/rules/period"
+	"drydock.dev/drydock/activities/settings"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/health"
+	"drydock.dev/drydock/rules/notices"
+	"drydock.dev/drydock/rules/period"
 )
 
 func TestAnUnhealthyNodeIsRemediatedOnceItsDurationIsOver(t *testing.T) {

@@ -5,11 +5,11 @@ import (
 	"strconv"
 	"time"
 
-	"drydock/activities/settings"
-	"drydock/api"
-	"drydock/rules/health"
-	"drydock/workflows/call"
-	"drydock/workflows/controller"
+	"drydock.dev/drydock/activities/settings"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/health"
+	"drydock.dev/drydock/workflows/call"
+	"drydock.dev/drydock/workflows/controller"
 )
 
 // judging is how far the worker has judged a spec: by one maintenance after the other that the spec would have made.

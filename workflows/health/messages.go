@@ -7,11 +7,11 @@ import (
 	"slices"
 	"time"
 
-	"drydock/api"
-	"drydock/rules/health"
-	"drydock/rules/spec"
-	"drydock/workflows/controller"
-	"drydock/workflows/meter"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/health"
+	"drydock.dev/drydock/rules/spec"
+	"drydock.dev/drydock/workflows/controller"
+	"drydock.dev/drydock/workflows/meter"
 )
 
 var messages = []controller.Message[*check]{

@@ -7,13 +7,13 @@ import (
 
 	"go.temporal.io/sdk/temporal"
 
-	activity "drydock/activities/health"
-	"drydock/activities/node"
-	"drydock/api"
-	"drydock/rules/health"
-	"drydock/workflows/announce"
-	"drydock/workflows/call"
-	"drydock/workflows/controller"
+	activity "drydock.dev/drydock/activities/health"
+	"drydock.dev/drydock/activities/node"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/health"
+	"drydock.dev/drydock/workflows/announce"
+	"drydock.dev/drydock/workflows/call"
+	"drydock.dev/drydock/workflows/controller"
 )
 
 func (c *check) Outcome(o controller.Outcome, now time.Time) {

@@ -6,12 +6,12 @@ import (
 	"strings"
 	"time"
 
-	"drydock/api"
-	"drydock/rules/health"
-	"drydock/rules/markdown"
-	"drydock/rules/spec"
-	"drydock/workflows/controller"
-	"drydock/workflows/details"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/health"
+	"drydock.dev/drydock/rules/markdown"
+	"drydock.dev/drydock/rules/spec"
+	"drydock.dev/drydock/workflows/controller"
+	"drydock.dev/drydock/workflows/details"
 )
 
 // pageSize and maxPageSize bound a page of the status, in nodes; shownNodes what the details show.

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"drydock/api"
-	"drydock/workflows/inbox"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/workflows/inbox"
 )
 
 // TestALongPayloadIsRefusedUnread: its size is the error, whatever else is wrong with it.

@@ -5,7 +5,7 @@ import (
 
 	"go.temporal.io/sdk/workflow"
 
-	"drydock/api"
+	"drydock.dev/drydock/api"
 )
 
 // Only returns the cluster of a workflow of which each cluster has one, and an error where the run has another ID than that one.

@@ -10,8 +10,8 @@ import (
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
-	"drydock/api"
-	"drydock/workflows/inbox"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/workflows/inbox"
 )
 
 // TestABurstOfLongMessagesLeavesTheOthersTheirTurn: what is read in one go counts as one step, which may not take long.

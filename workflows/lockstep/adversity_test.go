@@ -9,8 +9,8 @@ import (
 
 	"go.temporal.io/sdk/temporal"
 
-	"drydock/api"
-	"drydock/rules/drainplan"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/drainplan"
 )
 
 // TestAMaintenanceThatWasResetGetsItsTargetAgain: it reports that it does not know the later ones.

@@ -15,9 +15,9 @@ import (
 	"go.temporal.io/sdk/testsuite"
 	"go.temporal.io/sdk/worker"
 
-	activity "drydock/activities/lockstep"
-	"drydock/api"
-	"drydock/workflows/inbox"
+	activity "drydock.dev/drydock/activities/lockstep"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/workflows/inbox"
 )
 
 // TestAPlanGetsItsProgressInParts: of 120 nodes with targets of 8 KB each in several signals, and everything again when it says again

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"drydock/api"
-	"drydock/rules/bounds"
-	"drydock/rules/drainplan"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/bounds"
+	"drydock.dev/drydock/rules/drainplan"
 )
 
 // wordsAfter is how long it has to last that a node waits for something else before its maintenance is sent that.

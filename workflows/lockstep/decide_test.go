@@ -10,12 +10,12 @@ import (
 
 	"go.temporal.io/sdk/temporal"
 
-	activity "drydock/activities/lockstep"
-	"drydock/api"
-	"drydock/rules/drainplan"
-	"drydock/rules/plan"
-	"drydock/workflows/controller"
-	"drydock/workflows/controller/controllertest"
+	activity "drydock.dev/drydock/activities/lockstep"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/drainplan"
+	"drydock.dev/drydock/rules/plan"
+	"drydock.dev/drydock/workflows/controller"
+	"drydock.dev/drydock/workflows/controller/controllertest"
 )
 
 type option func(l *lockstep)

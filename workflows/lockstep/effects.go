@@ -6,13 +6,13 @@ import (
 	"strconv"
 	"time"
 
-	"drydock/activities/heartbeat"
-	activity "drydock/activities/lockstep"
-	"drydock/api"
-	"drydock/rules/drainplan"
-	"drydock/rules/number"
-	"drydock/workflows/call"
-	"drydock/workflows/controller"
+	"drydock.dev/drydock/activities/heartbeat"
+	activity "drydock.dev/drydock/activities/lockstep"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/drainplan"
+	"drydock.dev/drydock/rules/number"
+	"drydock.dev/drydock/workflows/call"
+	"drydock.dev/drydock/workflows/controller"
 )
 
 // The kinds of the effects on maintenances, each on a batch of nodes, and the watch of maintenances and plans.

@@ -12,10 +12,10 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
 
-	activity "drydock/activities/lockstep"
-	"drydock/api"
-	"drydock/workflows/lockstep"
-	"drydock/workflows/workflowtest"
+	activity "drydock.dev/drydock/activities/lockstep"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/workflows/lockstep"
+	"drydock.dev/drydock/workflows/workflowtest"
 )
 
 var start = time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)

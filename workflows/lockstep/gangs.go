@@ -3,7 +3,7 @@ package lockstep
 import (
 	"slices"
 
-	"drydock/rules/schedule"
+	"drydock.dev/drydock/rules/schedule"
 )
 
 // gangs are those with which nodes ask for their slots.

@@ -25,12 +25,12 @@ import (
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
-	"drydock/activities/execution"
-	activity "drydock/activities/lockstep"
-	"drydock/api"
-	"drydock/rules/drainplan"
-	"drydock/workflows/controller/controllertest"
-	"drydock/workflows/inbox"
+	"drydock.dev/drydock/activities/execution"
+	activity "drydock.dev/drydock/activities/lockstep"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/drainplan"
+	"drydock.dev/drydock/workflows/controller/controllertest"
+	"drydock.dev/drydock/workflows/inbox"
 )
 
 // latency is how long an activity takes: what comes back at once would hide a loop.

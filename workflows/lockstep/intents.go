@@ -8,14 +8,14 @@ import (
 	"strings"
 	"time"
 
-	activity "drydock/activities/lockstep"
-	"drydock/api"
-	"drydock/rules/bounds"
-	"drydock/rules/drainplan"
-	"drydock/rules/number"
-	"drydock/rules/plan"
-	"drydock/workflows/call"
-	"drydock/workflows/controller"
+	activity "drydock.dev/drydock/activities/lockstep"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/bounds"
+	"drydock.dev/drydock/rules/drainplan"
+	"drydock.dev/drydock/rules/number"
+	"drydock.dev/drydock/rules/plan"
+	"drydock.dev/drydock/workflows/call"
+	"drydock.dev/drydock/workflows/controller"
 )
 
 // The kinds of the effects that find out what runs.

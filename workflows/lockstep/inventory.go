@@ -4,9 +4,9 @@ import (
 	"slices"
 	"strings"
 
-	"drydock/api"
-	"drydock/rules/drainplan"
-	"drydock/workflows/controller"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/drainplan"
+	"drydock.dev/drydock/workflows/controller"
 )
 
 const (

@@ -8,9 +8,9 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
-	"drydock/api"
-	"drydock/workflows/controller"
-	"drydock/workflows/inbox"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/workflows/controller"
+	"drydock.dev/drydock/workflows/inbox"
 )
 
 // pace is the shortest time between two decisions: what happens meanwhile is decided about together. One that nodes wait for is not put off.

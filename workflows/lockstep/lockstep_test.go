@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"drydock/api"
+	"drydock.dev/drydock/api"
 )
 
 // TestPlansThatShareNodesGoTogether is KEP-4212's lockstep from end to end: none of two plans goes on alone, and the nodes come

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"drydock/api"
+	"drydock.dev/drydock/api"
 )
 
 // outcomeOf is what plans that overlap in a chain come to, whatever the order of what is said and how long drains take.

@@ -11,10 +11,10 @@ import (
 
 	"go.temporal.io/sdk/temporal"
 
-	"drydock/api"
-	"drydock/rules/bounds"
-	"drydock/workflows/call"
-	"drydock/workflows/controller"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/bounds"
+	"drydock.dev/drydock/workflows/call"
+	"drydock.dev/drydock/workflows/controller"
 )
 
 // The kinds of the signals to plans.

@@ -6,10 +6,10 @@ import (
 	"strings"
 	"time"
 
-	"drydock/api"
-	"drydock/rules/markdown"
-	"drydock/rules/number"
-	"drydock/workflows/controller"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/markdown"
+	"drydock.dev/drydock/rules/number"
+	"drydock.dev/drydock/workflows/controller"
 )
 
 // pageSize, maxPageSize and maxPageText bound a page of the state, in nodes and about in bytes; heldPage one of what is held.

@@ -7,11 +7,11 @@ import (
 	"strings"
 	"time"
 
-	activity "drydock/activities/lockstep"
-	"drydock/api"
-	"drydock/rules/bounds"
-	"drydock/rules/drainplan"
-	"drydock/rules/plan"
+	activity "drydock.dev/drydock/activities/lockstep"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/bounds"
+	"drydock.dev/drydock/rules/drainplan"
+	"drydock.dev/drydock/rules/plan"
 )
 
 // maxLeap is how far a revision that a maintenance reports may be ahead of the one it was sent. The maintenance still takes the next one,

@@ -11,12 +11,12 @@ import (
 	"testing"
 	"time"
 
-	"drydock/api"
-	"drydock/rules/drainplan"
-	"drydock/rules/plan"
-	"drydock/rules/spec"
-	"drydock/workflows/controller"
-	"drydock/workflows/handover"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/drainplan"
+	"drydock.dev/drydock/rules/plan"
+	"drydock.dev/drydock/rules/spec"
+	"drydock.dev/drydock/workflows/controller"
+	"drydock.dev/drydock/workflows/handover"
 )
 
 var now = time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"slices"
 
-	"drydock/api"
-	"drydock/rules/drainplan"
-	"drydock/rules/plan"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/drainplan"
+	"drydock.dev/drydock/rules/plan"
 )
 
 // packed is the inventory as it goes to the next run. Plans name their nodes by bits, and lists that many nodes have in common are written

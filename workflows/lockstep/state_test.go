@@ -3,8 +3,8 @@ package lockstep
 import (
 	"testing"
 
-	"drydock/api"
-	"drydock/workflows/controller"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/workflows/controller"
 )
 
 // completedAt is the last stage of a plan.

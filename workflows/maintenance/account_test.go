@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"drydock/api"
-	"drydock/workflows/workflowtest"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/workflows/workflowtest"
 )
 
 // Who started a maintenance, and when, is its first run's to know: the later ones are started by a worker.

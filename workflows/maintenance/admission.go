@@ -7,11 +7,11 @@ import (
 
 	"go.temporal.io/sdk/workflow"
 
-	policyactivity "drydock/activities/policy"
-	"drydock/api"
-	"drydock/rules/notices"
-	"drydock/rules/spec"
-	"drydock/workflows/call"
+	policyactivity "drydock.dev/drydock/activities/policy"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/notices"
+	"drydock.dev/drydock/rules/spec"
+	"drydock.dev/drydock/workflows/call"
 )
 
 // admission admits a maintenance, by its approval, preflight and notice, before a slot is requested. It also admits what people change of

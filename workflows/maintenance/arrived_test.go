@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"drydock/activities/node"
-	"drydock/api"
-	"drydock/workflows/workflowtest"
+	"drydock.dev/drydock/activities/node"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/workflows/workflowtest"
 )
 
 func TestPodsThatComeToADrainedNodeAreAWarning(t *testing.T) {

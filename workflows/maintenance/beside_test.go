@@ -7,14 +7,14 @@ import (
 	"testing"
 	"time"
 
-	"drydock/activities/node"
-	preflightactivity "drydock/activities/preflight"
-	"drydock/api"
-	"drydock/rules/notices"
-	"drydock/rules/preflight"
-	"drydock/rules/schedule"
-	"drydock/rules/validation"
-	"drydock/workflows/workflowtest"
+	"drydock.dev/drydock/activities/node"
+	preflightactivity "drydock.dev/drydock/activities/preflight"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/notices"
+	"drydock.dev/drydock/rules/preflight"
+	"drydock.dev/drydock/rules/schedule"
+	"drydock.dev/drydock/rules/validation"
+	"drydock.dev/drydock/workflows/workflowtest"
 )
 
 // What goes on beside the steps of a maintenance has a coroutine of its own, or is answered in one. However it ends, the

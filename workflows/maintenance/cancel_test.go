@@ -6,10 +6,10 @@ import (
 	"testing"
 	"time"
 
-	"drydock/activities/node"
-	"drydock/api"
-	"drydock/rules/schedule"
-	"drydock/workflows/workflowtest"
+	"drydock.dev/drydock/activities/node"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/schedule"
+	"drydock.dev/drydock/workflows/workflowtest"
 )
 
 // stages bring a maintenance to a phase in which it stays for more than an hour from one minute on.

@@ -3,9 +3,9 @@ package maintenance
 import (
 	"go.temporal.io/sdk/workflow"
 
-	"drydock/activities/nodeevent"
-	"drydock/api"
-	"drydock/workflows/call"
+	"drydock.dev/drydock/activities/nodeevent"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/workflows/call"
 )
 
 // confirm is called first in a run that came by reset: it goes on from the past, and may have given back since then what

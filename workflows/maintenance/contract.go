@@ -3,7 +3,7 @@ package maintenance
 import (
 	_ "embed"
 
-	"drydock/workflows/handover"
+	"drydock.dev/drydock/workflows/handover"
 )
 
 //go:embed v0.1.0.txt

@@ -9,10 +9,10 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
-	"drydock/api"
-	"drydock/workflows/call"
-	"drydock/workflows/handover"
-	"drydock/workflows/inbox"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/workflows/call"
+	"drydock.dev/drydock/workflows/handover"
+	"drydock.dev/drydock/workflows/inbox"
 )
 
 // reason is why a maintenance stops its steps. A higher one replaces a lower one.

@@ -8,11 +8,11 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
-	"drydock/activities/drain"
-	"drydock/api"
-	"drydock/rules/record"
-	"drydock/rules/spec"
-	"drydock/workflows/call"
+	"drydock.dev/drydock/activities/drain"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/record"
+	"drydock.dev/drydock/rules/spec"
+	"drydock.dev/drydock/workflows/call"
 )
 
 var (

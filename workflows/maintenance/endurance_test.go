@@ -10,14 +10,14 @@ import (
 
 	"go.temporal.io/sdk/temporal"
 
-	preflightactivity "drydock/activities/preflight"
-	"drydock/api"
-	"drydock/rules/period"
-	"drydock/rules/preflight"
-	"drydock/rules/spec"
-	"drydock/rules/validation"
-	"drydock/workflows/maintenance"
-	"drydock/workflows/workflowtest"
+	preflightactivity "drydock.dev/drydock/activities/preflight"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/period"
+	"drydock.dev/drydock/rules/preflight"
+	"drydock.dev/drydock/rules/spec"
+	"drydock.dev/drydock/rules/validation"
+	"drydock.dev/drydock/workflows/maintenance"
+	"drydock.dev/drydock/workflows/workflowtest"
 )
 
 // wait is a place where a maintenance may stay for months.

@@ -6,12 +6,12 @@ import (
 	"slices"
 	"time"
 
-	"drydock/api"
-	"drydock/rules/bounds"
-	"drydock/rules/notices"
-	"drydock/rules/number"
-	"drydock/rules/spec"
-	"drydock/workflows/meter"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/bounds"
+	"drydock.dev/drydock/rules/notices"
+	"drydock.dev/drydock/rules/number"
+	"drydock.dev/drydock/rules/spec"
+	"drydock.dev/drydock/workflows/meter"
 )
 
 // errGivenBack: the escalation gives the node back, and the maintenance begins again with the slot.

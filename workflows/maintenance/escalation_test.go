@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"drydock/activities/drain"
-	"drydock/api"
-	"drydock/workflows/workflowtest"
+	"drydock.dev/drydock/activities/drain"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/workflows/workflowtest"
 )
 
 // endless is a drain that does not end by itself.

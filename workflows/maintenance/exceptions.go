@@ -8,10 +8,10 @@ import (
 
 	"go.temporal.io/sdk/workflow"
 
-	"drydock/activities/drain"
-	"drydock/api"
-	"drydock/rules/bounds"
-	"drydock/rules/spec"
+	"drydock.dev/drydock/activities/drain"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/bounds"
+	"drydock.dev/drydock/rules/spec"
 )
 
 // Bounds of what is carried in the status and in every drain's input.

@@ -5,10 +5,10 @@ import (
 	"testing"
 	"time"
 
-	"drydock/activities/drain"
-	policyactivity "drydock/activities/policy"
-	"drydock/api"
-	"drydock/workflows/workflowtest"
+	"drydock.dev/drydock/activities/drain"
+	policyactivity "drydock.dev/drydock/activities/policy"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/workflows/workflowtest"
 )
 
 func TestAPodThatIsNotThereIsNotSkipped(t *testing.T) {

@@ -6,10 +6,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"drydock/api"
-	"drydock/rules/schedule"
-	"drydock/workflows/maintenance"
-	"drydock/workflows/workflowtest"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/schedule"
+	"drydock.dev/drydock/workflows/maintenance"
+	"drydock.dev/drydock/workflows/workflowtest"
 )
 
 // member is a maintenance whose gang the test sets, and what it asks for: its request, its gang, and when.

@@ -8,13 +8,13 @@ import (
 
 	"go.temporal.io/sdk/workflow"
 
-	"drydock/activities/node"
-	"drydock/activities/nodeevent"
-	"drydock/api"
-	"drydock/rules/bounds"
-	"drydock/rules/period"
-	"drydock/rules/spec"
-	"drydock/workflows/call"
+	"drydock.dev/drydock/activities/node"
+	"drydock.dev/drydock/activities/nodeevent"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/bounds"
+	"drydock.dev/drydock/rules/period"
+	"drydock.dev/drydock/rules/spec"
+	"drydock.dev/drydock/workflows/call"
 )
 
 // changed takes a change of the node from the scheduler's watch: a held node needs no watch of its own. Anybody may send it.

@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"drydock/activities/node"
-	"drydock/api"
-	"drydock/workflows/workflowtest"
+	"drydock.dev/drydock/activities/node"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/workflows/workflowtest"
 )
 
 // changedAt tells the maintenance what somebody did to its node.

@@ -8,12 +8,12 @@ import (
 
 	"go.temporal.io/sdk/workflow"
 
-	"drydock/activities/node"
-	"drydock/activities/nodeevent"
-	"drydock/api"
-	"drydock/rules/notices"
-	"drydock/rules/spec"
-	"drydock/workflows/call"
+	"drydock.dev/drydock/activities/node"
+	"drydock.dev/drydock/activities/nodeevent"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/notices"
+	"drydock.dev/drydock/rules/spec"
+	"drydock.dev/drydock/workflows/call"
 )
 
 // hold marks and cordons the node, restores that where others undo it (guard.go), shows the phase on the node (show.go), and releases it.

@@ -9,13 +9,13 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
-	checkactivity "drydock/activities/checks"
-	"drydock/api"
-	"drydock/checks"
-	"drydock/rules/period"
-	"drydock/rules/spec"
-	"drydock/rules/validation"
-	"drydock/workflows/call"
+	checkactivity "drydock.dev/drydock/activities/checks"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/checks"
+	"drydock.dev/drydock/rules/period"
+	"drydock.dev/drydock/rules/spec"
+	"drydock.dev/drydock/rules/validation"
+	"drydock.dev/drydock/workflows/call"
 )
 
 // When hooks are called.

@@ -6,10 +6,10 @@ import (
 
 	"go.temporal.io/sdk/workflow"
 
-	"drydock/activities/drain"
-	policyactivity "drydock/activities/policy"
-	"drydock/rules/spec"
-	"drydock/workflows/call"
+	"drydock.dev/drydock/activities/drain"
+	policyactivity "drydock.dev/drydock/activities/policy"
+	"drydock.dev/drydock/rules/spec"
+	"drydock.dev/drydock/workflows/call"
 )
 
 const (

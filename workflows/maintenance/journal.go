@@ -11,13 +11,13 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
-	"drydock/api"
-	"drydock/rules/bounds"
-	"drydock/rules/notices"
-	"drydock/rules/record"
-	"drydock/rules/spec"
-	"drydock/workflows/details"
-	"drydock/workflows/meter"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/bounds"
+	"drydock.dev/drydock/rules/notices"
+	"drydock.dev/drydock/rules/record"
+	"drydock.dev/drydock/rules/spec"
+	"drydock.dev/drydock/workflows/details"
+	"drydock.dev/drydock/workflows/meter"
 )
 
 // journal is the only writer of the status: phases, transitions, messages, and lifecycle events for channels.

@@ -6,10 +6,10 @@ import (
 	"testing"
 	"time"
 
-	policyactivity "drydock/activities/policy"
-	"drydock/api"
-	"drydock/rules/validation"
-	"drydock/workflows/workflowtest"
+	policyactivity "drydock.dev/drydock/activities/policy"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/validation"
+	"drydock.dev/drydock/workflows/workflowtest"
 )
 
 // TestAnUpdateIsAnsweredOnceItIsJudged: who hears that something is approved can rely on it.

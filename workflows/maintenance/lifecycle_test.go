@@ -8,17 +8,17 @@ import (
 
 	"go.temporal.io/sdk/temporal"
 
-	checkactivity "drydock/activities/checks"
-	"drydock/activities/delivery"
-	"drydock/activities/node"
-	"drydock/api"
-	"drydock/checks"
-	"drydock/notify"
-	"drydock/rules/notices"
-	"drydock/rules/period"
-	"drydock/rules/validation"
-	"drydock/workflows/maintenance"
-	"drydock/workflows/workflowtest"
+	checkactivity "drydock.dev/drydock/activities/checks"
+	"drydock.dev/drydock/activities/delivery"
+	"drydock.dev/drydock/activities/node"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/checks"
+	"drydock.dev/drydock/notify"
+	"drydock.dev/drydock/rules/notices"
+	"drydock.dev/drydock/rules/period"
+	"drydock.dev/drydock/rules/validation"
+	"drydock.dev/drydock/workflows/maintenance"
+	"drydock.dev/drydock/workflows/workflowtest"
 )
 
 // states are those that were announced, in order.

@@ -8,14 +8,14 @@ import (
 	"testing"
 	"time"
 
-	"drydock/activities/drain"
-	"drydock/activities/node"
-	"drydock/api"
-	"drydock/rules/drainplan"
-	"drydock/rules/notices"
-	"drydock/rules/schedule"
-	"drydock/rules/spec"
-	"drydock/workflows/workflowtest"
+	"drydock.dev/drydock/activities/drain"
+	"drydock.dev/drydock/activities/node"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/drainplan"
+	"drydock.dev/drydock/rules/notices"
+	"drydock.dev/drydock/rules/schedule"
+	"drydock.dev/drydock/rules/spec"
+	"drydock.dev/drydock/workflows/workflowtest"
 )
 
 // Pods that are to leave, each more than the one before.

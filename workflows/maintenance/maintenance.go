@@ -10,12 +10,12 @@ import (
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/workflow"
 
-	"drydock/api"
-	"drydock/rules/notices"
-	"drydock/workflows/handover"
-	"drydock/workflows/inbox"
-	"drydock/workflows/meter"
-	"drydock/workflows/reset"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/notices"
+	"drydock.dev/drydock/workflows/handover"
+	"drydock.dev/drydock/workflows/inbox"
+	"drydock.dev/drydock/workflows/meter"
+	"drydock.dev/drydock/workflows/reset"
 )
 
 // core is what every part of a maintenance has.

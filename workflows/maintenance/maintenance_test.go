@@ -14,13 +14,13 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
-	"drydock/activities/drain"
-	"drydock/activities/execution"
-	"drydock/activities/node"
-	"drydock/api"
-	"drydock/rules/schedule"
-	"drydock/workflows/maintenance"
-	"drydock/workflows/workflowtest"
+	"drydock.dev/drydock/activities/drain"
+	"drydock.dev/drydock/activities/execution"
+	"drydock.dev/drydock/activities/node"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/schedule"
+	"drydock.dev/drydock/workflows/maintenance"
+	"drydock.dev/drydock/workflows/workflowtest"
 )
 
 func TestMaintenanceGoesThroughItsPhasesInOrder(t *testing.T) {

@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"drydock/api"
-	"drydock/workflows/workflowtest"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/workflows/workflowtest"
 )
 
 // expectMeasures checks how often each was counted or measured.

@@ -6,9 +6,9 @@ import (
 
 	"go.temporal.io/sdk/workflow"
 
-	"drydock/api"
-	"drydock/rules/bounds"
-	"drydock/workflows/inbox"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/bounds"
+	"drydock.dev/drydock/workflows/inbox"
 )
 
 // handlers are the messages of people and scripts, in a fixed order: workflow code registers them.

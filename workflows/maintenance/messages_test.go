@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"drydock/api"
-	"drydock/workflows/workflowtest"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/workflows/workflowtest"
 )
 
 // all are the messages to a maintenance.

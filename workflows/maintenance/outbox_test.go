@@ -10,11 +10,11 @@ import (
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/workflow"
 
-	"drydock/activities/delivery"
-	"drydock/api"
-	"drydock/rules/notices"
-	"drydock/workflows/maintenance"
-	"drydock/workflows/workflowtest"
+	"drydock.dev/drydock/activities/delivery"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/notices"
+	"drydock.dev/drydock/workflows/maintenance"
+	"drydock.dev/drydock/workflows/workflowtest"
 )
 
 // squatting runs the maintenance in a world where something else has taken workflow IDs.

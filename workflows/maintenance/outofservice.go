@@ -6,10 +6,10 @@ import (
 
 	"go.temporal.io/sdk/workflow"
 
-	"drydock/activities/drain"
-	"drydock/api"
-	"drydock/rules/spec"
-	"drydock/workflows/call"
+	"drydock.dev/drydock/activities/drain"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/spec"
+	"drydock.dev/drydock/workflows/call"
 )
 
 // outOfServiceState has whether the pods and volumes have moved, in this attempt.

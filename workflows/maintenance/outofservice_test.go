@@ -6,11 +6,11 @@ import (
 	"testing"
 	"time"
 
-	checkactivity "drydock/activities/checks"
-	"drydock/activities/drain"
-	"drydock/activities/node"
-	"drydock/api"
-	"drydock/workflows/workflowtest"
+	checkactivity "drydock.dev/drydock/activities/checks"
+	"drydock.dev/drydock/activities/drain"
+	"drydock.dev/drydock/activities/node"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/workflows/workflowtest"
 )
 
 // dead is the input of a maintenance whose work turns its node off.

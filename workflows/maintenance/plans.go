@@ -7,10 +7,10 @@ import (
 	"strings"
 	"time"
 
-	"drydock/api"
-	"drydock/rules/bounds"
-	"drydock/rules/drainplan"
-	"drydock/rules/spec"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/bounds"
+	"drydock.dev/drydock/rules/drainplan"
+	"drydock.dev/drydock/rules/spec"
 )
 
 type targetState struct {

@@ -9,13 +9,13 @@ import (
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/temporal"
 
-	"drydock/activities/node"
-	policyactivity "drydock/activities/policy"
-	"drydock/api"
-	"drydock/rules/notices"
-	"drydock/rules/schedule"
-	"drydock/rules/spec"
-	"drydock/workflows/workflowtest"
+	"drydock.dev/drydock/activities/node"
+	policyactivity "drydock.dev/drydock/activities/policy"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/notices"
+	"drydock.dev/drydock/rules/schedule"
+	"drydock.dev/drydock/rules/spec"
+	"drydock.dev/drydock/workflows/workflowtest"
 )
 
 func TestAMaintenanceThatThePolicyRefusesTouchesNothing(t *testing.T) {

@@ -3,12 +3,12 @@ package maintenance
 import (
 	"errors"
 
-	preflightactivity "drydock/activities/preflight"
-	"drydock/api"
-	"drydock/rules/preflight"
-	"drydock/rules/spec"
-	"drydock/workflows/call"
-	preflights "drydock/workflows/preflight"
+	preflightactivity "drydock.dev/drydock/activities/preflight"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/preflight"
+	"drydock.dev/drydock/rules/spec"
+	"drydock.dev/drydock/workflows/call"
+	preflights "drydock.dev/drydock/workflows/preflight"
 )
 
 // problemsNamed is how many problems are named where only a sentence is wanted.

@@ -7,9 +7,9 @@ import (
 
 	"go.temporal.io/sdk/workflow"
 
-	"drydock/activities/node"
-	"drydock/api"
-	"drydock/workflows/workflowtest"
+	"drydock.dev/drydock/activities/node"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/workflows/workflowtest"
 )
 
 func TestRequestorThatFailsKeepsTheNodeUntilSomebodyDecides(t *testing.T) {

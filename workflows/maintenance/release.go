@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"time"
 
-	"drydock/activities/node"
-	"drydock/activities/nodeevent"
-	"drydock/api"
-	"drydock/rules/notices"
-	"drydock/workflows/call"
+	"drydock.dev/drydock/activities/node"
+	"drydock.dev/drydock/activities/nodeevent"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/notices"
+	"drydock.dev/drydock/workflows/call"
 )
 
 const (

@@ -3,8 +3,8 @@ package maintenance
 import (
 	"go.temporal.io/sdk/workflow"
 
-	"drydock/activities/node"
-	"drydock/api"
+	"drydock.dev/drydock/activities/node"
+	"drydock.dev/drydock/api"
 )
 
 // open begins the reports to the plan and the lockstep.

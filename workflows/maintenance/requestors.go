@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"drydock/api"
-	"drydock/rules/notices"
-	"drydock/rules/spec"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/notices"
+	"drydock.dev/drydock/rules/spec"
 )
 
 // requestors are those who work on the node while it is Ready, with the work that the worker does for the first of them.

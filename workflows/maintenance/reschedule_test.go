@@ -5,10 +5,10 @@ import (
 	"testing"
 	"time"
 
-	"drydock/api"
-	"drydock/rules/notices"
-	"drydock/workflows/maintenance"
-	"drydock/workflows/workflowtest"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/notices"
+	"drydock.dev/drydock/workflows/maintenance"
+	"drydock.dev/drydock/workflows/workflowtest"
 )
 
 func TestAMaintenanceIsMoved(t *testing.T) {

@@ -7,9 +7,9 @@ import (
 
 	"go.temporal.io/sdk/temporal"
 
-	"drydock/api"
-	"drydock/rules/validation"
-	"drydock/workflows/workflowtest"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/validation"
+	"drydock.dev/drydock/workflows/workflowtest"
 )
 
 // restored is what HoldNode answers where the node tells of a release that Temporal does not know.

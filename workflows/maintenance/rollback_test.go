@@ -16,13 +16,13 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
-	"drydock/api"
-	"drydock/workflows/handover"
-	"drydock/workflows/handover/handovertest"
-	"drydock/workflows/maintenance"
-	"drydock/workflows/testdata/code/v0.1.0/workflows/inbox"
-	older "drydock/workflows/testdata/code/v0.1.0/workflows/maintenance"
-	"drydock/workflows/workflowtest"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/workflows/handover"
+	"drydock.dev/drydock/workflows/handover/handovertest"
+	"drydock.dev/drydock/workflows/maintenance"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/workflows/inbox"
+	older "drydock.dev/drydock/workflows/testdata/code/v0.1.0/workflows/maintenance"
+	"drydock.dev/drydock/workflows/workflowtest"
 )
 
 // TestTheFieldsOf010AreThoseThatItWrites holds v0.1.0.txt to the types of the release.

@@ -9,14 +9,14 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
-	"drydock/activities/execution"
-	"drydock/activities/settings"
-	"drydock/api"
-	"drydock/checks"
-	"drydock/rules/markdown"
-	"drydock/rules/spec"
-	"drydock/workflows/call"
-	"drydock/workflows/inbox"
+	"drydock.dev/drydock/activities/execution"
+	"drydock.dev/drydock/activities/settings"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/checks"
+	"drydock.dev/drydock/rules/markdown"
+	"drydock.dev/drydock/rules/spec"
+	"drydock.dev/drydock/workflows/call"
+	"drydock.dev/drydock/workflows/inbox"
 )
 
 // identity is which maintenance this is. It does not change once the input is read.

@@ -5,11 +5,11 @@ import (
 
 	"go.temporal.io/sdk/workflow"
 
-	"drydock/activities/node"
-	"drydock/activities/nodeevent"
-	"drydock/api"
-	"drydock/rules/bounds"
-	"drydock/workflows/call"
+	"drydock.dev/drydock/activities/node"
+	"drydock.dev/drydock/activities/nodeevent"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/bounds"
+	"drydock.dev/drydock/workflows/call"
 )
 
 type shownState struct {

@@ -6,11 +6,11 @@ import (
 
 	"go.temporal.io/sdk/workflow"
 
-	"drydock/activities/node"
-	"drydock/api"
-	"drydock/rules/bounds"
-	"drydock/rules/schedule"
-	"drydock/workflows/call"
+	"drydock.dev/drydock/activities/node"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/bounds"
+	"drydock.dev/drydock/rules/schedule"
+	"drydock.dev/drydock/workflows/call"
 )
 
 const (

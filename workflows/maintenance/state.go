@@ -7,10 +7,10 @@ import (
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/workflow"
 
-	"drydock/activities/settings"
-	"drydock/api"
-	"drydock/workflows/handover"
-	"drydock/workflows/inbox"
+	"drydock.dev/drydock/activities/settings"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/workflows/handover"
+	"drydock.dev/drydock/workflows/inbox"
 )
 
 // state is what a run passes to the next. Each part of the run has a pointer to its own field. It fits into a payload: the parts bound

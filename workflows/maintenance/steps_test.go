@@ -9,10 +9,10 @@ import (
 	failurepb "go.temporal.io/api/failure/v1"
 	"go.temporal.io/sdk/temporal"
 
-	"drydock/activities/node"
-	"drydock/api"
-	"drydock/workflows/call"
-	"drydock/workflows/workflowtest"
+	"drydock.dev/drydock/activities/node"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/workflows/call"
+	"drydock.dev/drydock/workflows/workflowtest"
 )
 
 func TestStepThatFailsEndsTheMaintenanceByItsErrorType(t *testing.T) {

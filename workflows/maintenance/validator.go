@@ -7,15 +7,15 @@ import (
 
 	"go.temporal.io/sdk/workflow"
 
-	checkactivity "drydock/activities/checks"
-	"drydock/activities/node"
-	"drydock/api"
-	"drydock/rules/bounds"
-	"drydock/rules/drainplan"
-	"drydock/rules/notices"
-	"drydock/rules/spec"
-	"drydock/rules/validation"
-	"drydock/workflows/call"
+	checkactivity "drydock.dev/drydock/activities/checks"
+	"drydock.dev/drydock/activities/node"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/bounds"
+	"drydock.dev/drydock/rules/drainplan"
+	"drydock.dev/drydock/rules/notices"
+	"drydock.dev/drydock/rules/spec"
+	"drydock.dev/drydock/rules/validation"
+	"drydock.dev/drydock/workflows/call"
 )
 
 // validator validates a node before it returns to production (NotifyMaintenance, Validating). A node that fails stays out of service with

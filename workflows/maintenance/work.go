@@ -6,11 +6,11 @@ import (
 
 	"go.temporal.io/sdk/workflow"
 
-	checkactivity "drydock/activities/checks"
-	"drydock/api"
-	"drydock/rules/period"
-	"drydock/rules/validation"
-	"drydock/workflows/call"
+	checkactivity "drydock.dev/drydock/activities/checks"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/period"
+	"drydock.dev/drydock/rules/validation"
+	"drydock.dev/drydock/workflows/call"
 )
 
 type workState struct {

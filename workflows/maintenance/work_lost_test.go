@@ -4,10 +4,10 @@ import (
 	"testing"
 	"time"
 
-	checkactivity "drydock/activities/checks"
-	"drydock/api"
-	"drydock/rules/validation"
-	"drydock/workflows/workflowtest"
+	checkactivity "drydock.dev/drydock/activities/checks"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/validation"
+	"drydock.dev/drydock/workflows/workflowtest"
 )
 
 // Work may end while no worker runs for longer than its deadline: how it ended counts, and not that nobody looked.

@@ -6,11 +6,11 @@ import (
 	"testing"
 	"time"
 
-	checkactivity "drydock/activities/checks"
-	"drydock/api"
-	"drydock/rules/period"
-	"drydock/rules/validation"
-	"drydock/workflows/workflowtest"
+	checkactivity "drydock.dev/drydock/activities/checks"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/period"
+	"drydock.dev/drydock/rules/validation"
+	"drydock.dev/drydock/workflows/workflowtest"
 )
 
 // workSite is the world of a maintenance whose work takes so long.

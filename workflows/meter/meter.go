@@ -7,9 +7,9 @@ import (
 
 	"go.temporal.io/sdk/workflow"
 
-	"drydock/api"
-	"drydock/rules/health"
-	"drydock/rules/spec"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/health"
+	"drydock.dev/drydock/rules/spec"
 )
 
 // Metric is a metric with at most one label, and the values of that. Without a Label it has one series.

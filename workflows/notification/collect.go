@@ -10,11 +10,11 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
-	"drydock/activities/delivery"
-	"drydock/api"
-	"drydock/rules/notices"
-	"drydock/rules/number"
-	"drydock/workflows/call"
+	"drydock.dev/drydock/activities/delivery"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/notices"
+	"drydock.dev/drydock/rules/number"
+	"drydock.dev/drydock/workflows/call"
 )
 
 const (

@@ -10,12 +10,12 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
-	"drydock/activities/delivery"
-	"drydock/api"
-	"drydock/notify"
-	"drydock/rules/bounds"
-	"drydock/rules/notices"
-	"drydock/workflows/call"
+	"drydock.dev/drydock/activities/delivery"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/notify"
+	"drydock.dev/drydock/rules/bounds"
+	"drydock.dev/drydock/rules/notices"
+	"drydock.dev/drydock/workflows/call"
 )
 
 // message is what is sent to the channel in one piece. retryFor counts from the time it was due.

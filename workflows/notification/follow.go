@@ -6,7 +6,7 @@ import (
 
 	"go.temporal.io/sdk/workflow"
 
-	"drydock/rules/notices"
+	"drydock.dev/drydock/rules/notices"
 )
 
 // askAfter is the time without a signal after which a maintenance is read: one that was terminated sends none at its end.

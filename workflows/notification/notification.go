@@ -10,14 +10,14 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
-	"drydock/api"
-	"drydock/rules/bounds"
-	"drydock/rules/number"
-	"drydock/rules/spec"
-	"drydock/workflows/call"
-	"drydock/workflows/handover"
-	"drydock/workflows/inbox"
-	"drydock/workflows/meter"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/bounds"
+	"drydock.dev/drydock/rules/number"
+	"drydock.dev/drydock/rules/spec"
+	"drydock.dev/drydock/workflows/call"
+	"drydock.dev/drydock/workflows/handover"
+	"drydock.dev/drydock/workflows/inbox"
+	"drydock.dev/drydock/workflows/meter"
 )
 
 // notification is one run of Notification.

@@ -10,13 +10,13 @@ import (
 
 	"go.temporal.io/sdk/temporal"
 
-	"drydock/activities/delivery"
-	"drydock/api"
-	"drydock/rules/notices"
-	"drydock/rules/period"
-	"drydock/rules/spec"
-	"drydock/workflows/notification"
-	"drydock/workflows/workflowtest"
+	"drydock.dev/drydock/activities/delivery"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/notices"
+	"drydock.dev/drydock/rules/period"
+	"drydock.dev/drydock/rules/spec"
+	"drydock.dev/drydock/workflows/notification"
+	"drydock.dev/drydock/workflows/workflowtest"
 )
 
 // run is the first run of the maintenances that are told of.

@@ -8,10 +8,10 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
-	"drydock/activities/delivery"
-	"drydock/api"
-	"drydock/rules/number"
-	"drydock/workflows/call"
+	"drydock.dev/drydock/activities/delivery"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/number"
+	"drydock.dev/drydock/workflows/call"
 )
 
 const (

@@ -14,17 +14,17 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
-	"drydock/activities/delivery"
-	"drydock/api"
-	"drydock/notify"
-	"drydock/rules/notices"
-	"drydock/rules/period"
-	"drydock/workflows/handover/handovertest"
-	"drydock/workflows/notification"
-	olderapi "drydock/workflows/testdata/code/v0.1.0/api"
-	"drydock/workflows/testdata/code/v0.1.0/workflows/inbox"
-	older "drydock/workflows/testdata/code/v0.1.0/workflows/notification"
-	"drydock/workflows/workflowtest"
+	"drydock.dev/drydock/activities/delivery"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/notify"
+	"drydock.dev/drydock/rules/notices"
+	"drydock.dev/drydock/rules/period"
+	"drydock.dev/drydock/workflows/handover/handovertest"
+	"drydock.dev/drydock/workflows/notification"
+	olderapi "drydock.dev/drydock/workflows/testdata/code/v0.1.0/api"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/workflows/inbox"
+	older "drydock.dev/drydock/workflows/testdata/code/v0.1.0/workflows/notification"
+	"drydock.dev/drydock/workflows/workflowtest"
 )
 
 // TestTheFieldsOf010AreThoseThatItWrites holds v0.1.0.txt to the types of the release, and today's to it.

@@ -10,13 +10,13 @@ import (
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/workflow"
 
-	preflightactivity "drydock/activities/preflight"
-	"drydock/activities/settings"
-	"drydock/api"
-	"drydock/rules/health"
-	"drydock/rules/spec"
-	"drydock/workflows/call"
-	"drydock/workflows/inbox"
+	preflightactivity "drydock.dev/drydock/activities/preflight"
+	"drydock.dev/drydock/activities/settings"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/health"
+	"drydock.dev/drydock/rules/spec"
+	"drydock.dev/drydock/workflows/call"
+	"drydock.dev/drydock/workflows/inbox"
 )
 
 // within is short: somebody waits for the answer.

@@ -10,14 +10,14 @@ import (
 	"github.com/stretchr/testify/mock"
 	"go.temporal.io/sdk/workflow"
 
-	preflightactivity "drydock/activities/preflight"
-	"drydock/activities/settings"
-	"drydock/api"
-	rules "drydock/rules/preflight"
-	"drydock/rules/spec"
-	"drydock/workflows/call"
-	"drydock/workflows/permissions"
-	"drydock/workflows/workflowtest"
+	preflightactivity "drydock.dev/drydock/activities/preflight"
+	"drydock.dev/drydock/activities/settings"
+	"drydock.dev/drydock/api"
+	rules "drydock.dev/drydock/rules/preflight"
+	"drydock.dev/drydock/rules/spec"
+	"drydock.dev/drydock/workflows/call"
+	"drydock.dev/drydock/workflows/permissions"
+	"drydock.dev/drydock/workflows/workflowtest"
 )
 
 // askPermissions runs the workflow, and returns what the activity was asked.

@@ -9,10 +9,10 @@ import (
 	"github.com/stretchr/testify/mock"
 	"go.temporal.io/sdk/temporal"
 
-	planactivity "drydock/activities/plan"
-	"drydock/api"
-	"drydock/rules/plan"
-	"drydock/workflows/call"
+	planactivity "drydock.dev/drydock/activities/plan"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/plan"
+	"drydock.dev/drydock/workflows/call"
 )
 
 func broken() error {

@@ -8,9 +8,9 @@ import (
 	"github.com/stretchr/testify/mock"
 	"go.temporal.io/sdk/temporal"
 
-	"drydock/activities/settings"
-	"drydock/api"
-	"drydock/rules/plan"
+	"drydock.dev/drydock/activities/settings"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/plan"
 )
 
 // A list of plans can be asked for those that are paused, and metrics count them by it.

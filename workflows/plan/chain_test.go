@@ -22,17 +22,17 @@ import (
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
-	"drydock/activities/delivery"
-	planactivity "drydock/activities/plan"
-	"drydock/activities/settings"
-	"drydock/api"
-	"drydock/notify"
-	"drydock/rules/notices"
-	planrules "drydock/rules/plan"
-	"drydock/workflows/call"
-	"drydock/workflows/controller/controllertest"
-	"drydock/workflows/inbox"
-	"drydock/workflows/plan"
+	"drydock.dev/drydock/activities/delivery"
+	planactivity "drydock.dev/drydock/activities/plan"
+	"drydock.dev/drydock/activities/settings"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/notify"
+	"drydock.dev/drydock/rules/notices"
+	planrules "drydock.dev/drydock/rules/plan"
+	"drydock.dev/drydock/workflows/call"
+	"drydock.dev/drydock/workflows/controller/controllertest"
+	"drydock.dev/drydock/workflows/inbox"
+	"drydock.dev/drydock/workflows/plan"
 )
 
 // latency is how long an activity takes: what comes back at once would hide a loop.

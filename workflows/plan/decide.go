@@ -11,19 +11,19 @@ import (
 
 	"go.temporal.io/sdk/temporal"
 
-	"drydock/activities/heartbeat"
-	planactivity "drydock/activities/plan"
-	"drydock/activities/settings"
-	"drydock/api"
-	"drydock/rules/bounds"
-	"drydock/rules/notices"
-	"drydock/rules/number"
-	"drydock/rules/plan"
-	"drydock/workflows/announce"
-	"drydock/workflows/call"
-	"drydock/workflows/controller"
-	"drydock/workflows/inbox"
-	"drydock/workflows/meter"
+	"drydock.dev/drydock/activities/heartbeat"
+	planactivity "drydock.dev/drydock/activities/plan"
+	"drydock.dev/drydock/activities/settings"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/bounds"
+	"drydock.dev/drydock/rules/notices"
+	"drydock.dev/drydock/rules/number"
+	"drydock.dev/drydock/rules/plan"
+	"drydock.dev/drydock/workflows/announce"
+	"drydock.dev/drydock/workflows/call"
+	"drydock.dev/drydock/workflows/controller"
+	"drydock.dev/drydock/workflows/inbox"
+	"drydock.dev/drydock/workflows/meter"
 )
 
 // The kinds of effects and watches.

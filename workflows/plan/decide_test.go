@@ -11,13 +11,13 @@ import (
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/temporal"
 
-	planactivity "drydock/activities/plan"
-	"drydock/activities/settings"
-	"drydock/api"
-	"drydock/rules/drainplan"
-	"drydock/rules/plan"
-	"drydock/workflows/controller"
-	"drydock/workflows/controller/controllertest"
+	planactivity "drydock.dev/drydock/activities/plan"
+	"drydock.dev/drydock/activities/settings"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/drainplan"
+	"drydock.dev/drydock/rules/plan"
+	"drydock.dev/drydock/workflows/controller"
+	"drydock.dev/drydock/workflows/controller/controllertest"
 )
 
 var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)

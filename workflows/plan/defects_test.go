@@ -12,10 +12,10 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
-	planactivity "drydock/activities/plan"
-	"drydock/api"
-	"drydock/rules/plan"
-	"drydock/workflows/call"
+	planactivity "drydock.dev/drydock/activities/plan"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/plan"
+	"drydock.dev/drydock/workflows/call"
 )
 
 // timers counts those of a plan: all that were set, and the most that were pending at once. Children have timers of their lengths.

@@ -4,9 +4,9 @@ import (
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/workflow"
 
-	"drydock/api"
-	"drydock/workflows/controller"
-	"drydock/workflows/inbox"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/workflows/controller"
+	"drydock.dev/drydock/workflows/inbox"
 )
 
 // ContinuedAfter is the workflow, continued as new after so many events; 0 is the usual number.

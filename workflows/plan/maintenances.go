@@ -8,13 +8,13 @@ import (
 
 	"go.temporal.io/sdk/temporal"
 
-	planactivity "drydock/activities/plan"
-	"drydock/api"
-	"drydock/rules/bounds"
-	"drydock/rules/number"
-	"drydock/rules/plan"
-	"drydock/workflows/call"
-	"drydock/workflows/controller"
+	planactivity "drydock.dev/drydock/activities/plan"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/bounds"
+	"drydock.dev/drydock/rules/number"
+	"drydock.dev/drydock/rules/plan"
+	"drydock.dev/drydock/workflows/call"
+	"drydock.dev/drydock/workflows/controller"
 )
 
 const (

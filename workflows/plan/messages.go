@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"time"
 
-	"drydock/api"
-	"drydock/rules/bounds"
-	"drydock/rules/notices"
-	"drydock/rules/plan"
-	"drydock/rules/spec"
-	"drydock/workflows/controller"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/bounds"
+	"drydock.dev/drydock/rules/notices"
+	"drydock.dev/drydock/rules/plan"
+	"drydock.dev/drydock/rules/spec"
+	"drydock.dev/drydock/workflows/controller"
 )
 
 var messages = []controller.Message[*maintenancePlan]{

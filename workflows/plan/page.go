@@ -10,12 +10,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"drydock/api"
-	"drydock/rules/bounds"
-	"drydock/rules/drainplan"
-	"drydock/rules/markdown"
-	"drydock/rules/plan"
-	"drydock/workflows/controller"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/bounds"
+	"drydock.dev/drydock/rules/drainplan"
+	"drydock.dev/drydock/rules/markdown"
+	"drydock.dev/drydock/rules/plan"
+	"drydock.dev/drydock/workflows/controller"
 )
 
 // pageSize, maxPageSize and maxPageText bound a page of the status, in nodes and in bytes; maxNames bounds the names of

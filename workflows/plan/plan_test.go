@@ -19,17 +19,17 @@ import (
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
-	"drydock/activities/delivery"
-	planactivity "drydock/activities/plan"
-	"drydock/activities/settings"
-	"drydock/api"
-	"drydock/notify"
-	"drydock/rules/notices"
-	planrules "drydock/rules/plan"
-	"drydock/rules/spec"
-	"drydock/workflows"
-	"drydock/workflows/call"
-	"drydock/workflows/plan"
+	"drydock.dev/drydock/activities/delivery"
+	planactivity "drydock.dev/drydock/activities/plan"
+	"drydock.dev/drydock/activities/settings"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/notify"
+	"drydock.dev/drydock/rules/notices"
+	planrules "drydock.dev/drydock/rules/plan"
+	"drydock.dev/drydock/rules/spec"
+	"drydock.dev/drydock/workflows"
+	"drydock.dev/drydock/workflows/call"
+	"drydock.dev/drydock/workflows/plan"
 )
 
 // site is the world around a plan: nodes, and maintenances that end as the test says.

@@ -6,12 +6,12 @@ import (
 	"slices"
 	"time"
 
-	"drydock/api"
-	"drydock/rules/bounds"
-	"drydock/rules/drainplan"
-	"drydock/rules/notices"
-	"drydock/rules/number"
-	"drydock/rules/plan"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/bounds"
+	"drydock.dev/drydock/rules/drainplan"
+	"drydock.dev/drydock/rules/notices"
+	"drydock.dev/drydock/rules/number"
+	"drydock.dev/drydock/rules/plan"
 )
 
 // progress is what the lockstep says.

@@ -9,12 +9,12 @@ import (
 
 	"go.temporal.io/sdk/temporal"
 
-	planactivity "drydock/activities/plan"
-	"drydock/api"
-	"drydock/rules/bounds"
-	"drydock/rules/notices"
-	"drydock/rules/plan"
-	"drydock/workflows/controller"
+	planactivity "drydock.dev/drydock/activities/plan"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/bounds"
+	"drydock.dev/drydock/rules/notices"
+	"drydock.dev/drydock/rules/plan"
+	"drydock.dev/drydock/workflows/controller"
 )
 
 const (

@@ -10,12 +10,12 @@ import (
 	"github.com/google/uuid"
 	corev1 "k8s.io/api/core/v1"
 
-	"drydock/api"
-	"drydock/rules/bounds"
-	"drydock/rules/drainplan"
-	"drydock/rules/plan"
-	"drydock/workflows/controller"
-	"drydock/workflows/handover"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/bounds"
+	"drydock.dev/drydock/rules/drainplan"
+	"drydock.dev/drydock/rules/plan"
+	"drydock.dev/drydock/workflows/controller"
+	"drydock.dev/drydock/workflows/handover"
 )
 
 // largest is a plan of as many nodes as there may be, with something to say of each.

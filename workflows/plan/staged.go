@@ -5,14 +5,14 @@ import (
 	"strconv"
 	"time"
 
-	"drydock/activities/heartbeat"
-	planactivity "drydock/activities/plan"
-	"drydock/api"
-	"drydock/rules/drainplan"
-	"drydock/rules/notices"
-	"drydock/rules/plan"
-	"drydock/workflows/call"
-	"drydock/workflows/controller"
+	"drydock.dev/drydock/activities/heartbeat"
+	planactivity "drydock.dev/drydock/activities/plan"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/drainplan"
+	"drydock.dev/drydock/rules/notices"
+	"drydock.dev/drydock/rules/plan"
+	"drydock.dev/drydock/workflows/call"
+	"drydock.dev/drydock/workflows/controller"
 )
 
 // staged is how far a plan is whose nodes go through stages together (KEP-4212). It touches no node: it sends its intent to the Lockstep of all

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"drydock/api"
-	"drydock/rules/plan"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/plan"
 )
 
 // TestAnIdlePlanAnswersWhoAsks: as long as it does not, a lockstep that begins anew gives no node back.

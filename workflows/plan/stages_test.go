@@ -13,10 +13,10 @@ import (
 	"github.com/stretchr/testify/mock"
 	"go.temporal.io/sdk/workflow"
 
-	planactivity "drydock/activities/plan"
-	"drydock/api"
-	"drydock/rules/plan"
-	"drydock/workflows/call"
+	planactivity "drydock.dev/drydock/activities/plan"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/plan"
+	"drydock.dev/drydock/workflows/call"
 )
 
 const runID = "default-test-run-id"

@@ -9,14 +9,14 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
-	planactivity "drydock/activities/plan"
-	"drydock/api"
-	"drydock/rules/bounds"
-	"drydock/rules/markdown"
-	"drydock/rules/plan"
-	"drydock/workflows/call"
-	"drydock/workflows/inbox"
-	"drydock/workflows/reset"
+	planactivity "drydock.dev/drydock/activities/plan"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/bounds"
+	"drydock.dev/drydock/rules/markdown"
+	"drydock.dev/drydock/rules/plan"
+	"drydock.dev/drydock/workflows/call"
+	"drydock.dev/drydock/workflows/inbox"
+	"drydock.dev/drydock/workflows/reset"
 )
 
 // run is one run of MaintenancePlanRun.

@@ -16,11 +16,11 @@ import (
 	"go.temporal.io/sdk/testsuite"
 	"go.temporal.io/sdk/workflow"
 
-	planactivity "drydock/activities/plan"
-	"drydock/api"
-	"drydock/workflows/call"
-	"drydock/workflows/planrun"
-	"drydock/workflows/workflowtest"
+	planactivity "drydock.dev/drydock/activities/plan"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/workflows/call"
+	"drydock.dev/drydock/workflows/planrun"
+	"drydock.dev/drydock/workflows/workflowtest"
 )
 
 const (

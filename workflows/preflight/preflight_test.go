@@ -6,11 +6,11 @@ import (
 	"testing"
 	"time"
 
-	preflightactivity "drydock/activities/preflight"
-	"drydock/api"
-	"drydock/rules/preflight"
-	workflow "drydock/workflows/preflight"
-	"drydock/workflows/workflowtest"
+	preflightactivity "drydock.dev/drydock/activities/preflight"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/preflight"
+	workflow "drydock.dev/drydock/workflows/preflight"
+	"drydock.dev/drydock/workflows/workflowtest"
 )
 
 // stopped is a report with some problems.

@@ -13,13 +13,13 @@ import (
 
 	"go.temporal.io/api/serviceerror"
 
-	activity "drydock/activities/profile"
-	"drydock/api"
-	"drydock/rules/preflight"
-	"drydock/rules/profile/check"
-	"drydock/rules/profile/state"
-	"drydock/workflows/controller"
-	"drydock/workflows/controller/controllertest"
+	activity "drydock.dev/drydock/activities/profile"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/preflight"
+	"drydock.dev/drydock/rules/profile/check"
+	"drydock.dev/drydock/rules/profile/state"
+	"drydock.dev/drydock/workflows/controller"
+	"drydock.dev/drydock/workflows/controller/controllertest"
 )
 
 var now = time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)

@@ -3,10 +3,10 @@ package profile
 import (
 	"time"
 
-	activity "drydock/activities/profile"
-	"drydock/api"
-	"drydock/workflows/call"
-	"drydock/workflows/controller"
+	activity "drydock.dev/drydock/activities/profile"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/workflows/call"
+	"drydock.dev/drydock/workflows/controller"
 )
 
 // evaluateNodes is the watch of all nodes.

@@ -6,10 +6,10 @@ import (
 	"strings"
 	"time"
 
-	activity "drydock/activities/profile"
-	"drydock/api"
-	"drydock/workflows/call"
-	"drydock/workflows/controller"
+	activity "drydock.dev/drydock/activities/profile"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/workflows/call"
+	"drydock.dev/drydock/workflows/controller"
 )
 
 // The kind of the watches that send notifications, and that of the effects that end maintenances.

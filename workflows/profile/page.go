@@ -5,12 +5,12 @@ import (
 	"strings"
 	"time"
 
-	"drydock/api"
-	"drydock/rules/markdown"
-	"drydock/rules/number"
-	"drydock/rules/profile"
-	"drydock/workflows/controller"
-	"drydock/workflows/details"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/markdown"
+	"drydock.dev/drydock/rules/number"
+	"drydock.dev/drydock/rules/profile"
+	"drydock.dev/drydock/workflows/controller"
+	"drydock.dev/drydock/workflows/details"
 )
 
 // shownTransitions bounds what the details show.

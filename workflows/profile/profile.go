@@ -9,11 +9,11 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
-	activity "drydock/activities/profile"
-	"drydock/api"
-	"drydock/rules/preflight"
-	"drydock/workflows/controller"
-	"drydock/workflows/inbox"
+	activity "drydock.dev/drydock/activities/profile"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/preflight"
+	"drydock.dev/drydock/workflows/controller"
+	"drydock.dev/drydock/workflows/inbox"
 )
 
 // profiles is the state of Profiles.

@@ -18,12 +18,12 @@ import (
 	"go.temporal.io/sdk/testsuite"
 	"go.temporal.io/sdk/workflow"
 
-	activity "drydock/activities/profile"
-	"drydock/api"
-	"drydock/rules/profile/state"
-	"drydock/workflows/call"
-	"drydock/workflows/profile"
-	"drydock/workflows/workflowtest"
+	activity "drydock.dev/drydock/activities/profile"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/profile/state"
+	"drydock.dev/drydock/workflows/call"
+	"drydock.dev/drydock/workflows/profile"
+	"drydock.dev/drydock/workflows/workflowtest"
 )
 
 var start = time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)

@@ -6,11 +6,11 @@ import (
 
 	"go.temporal.io/sdk/temporal"
 
-	activity "drydock/activities/profile"
-	"drydock/api"
-	"drydock/rules/bounds"
-	"drydock/workflows/call"
-	"drydock/workflows/controller"
+	activity "drydock.dev/drydock/activities/profile"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/bounds"
+	"drydock.dev/drydock/workflows/call"
+	"drydock.dev/drydock/workflows/controller"
 )
 
 // The kinds of effects on transitions.

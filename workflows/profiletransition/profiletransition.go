@@ -11,15 +11,15 @@ import (
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/workflow"
 
-	"drydock/activities/drain"
-	activity "drydock/activities/profile"
-	"drydock/api"
-	"drydock/rules/bounds"
-	"drydock/rules/markdown"
-	"drydock/rules/number"
-	"drydock/rules/spec"
-	"drydock/workflows/call"
-	"drydock/workflows/inbox"
+	"drydock.dev/drydock/activities/drain"
+	activity "drydock.dev/drydock/activities/profile"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/bounds"
+	"drydock.dev/drydock/rules/markdown"
+	"drydock.dev/drydock/rules/number"
+	"drydock.dev/drydock/rules/spec"
+	"drydock.dev/drydock/workflows/call"
+	"drydock.dev/drydock/workflows/inbox"
 )
 
 // tellWithin bounds the word to a maintenance that it is done: whoever evaluates the nodes says it too.

@@ -13,14 +13,14 @@ import (
 	"go.temporal.io/sdk/testsuite"
 	"go.temporal.io/sdk/workflow"
 
-	"drydock/activities/drain"
-	activity "drydock/activities/profile"
-	"drydock/api"
-	"drydock/rules/profile/state"
-	"drydock/rules/schedule"
-	"drydock/workflows/call"
-	"drydock/workflows/profiletransition"
-	"drydock/workflows/workflowtest"
+	"drydock.dev/drydock/activities/drain"
+	activity "drydock.dev/drydock/activities/profile"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/profile/state"
+	"drydock.dev/drydock/rules/schedule"
+	"drydock.dev/drydock/workflows/call"
+	"drydock.dev/drydock/workflows/profiletransition"
+	"drydock.dev/drydock/workflows/workflowtest"
 )
 
 // trip is a transition with the world around it.

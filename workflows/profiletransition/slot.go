@@ -5,10 +5,10 @@ import (
 
 	"go.temporal.io/sdk/workflow"
 
-	"drydock/api"
-	"drydock/rules/bounds"
-	"drydock/rules/schedule"
-	"drydock/workflows/inbox"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/bounds"
+	"drydock.dev/drydock/rules/schedule"
+	"drydock.dev/drydock/workflows/inbox"
 )
 
 const (

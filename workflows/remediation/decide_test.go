@@ -9,11 +9,11 @@ import (
 	"testing"
 	"time"
 
-	activity "drydock/activities/health"
-	"drydock/api"
-	"drydock/rules/health"
-	"drydock/workflows/controller"
-	"drydock/workflows/controller/controllertest"
+	activity "drydock.dev/drydock/activities/health"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/health"
+	"drydock.dev/drydock/workflows/controller"
+	"drydock.dev/drydock/workflows/controller/controllertest"
 )
 
 var now = time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)

@@ -5,12 +5,12 @@ import (
 	"strconv"
 	"time"
 
-	activity "drydock/activities/health"
-	planactivity "drydock/activities/plan"
-	"drydock/api"
-	"drydock/rules/health"
-	"drydock/workflows/call"
-	"drydock/workflows/controller"
+	activity "drydock.dev/drydock/activities/health"
+	planactivity "drydock.dev/drydock/activities/plan"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/health"
+	"drydock.dev/drydock/workflows/call"
+	"drydock.dev/drydock/workflows/controller"
 )
 
 // The kinds of effects and watches. Acts change what remediates the node: one of them is under way at a time.

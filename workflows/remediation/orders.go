@@ -6,10 +6,10 @@ import (
 	"slices"
 	"time"
 
-	"drydock/api"
-	"drydock/rules/bounds"
-	"drydock/workflows/call"
-	"drydock/workflows/controller"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/bounds"
+	"drydock.dev/drydock/workflows/call"
+	"drydock.dev/drydock/workflows/controller"
 )
 
 const (

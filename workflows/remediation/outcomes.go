@@ -5,13 +5,13 @@ import (
 	"strconv"
 	"time"
 
-	activity "drydock/activities/health"
-	planactivity "drydock/activities/plan"
-	"drydock/api"
-	"drydock/rules/bounds"
-	"drydock/rules/health"
-	"drydock/workflows/call"
-	"drydock/workflows/controller"
+	activity "drydock.dev/drydock/activities/health"
+	planactivity "drydock.dev/drydock/activities/plan"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/bounds"
+	"drydock.dev/drydock/rules/health"
+	"drydock.dev/drydock/workflows/call"
+	"drydock.dev/drydock/workflows/controller"
 )
 
 func (r *remediation) Outcome(o controller.Outcome, now time.Time) {

@@ -5,9 +5,9 @@ import (
 	"strings"
 	"time"
 
-	"drydock/api"
-	"drydock/rules/markdown"
-	"drydock/workflows/controller"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/markdown"
+	"drydock.dev/drydock/workflows/controller"
 )
 
 // status asks how the remediation stands.

@@ -12,12 +12,12 @@ import (
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/workflow"
 
-	activity "drydock/activities/health"
-	"drydock/api"
-	"drydock/rules/bounds"
-	"drydock/rules/health"
-	"drydock/workflows/controller"
-	"drydock/workflows/inbox"
+	activity "drydock.dev/drydock/activities/health"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/bounds"
+	"drydock.dev/drydock/rules/health"
+	"drydock.dev/drydock/workflows/controller"
+	"drydock.dev/drydock/workflows/inbox"
 )
 
 // remediation is the state of a NodeRemediation.

@@ -17,15 +17,15 @@ import (
 	"go.temporal.io/sdk/testsuite"
 	"go.temporal.io/sdk/workflow"
 
-	activity "drydock/activities/health"
-	planactivity "drydock/activities/plan"
-	"drydock/activities/settings"
-	"drydock/api"
-	"drydock/rules/health"
-	"drydock/rules/period"
-	"drydock/workflows/call"
-	"drydock/workflows/remediation"
-	"drydock/workflows/workflowtest"
+	activity "drydock.dev/drydock/activities/health"
+	planactivity "drydock.dev/drydock/activities/plan"
+	"drydock.dev/drydock/activities/settings"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/health"
+	"drydock.dev/drydock/rules/period"
+	"drydock.dev/drydock/workflows/call"
+	"drydock.dev/drydock/workflows/remediation"
+	"drydock.dev/drydock/workflows/workflowtest"
 )
 
 const (

@@ -7,12 +7,12 @@ import (
 
 	"go.temporal.io/sdk/temporal"
 
-	activity "drydock/activities/health"
-	"drydock/api"
-	"drydock/rules/bounds"
-	"drydock/rules/schedule"
-	"drydock/workflows/call"
-	"drydock/workflows/controller"
+	activity "drydock.dev/drydock/activities/health"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/bounds"
+	"drydock.dev/drydock/rules/schedule"
+	"drydock.dev/drydock/workflows/call"
+	"drydock.dev/drydock/workflows/controller"
 )
 
 // The effects by which a slot is asked for and given back, each a signal to the scheduler.

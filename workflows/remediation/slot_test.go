@@ -10,10 +10,10 @@ import (
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/workflow"
 
-	activity "drydock/activities/health"
-	"drydock/api"
-	"drydock/rules/health"
-	"drydock/rules/schedule"
+	activity "drydock.dev/drydock/activities/health"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/health"
+	"drydock.dev/drydock/rules/schedule"
 )
 
 func newControlPlane(t *testing.T, steps ...health.Remediation) *site {

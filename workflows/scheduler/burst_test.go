@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"drydock/api"
-	"drydock/rules/schedule"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/schedule"
 )
 
 // atMost is how many signals and activities a workflow may have under way together; a server refuses 2,000.

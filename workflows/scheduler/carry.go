@@ -5,9 +5,9 @@ import (
 	"strings"
 	"time"
 
-	"drydock/api"
-	"drydock/rules/period"
-	"drydock/rules/schedule"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/period"
+	"drydock.dev/drydock/rules/schedule"
 )
 
 // packAbove is how many requests are carried to the next run in plain JSON, which a person can read in its input. More are packed: a server

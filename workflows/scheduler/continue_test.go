@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"drydock/api"
-	"drydock/rules/schedule"
-	"drydock/workflows/workflowtest"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/schedule"
+	"drydock.dev/drydock/workflows/workflowtest"
 )
 
 // outcomeOf is what a scenario comes to: the grants in order, and what is left at its end.

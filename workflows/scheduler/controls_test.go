@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"drydock/api"
-	"drydock/rules/schedule"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/schedule"
 )
 
 func TestControlsKeepOneFreezeAPerson(t *testing.T) {

@@ -6,9 +6,9 @@ import (
 
 	"go.temporal.io/sdk/workflow"
 
-	"drydock/api"
-	"drydock/rules/bounds"
-	"drydock/workflows/call"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/bounds"
+	"drydock.dev/drydock/workflows/call"
 )
 
 const (

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"drydock/api"
-	"drydock/rules/schedule"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/schedule"
 )
 
 // gang lets maintenances of ops ask for nodes as a gang, one a minute from a time on.

@@ -6,11 +6,11 @@ import (
 	"testing"
 	"time"
 
-	"drydock/activities/cluster"
-	"drydock/activities/execution"
-	"drydock/api"
-	"drydock/rules/schedule"
-	"drydock/workflows/scheduler"
+	"drydock.dev/drydock/activities/cluster"
+	"drydock.dev/drydock/activities/execution"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/schedule"
+	"drydock.dev/drydock/workflows/scheduler"
 )
 
 // controlPlane lets the remediation of a control-plane node by a check ask.

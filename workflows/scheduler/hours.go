@@ -5,13 +5,13 @@ import (
 
 	"go.temporal.io/sdk/workflow"
 
-	"drydock/activities/windows"
-	"drydock/api"
-	"drydock/rules/bounds"
-	"drydock/rules/number"
-	"drydock/rules/schedule"
-	"drydock/rules/window"
-	"drydock/workflows/call"
+	"drydock.dev/drydock/activities/windows"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/bounds"
+	"drydock.dev/drydock/rules/number"
+	"drydock.dev/drydock/rules/schedule"
+	"drydock.dev/drydock/rules/window"
+	"drydock.dev/drydock/workflows/call"
 )
 
 const (

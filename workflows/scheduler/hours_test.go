@@ -8,11 +8,11 @@ import (
 	"testing"
 	"time"
 
-	"drydock/activities/windows"
-	"drydock/api"
-	"drydock/rules/period"
-	"drydock/rules/schedule"
-	"drydock/rules/window"
+	"drydock.dev/drydock/activities/windows"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/period"
+	"drydock.dev/drydock/rules/schedule"
+	"drydock.dev/drydock/rules/window"
 )
 
 // openings are those of the configuration, as the worker computes them.

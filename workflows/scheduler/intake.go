@@ -1,8 +1,8 @@
 package scheduler
 
 import (
-	"drydock/api"
-	"drydock/rules/schedule"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/schedule"
 )
 
 // intake takes requests for slots, and releases of slots. While it is not known who holds a slot it keeps them waiting, in their order: a

@@ -7,7 +7,7 @@ import (
 
 	"go.temporal.io/sdk/workflow"
 
-	"drydock/workflows/inbox"
+	"drydock.dev/drydock/workflows/inbox"
 )
 
 // maxSignals continues the workflow as new well before the server's limit of signals per run.

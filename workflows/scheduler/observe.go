@@ -5,9 +5,9 @@ import (
 
 	"go.temporal.io/sdk/workflow"
 
-	"drydock/activities/cluster"
-	"drydock/rules/number"
-	"drydock/workflows/call"
+	"drydock.dev/drydock/activities/cluster"
+	"drydock.dev/drydock/rules/number"
+	"drydock.dev/drydock/workflows/call"
 )
 
 const (

@@ -7,9 +7,9 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
-	"drydock/activities/execution"
-	"drydock/api"
-	"drydock/workflows/call"
+	"drydock.dev/drydock/activities/execution"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/workflows/call"
 )
 
 // maxReasons bounds the signals under way that say why a request waits: they must leave room for grants.

@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"slices"
 
-	"drydock/api"
-	"drydock/rules/schedule"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/schedule"
 )
 
 // pageSize, maxPageSize and maxPageText bound a page of the state query, which has to fit into one payload.

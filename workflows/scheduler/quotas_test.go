@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"drydock/api"
-	"drydock/rules/schedule"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/schedule"
 )
 
 func TestARequestorHoldsNoMoreThanItsQuota(t *testing.T) {

@@ -8,10 +8,10 @@ import (
 
 	"go.temporal.io/sdk/workflow"
 
-	"drydock/activities/execution"
-	"drydock/api"
-	"drydock/rules/schedule"
-	"drydock/workflows/call"
+	"drydock.dev/drydock/activities/execution"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/schedule"
+	"drydock.dev/drydock/workflows/call"
 )
 
 // queryChunk bounds the runs asked in one activity, whose answers have to fit into one payload.

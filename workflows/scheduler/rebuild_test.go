@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"drydock/activities/execution"
-	"drydock/api"
-	"drydock/rules/schedule"
-	"drydock/workflows/scheduler"
+	"drydock.dev/drydock/activities/execution"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/schedule"
+	"drydock.dev/drydock/workflows/scheduler"
 )
 
 // Runs of schedulers.

@@ -6,15 +6,15 @@ import (
 
 	"go.temporal.io/sdk/workflow"
 
-	"drydock/activities/cluster"
-	"drydock/activities/execution"
-	"drydock/activities/health"
-	"drydock/activities/node"
-	"drydock/activities/nodeevent"
-	"drydock/api"
-	"drydock/rules/schedule"
-	"drydock/workflows/call"
-	"drydock/workflows/meter"
+	"drydock.dev/drydock/activities/cluster"
+	"drydock.dev/drydock/activities/execution"
+	"drydock.dev/drydock/activities/health"
+	"drydock.dev/drydock/activities/node"
+	"drydock.dev/drydock/activities/nodeevent"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/schedule"
+	"drydock.dev/drydock/workflows/call"
+	"drydock.dev/drydock/workflows/meter"
 )
 
 const (

@@ -7,10 +7,10 @@ import (
 
 	"go.temporal.io/sdk/workflow"
 
-	"drydock/activities/cluster"
-	"drydock/activities/execution"
-	"drydock/api"
-	"drydock/workflows/call"
+	"drydock.dev/drydock/activities/cluster"
+	"drydock.dev/drydock/activities/execution"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/workflows/call"
 )
 
 const (

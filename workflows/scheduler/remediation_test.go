@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"drydock/rules/schedule"
+	"drydock.dev/drydock/rules/schedule"
 )
 
 // repair lets a health check ask for a node.

@@ -6,10 +6,10 @@ import (
 	"strings"
 	"time"
 
-	"drydock/activities/execution"
-	"drydock/api"
-	"drydock/rules/bounds"
-	"drydock/rules/number"
+	"drydock.dev/drydock/activities/execution"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/bounds"
+	"drydock.dev/drydock/rules/number"
 )
 
 const (

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"drydock/activities/cluster"
-	"drydock/api"
-	"drydock/rules/schedule"
+	"drydock.dev/drydock/activities/cluster"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/schedule"
 )
 
 // forgets has Temporal be restored at half past to a state of minute two: maintenances marked nodes at minute twenty, of which

@@ -10,13 +10,13 @@ import (
 
 	"go.temporal.io/sdk/temporal"
 
-	"drydock/activities/execution"
-	"drydock/api"
-	"drydock/rules/schedule"
-	"drydock/workflows/handover/handovertest"
-	"drydock/workflows/scheduler"
-	older "drydock/workflows/testdata/code/v0.1.0/workflows/scheduler"
-	"drydock/workflows/workflowtest"
+	"drydock.dev/drydock/activities/execution"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/schedule"
+	"drydock.dev/drydock/workflows/handover/handovertest"
+	"drydock.dev/drydock/workflows/scheduler"
+	older "drydock.dev/drydock/workflows/testdata/code/v0.1.0/workflows/scheduler"
+	"drydock.dev/drydock/workflows/workflowtest"
 )
 
 // TestTheSchedulerGoesThereAndBack has the runs of a scheduler done by 0.1.0 and by this release in turns.

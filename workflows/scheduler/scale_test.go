@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"drydock/api"
-	"drydock/rules/schedule"
-	"drydock/workflows/scheduler"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/schedule"
+	"drydock.dev/drydock/workflows/scheduler"
 )
 
 const (

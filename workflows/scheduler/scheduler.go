@@ -6,11 +6,11 @@ import (
 
 	"go.temporal.io/sdk/workflow"
 
-	"drydock/api"
-	"drydock/rules/schedule"
-	"drydock/workflows/call"
-	"drydock/workflows/handover"
-	"drydock/workflows/reset"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/schedule"
+	"drydock.dev/drydock/workflows/call"
+	"drydock.dev/drydock/workflows/handover"
+	"drydock.dev/drydock/workflows/reset"
 )
 
 // scheduler is one run of Scheduler.

@@ -12,10 +12,10 @@ import (
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
 
-	"drydock/api"
-	"drydock/rules/schedule"
-	"drydock/workflows/scheduler"
-	"drydock/workflows/workflowtest"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/schedule"
+	"drydock.dev/drydock/workflows/scheduler"
+	"drydock.dev/drydock/workflows/workflowtest"
 )
 
 func TestADoctorsReleaseIsOnRecord(t *testing.T) {

@@ -7,13 +7,13 @@ import (
 
 	"go.temporal.io/sdk/workflow"
 
-	"drydock/activities/cluster"
-	"drydock/api"
-	"drydock/rules/bounds"
-	"drydock/rules/schedule"
-	"drydock/rules/window"
-	"drydock/workflows/handover"
-	"drydock/workflows/inbox"
+	"drydock.dev/drydock/activities/cluster"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/bounds"
+	"drydock.dev/drydock/rules/schedule"
+	"drydock.dev/drydock/rules/window"
+	"drydock.dev/drydock/workflows/handover"
+	"drydock.dev/drydock/workflows/inbox"
 )
 
 // What to do with the node of a maintenance that does not run any more.

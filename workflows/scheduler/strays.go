@@ -6,9 +6,9 @@ import (
 	"strings"
 	"time"
 
-	"drydock/activities/cluster"
-	"drydock/api"
-	"drydock/rules/number"
+	"drydock.dev/drydock/activities/cluster"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/number"
 )
 
 const (

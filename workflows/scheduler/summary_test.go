@@ -6,9 +6,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"drydock/activities/cluster"
-	"drydock/api"
-	"drydock/rules/schedule"
+	"drydock.dev/drydock/activities/cluster"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/schedule"
 )
 
 // summaryNow asks the scheduler for its counts.

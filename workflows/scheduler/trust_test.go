@@ -9,12 +9,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"drydock/activities/cluster"
-	"drydock/activities/execution"
-	"drydock/api"
-	"drydock/rules/schedule"
-	"drydock/workflows/scheduler"
-	"drydock/workflows/workflowtest"
+	"drydock.dev/drydock/activities/cluster"
+	"drydock.dev/drydock/activities/execution"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/schedule"
+	"drydock.dev/drydock/workflows/scheduler"
+	"drydock.dev/drydock/workflows/workflowtest"
 )
 
 // recorded reports whether the scheduler's log has an entry with both texts.

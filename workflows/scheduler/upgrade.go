@@ -6,7 +6,7 @@ import (
 
 	"go.temporal.io/sdk/workflow"
 
-	"drydock/rules/schedule"
+	"drydock.dev/drydock/rules/schedule"
 )
 
 // subject is what the scheduler does otherwise since 0.1.0. Each is asked for by itself: where a worker of 0.1.0 decides again after one

@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"drydock/activities/cluster"
-	"drydock/api"
-	"drydock/rules/schedule"
+	"drydock.dev/drydock/activities/cluster"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/schedule"
 )
 
 func holders(ids ...string) []api.Holder {

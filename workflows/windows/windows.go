@@ -8,11 +8,11 @@ import (
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/workflow"
 
-	"drydock/api"
-	"drydock/rules/spec"
-	"drydock/rules/window"
-	"drydock/workflows/call"
-	"drydock/workflows/inbox"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/spec"
+	"drydock.dev/drydock/rules/window"
+	"drydock.dev/drydock/workflows/call"
+	"drydock.dev/drydock/workflows/inbox"
 )
 
 // within is short: somebody waits for the answer.

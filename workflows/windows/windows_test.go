@@ -11,11 +11,11 @@ import (
 	sdklog "go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/testsuite"
 
-	windowsactivity "drydock/activities/windows"
-	"drydock/api"
-	"drydock/rules/window"
-	"drydock/workflows/windows"
-	"drydock/workflows/workflowtest"
+	windowsactivity "drydock.dev/drydock/activities/windows"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/window"
+	"drydock.dev/drydock/workflows/windows"
+	"drydock.dev/drydock/workflows/workflowtest"
 )
 
 func ask(t *testing.T, input any) (horizon window.Horizon, asked []api.WindowsInput, err error) {

@@ -10,15 +10,15 @@ import (
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
 
-	checkactivity "drydock/activities/checks"
-	"drydock/activities/drain"
-	"drydock/activities/execution"
-	"drydock/activities/node"
-	policyactivity "drydock/activities/policy"
-	"drydock/activities/settings"
-	"drydock/api"
-	"drydock/checks"
-	"drydock/rules/validation"
+	checkactivity "drydock.dev/drydock/activities/checks"
+	"drydock.dev/drydock/activities/drain"
+	"drydock.dev/drydock/activities/execution"
+	"drydock.dev/drydock/activities/node"
+	policyactivity "drydock.dev/drydock/activities/policy"
+	"drydock.dev/drydock/activities/settings"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/checks"
+	"drydock.dev/drydock/rules/validation"
 )
 
 // Reply is how an activity answers one call: after a time, with an error or a value; the zero reply is the usual

@@ -8,10 +8,10 @@ import (
 
 	"github.com/stretchr/testify/mock"
 
-	"drydock/activities/delivery"
-	"drydock/api"
-	"drydock/notify"
-	"drydock/rules/notices"
+	"drydock.dev/drydock/activities/delivery"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/notify"
+	"drydock.dev/drydock/rules/notices"
 )
 
 // accounts are what maintenances say of themselves to whoever tells channels of them.

@@ -9,7 +9,7 @@ import (
 	"go.temporal.io/sdk/testsuite"
 	"go.temporal.io/sdk/worker"
 
-	"drydock/workflows/inbox"
+	"drydock.dev/drydock/workflows/inbox"
 )
 
 // Environment is one for a single workflow and what its test registers beside it. Its clock begins at now.

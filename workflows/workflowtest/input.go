@@ -7,7 +7,7 @@ import (
 	commonpb "go.temporal.io/api/common/v1"
 	"go.temporal.io/sdk/converter"
 
-	"drydock/api"
+	"drydock.dev/drydock/api"
 )
 
 // The maintenance that tests run: of this node, by this requestor, in the run that the test environment makes.

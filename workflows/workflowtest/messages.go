@@ -5,7 +5,7 @@ import (
 
 	"go.temporal.io/sdk/testsuite"
 
-	"drydock/api"
+	"drydock.dev/drydock/api"
 )
 
 // SignalAt sends a message as a signal after a time.

@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"time"
 
-	"drydock/api"
+	"drydock.dev/drydock/api"
 )
 
 // slots are the scheduler's side of a maintenance.

@@ -11,15 +11,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"drydock/checks/prometheus"
-	"drydock/k8s"
-	"drydock/k8s/kube"
-	"drydock/k8s/lease"
-	"drydock/k8s/objects"
-	"drydock/rules/period"
-	"drydock/rules/profile"
-	"drydock/rules/profile/check"
-	"drydock/rules/profile/state"
+	"drydock.dev/drydock/checks/prometheus"
+	"drydock.dev/drydock/k8s"
+	"drydock.dev/drydock/k8s/kube"
+	"drydock.dev/drydock/k8s/lease"
+	"drydock.dev/drydock/k8s/objects"
+	"drydock.dev/drydock/rules/period"
+	"drydock.dev/drydock/rules/profile"
+	"drydock.dev/drydock/rules/profile/check"
+	"drydock.dev/drydock/rules/profile/state"
 )
 
 const (

@@ -16,11 +16,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"drydock/activities/activitytest"
-	"drydock/activities/profile/facts"
-	"drydock/k8s/k8stest"
-	"drydock/rules/profile/check"
-	"drydock/rules/profile/state"
+	"drydock.dev/drydock/activities/activitytest"
+	"drydock.dev/drydock/activities/profile/facts"
+	"drydock.dev/drydock/k8s/k8stest"
+	"drydock.dev/drydock/rules/profile/check"
+	"drydock.dev/drydock/rules/profile/state"
 )
 
 var noon = time.Date(2026, 1, 5, 12, 0, 0, 123456789, time.UTC)

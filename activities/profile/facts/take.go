@@ -9,8 +9,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/util/retry"
 
-	"drydock/k8s/lease"
-	"drydock/rules/profile/check"
+	"drydock.dev/drydock/k8s/lease"
+	"drydock.dev/drydock/rules/profile/check"
 )
 
 // ErrTaken says that somebody else has a Lease that a transition claims.

@@ -7,11 +7,11 @@ import (
 	"go.temporal.io/sdk/activity"
 	corev1 "k8s.io/api/core/v1"
 
-	"drydock/checks"
-	"drydock/checks/job"
-	"drydock/k8s/kube"
-	"drydock/rules/period"
-	"drydock/rules/profile/trigger"
+	"drydock.dev/drydock/checks"
+	"drydock.dev/drydock/checks/job"
+	"drydock.dev/drydock/k8s/kube"
+	"drydock.dev/drydock/rules/period"
+	"drydock.dev/drydock/rules/profile/trigger"
 )
 
 // name is a part of the names of Jobs.

@@ -13,12 +13,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 
-	"drydock/activities/activitytest"
-	"drydock/activities/profile/job"
-	"drydock/checks"
-	"drydock/checks/checkstest"
-	"drydock/k8s/k8stest"
-	"drydock/rules/profile/trigger"
+	"drydock.dev/drydock/activities/activitytest"
+	"drydock.dev/drydock/activities/profile/job"
+	"drydock.dev/drydock/checks"
+	"drydock.dev/drydock/checks/checkstest"
+	"drydock.dev/drydock/k8s/k8stest"
+	"drydock.dev/drydock/rules/profile/trigger"
 )
 
 const manifest = `

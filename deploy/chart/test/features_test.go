@@ -18,8 +18,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"drydock/api"
-	"drydock/rules/validation"
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/validation"
 )
 
 // feature is one that needs a part of the permissions: a maintenance that uses it, and what shows that it did.

@@ -1,11 +1,11 @@
-module drydock/deploy/chart/test
+module drydock.dev/drydock/deploy/chart/test
 
 go 1.26.0
 
 tool helm.sh/helm/v4/cmd/helm
 
 require (
-	drydock v0.0.0
+	drydock.dev/drydock v0.0.0
 	go.temporal.io/sdk v1.50.0
 	helm.sh/helm/v4 v4.3.1
 	k8s.io/api v0.37.2
@@ -177,4 +177,4 @@ require (
 	sigs.k8s.io/structured-merge-diff/v6 v6.4.2 // indirect
 )
 
-replace drydock => ../../..
+replace drydock.dev/drydock => ../../..

@@ -19,11 +19,11 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/yaml"
 
-	auditkinds "drydock/audit/kinds"
-	checkkinds "drydock/checks/kinds"
-	"drydock/config"
-	"drydock/deploy/chart/test/rendered"
-	notifykinds "drydock/notify/kinds"
+	auditkinds "drydock.dev/drydock/audit/kinds"
+	checkkinds "drydock.dev/drydock/checks/kinds"
+	"drydock.dev/drydock/config"
+	"drydock.dev/drydock/deploy/chart/test/rendered"
+	notifykinds "drydock.dev/drydock/notify/kinds"
 )
 
 const kubernetesDir = "../../kubernetes"

@@ -15,8 +15,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"drydock/deploy/devstack"
-	"drydock/deploy/devstack/pkitest"
+	"drydock.dev/drydock/deploy/devstack"
+	"drydock.dev/drydock/deploy/devstack/pkitest"
 )
 
 // connectionAge is how long the server lets a connection live.

@@ -18,7 +18,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/yaml"
 
-	"drydock/deploy/chart/test/rendered"
+	"drydock.dev/drydock/deploy/chart/test/rendered"
 )
 
 const chartDir = ".."

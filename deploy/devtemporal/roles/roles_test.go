@@ -15,7 +15,7 @@ import (
 	"go.temporal.io/server/common/api"
 	"go.temporal.io/server/common/authorization"
 
-	"drydock/deploy/devtemporal/roles"
+	"drydock.dev/drydock/deploy/devtemporal/roles"
 )
 
 const (

@@ -16,7 +16,7 @@ import (
 	"github.com/temporalio/ui-server/v2/server/route"
 	"github.com/temporalio/ui-server/v2/ui"
 
-	"drydock/deploy/devtemporal/inbound"
+	"drydock.dev/drydock/deploy/devtemporal/inbound"
 )
 
 // Options say what the UI shows, and to whom.

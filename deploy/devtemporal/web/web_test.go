@@ -13,7 +13,7 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 	"google.golang.org/grpc"
 
-	"drydock/deploy/devtemporal/web"
+	"drydock.dev/drydock/deploy/devtemporal/web"
 )
 
 // temporal counts the signals that reach it.

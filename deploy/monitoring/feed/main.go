@@ -20,7 +20,7 @@ import (
 	"syscall"
 	"time"
 
-	"drydock/deploy/devstack"
+	"drydock.dev/drydock/deploy/devstack"
 )
 
 func main() { os.Exit(status()) }

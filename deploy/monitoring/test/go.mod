@@ -1,4 +1,4 @@
-module drydock/deploy/monitoring/test
+module drydock.dev/drydock/deploy/monitoring/test
 
 go 1.26.0
 

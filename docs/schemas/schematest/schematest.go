@@ -8,7 +8,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"sigs.k8s.io/yaml"
 
-	"drydock/docs/schemas"
+	"drydock.dev/drydock/docs/schemas"
 )
 
 // Holds fails a test whose output, JSON or YAML, is not as its schema says, or has a field that the schema does not know.

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
-	"drydock/rules/health"
+	"drydock.dev/drydock/rules/health"
 )
 
 func object(t *testing.T, text string) map[string]any {

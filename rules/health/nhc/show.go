@@ -7,9 +7,9 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"drydock/rules/health"
-	"drydock/rules/period"
-	"drydock/rules/schedule"
+	"drydock.dev/drydock/rules/health"
+	"drydock.dev/drydock/rules/period"
+	"drydock.dev/drydock/rules/schedule"
 )
 
 // AnnotationLeftOut names the fields of a health check that a NodeHealthCheck has not.

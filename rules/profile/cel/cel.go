@@ -13,7 +13,7 @@ import (
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/ext"
 
-	"drydock/rules/profile/check"
+	"drydock.dev/drydock/rules/profile/check"
 )
 
 // What an expression may cost: its length, and in CEL's units what one evaluation may.

@@ -3,8 +3,8 @@ package check
 import (
 	"fmt"
 
-	"drydock/rules/profile/conf"
-	"drydock/rules/profile/state"
+	"drydock.dev/drydock/rules/profile/conf"
+	"drydock.dev/drydock/rules/profile/state"
 )
 
 var _ = register(Kind{Name: "affinity", optional: true, read: func(o *conf.Object, _ Environment) Check {

@@ -1,7 +1,7 @@
 package check
 
 import (
-	"drydock/rules/profile/conf"
+	"drydock.dev/drydock/rules/profile/conf"
 )
 
 var _ = register(Kind{Name: "cel", read: func(o *conf.Object, e Environment) Check {

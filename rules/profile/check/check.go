@@ -10,8 +10,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"drydock/rules/profile/conf"
-	"drydock/rules/profile/state"
+	"drydock.dev/drydock/rules/profile/conf"
+	"drydock.dev/drydock/rules/profile/state"
 )
 
 // Check is one configured check.

@@ -3,7 +3,7 @@ package check
 import (
 	"fmt"
 
-	"drydock/rules/profile/conf"
+	"drydock.dev/drydock/rules/profile/conf"
 )
 
 var _ = register(Kind{Name: "condition", read: func(o *conf.Object, _ Environment) Check {

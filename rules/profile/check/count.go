@@ -3,8 +3,8 @@ package check
 import (
 	"fmt"
 
-	"drydock/rules/number"
-	"drydock/rules/profile/conf"
+	"drydock.dev/drydock/rules/number"
+	"drydock.dev/drydock/rules/profile/conf"
 )
 
 var _ = register(Kind{Name: "nodeCount", read: func(o *conf.Object, _ Environment) Check {

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"drydock/rules/profile/state"
+	"drydock.dev/drydock/rules/profile/state"
 )
 
 // index is what checks ask of all nodes at once, found out once for many that ask.

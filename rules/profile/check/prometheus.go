@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"drydock/rules/profile/conf"
+	"drydock.dev/drydock/rules/profile/conf"
 )
 
 var _ = register(Kind{Name: "prometheusInstant", read: func(o *conf.Object, _ Environment) Check {

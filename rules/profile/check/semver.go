@@ -6,7 +6,7 @@ import (
 
 	"github.com/blang/semver/v4"
 
-	"drydock/rules/profile/conf"
+	"drydock.dev/drydock/rules/profile/conf"
 )
 
 var _ = register(Kind{Name: "clusterSemver", read: func(o *conf.Object, _ Environment) Check {

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"drydock/rules/profile/conf"
+	"drydock.dev/drydock/rules/profile/conf"
 )
 
 var _ = register(Kind{Name: "stagger", read: func(o *conf.Object, _ Environment) Check {

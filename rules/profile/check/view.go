@@ -8,7 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"drydock/rules/profile/state"
+	"drydock.dev/drydock/rules/profile/state"
 )
 
 // View is the cluster as checks see it. What is granted in one round of decisions is seen by those after it.

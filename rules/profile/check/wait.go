@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"drydock/rules/period"
-	"drydock/rules/profile/conf"
+	"drydock.dev/drydock/rules/period"
+	"drydock.dev/drydock/rules/profile/conf"
 )
 
 var (

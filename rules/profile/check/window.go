@@ -6,9 +6,9 @@ import (
 	"strings"
 	"time"
 
-	"drydock/rules/period"
-	"drydock/rules/profile/conf"
-	"drydock/rules/window"
+	"drydock.dev/drydock/rules/period"
+	"drydock.dev/drydock/rules/profile/conf"
+	"drydock.dev/drydock/rules/window"
 )
 
 var _ = register(Kind{Name: "timeWindow", read: readWindow})

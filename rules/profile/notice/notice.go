@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"drydock/rules/profile/conf"
+	"drydock.dev/drydock/rules/profile/conf"
 )
 
 // Notice is one configured notification, without its schedule.

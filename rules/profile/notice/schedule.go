@@ -5,9 +5,9 @@ import (
 	"strings"
 	"time"
 
-	"drydock/rules/profile/check"
-	"drydock/rules/profile/conf"
-	"drydock/rules/profile/state"
+	"drydock.dev/drydock/rules/profile/check"
+	"drydock.dev/drydock/rules/profile/conf"
+	"drydock.dev/drydock/rules/profile/state"
 )
 
 // Schedule decides when a notification is due.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"drydock/rules/profile/conf"
+	"drydock.dev/drydock/rules/profile/conf"
 )
 
 // Action is what an eviction does.

@@ -5,7 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"drydock/rules/profile/conf"
+	"drydock.dev/drydock/rules/profile/conf"
 )
 
 // defaultDeadline is that of a Job.

@@ -5,8 +5,8 @@ import (
 	"regexp"
 	"strings"
 
-	"drydock/rules/profile/conf"
-	"drydock/rules/spec"
+	"drydock.dev/drydock/rules/profile/conf"
+	"drydock.dev/drydock/rules/spec"
 )
 
 var _ = register(Kind{Name: "maintenance", optional: true, read: func(o *conf.Object) Trigger {

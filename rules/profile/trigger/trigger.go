@@ -8,7 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"drydock/rules/profile/conf"
+	"drydock.dev/drydock/rules/profile/conf"
 )
 
 // Trigger is one configured trigger.

@@ -9,7 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"drydock/rules/profile/conf"
+	"drydock.dev/drydock/rules/profile/conf"
 )
 
 func configured(kind, config string) (Trigger, error) {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"drydock/rules/schedule"
+	"drydock.dev/drydock/rules/schedule"
 )
 
 // Cluster has 3 zones and racks of 40 nodes, one node in 50 unavailable, a request for every third node of a handful

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"drydock/workflows/controller"
+	"drydock.dev/drydock/workflows/controller"
 )
 
 // Again decides, decides a second time at once, and expects the same decision in words and the same state. The state has to reach the next

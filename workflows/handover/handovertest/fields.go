@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"drydock/workflows/handover"
+	"drydock.dev/drydock/workflows/handover"
 )
 
 var (

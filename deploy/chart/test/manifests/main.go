@@ -14,8 +14,8 @@ import (
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"drydock/deploy/chart/test/rendered"
-	"drydock/deploy/devstack"
+	"drydock.dev/drydock/deploy/chart/test/rendered"
+	"drydock.dev/drydock/deploy/devstack"
 )
 
 func main() {

@@ -3,7 +3,7 @@ package main
 import (
 	"testing"
 
-	"drydock/deploy/devstack"
+	"drydock.dev/drydock/deploy/devstack"
 )
 
 func TestWhatIsMadeIsUpToDate(t *testing.T) {

@@ -1,7 +1,7 @@
 package api
 
 import (
-	"drydock/workflows/testdata/code/v0.1.0/rules/spec"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/rules/spec"
 	"fmt"
 	"strings"
 )

@@ -1,10 +1,10 @@
 package api
 
 import (
-	"drydock/workflows/testdata/code/v0.1.0/rules/notices"
-	"drydock/workflows/testdata/code/v0.1.0/rules/record"
-	"drydock/workflows/testdata/code/v0.1.0/rules/spec"
-	"drydock/workflows/testdata/code/v0.1.0/rules/validation"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/rules/notices"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/rules/record"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/rules/spec"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/rules/validation"
 	"time"
 )
 

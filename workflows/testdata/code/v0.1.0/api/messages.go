@@ -1,7 +1,7 @@
 package api
 
 import (
-	"drydock/workflows/testdata/code/v0.1.0/rules/spec"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/rules/spec"
 )
 
 // Message is the payload that every message to a maintenance can carry; each message uses the fields that its

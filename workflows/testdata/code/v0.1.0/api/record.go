@@ -1,7 +1,7 @@
 package api
 
 import (
-	"drydock/workflows/testdata/code/v0.1.0/rules/record"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/rules/record"
 )
 
 // BlockersOf is what is in the way of a drain, as audit records have it; record.Observe keeps account of it over time.

@@ -2,8 +2,8 @@ package checks
 
 import (
 	"context"
-	"drydock/workflows/testdata/code/v0.1.0/checks"
-	"drydock/workflows/testdata/code/v0.1.0/rules/validation"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/checks"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/rules/validation"
 )
 
 type Activities struct{}

@@ -2,9 +2,9 @@ package delivery
 
 import (
 	"context"
-	"drydock/workflows/testdata/code/v0.1.0/api"
-	"drydock/workflows/testdata/code/v0.1.0/notify"
-	"drydock/workflows/testdata/code/v0.1.0/rules/notices"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/api"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/notify"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/rules/notices"
 	"encoding/json"
 	"time"
 )

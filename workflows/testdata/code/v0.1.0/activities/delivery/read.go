@@ -2,8 +2,8 @@ package delivery
 
 import (
 	"context"
-	"drydock/workflows/testdata/code/v0.1.0/api"
-	"drydock/workflows/testdata/code/v0.1.0/rules/notices"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/api"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/rules/notices"
 )
 
 // ReadInput asks for the events of a maintenance behind a moment, on behalf of a channel.

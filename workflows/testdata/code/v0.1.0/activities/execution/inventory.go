@@ -2,7 +2,7 @@ package execution
 
 import (
 	"context"
-	"drydock/workflows/testdata/code/v0.1.0/api"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/api"
 	"time"
 )
 

@@ -2,7 +2,7 @@ package node
 
 import (
 	"context"
-	"drydock/workflows/testdata/code/v0.1.0/k8s"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/k8s"
 )
 
 // Condition is a lifecycle condition of a node (KEP-5683).

@@ -2,9 +2,9 @@ package node
 
 import (
 	"context"
-	"drydock/workflows/testdata/code/v0.1.0/activities/nodeevent"
-	"drydock/workflows/testdata/code/v0.1.0/api"
-	"drydock/workflows/testdata/code/v0.1.0/k8s"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/activities/nodeevent"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/api"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/k8s"
 	"encoding/json"
 	"time"
 )

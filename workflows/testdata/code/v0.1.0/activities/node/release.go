@@ -2,7 +2,7 @@ package node
 
 import (
 	"context"
-	"drydock/workflows/testdata/code/v0.1.0/activities/nodeevent"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/activities/nodeevent"
 	"encoding/json"
 )
 

@@ -1,7 +1,7 @@
 package policy
 
 import (
-	"drydock/workflows/testdata/code/v0.1.0/api"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/api"
 	"strings"
 )
 

@@ -2,8 +2,8 @@ package preflight
 
 import (
 	"context"
-	"drydock/workflows/testdata/code/v0.1.0/rules/preflight"
-	"drydock/workflows/testdata/code/v0.1.0/rules/spec"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/rules/preflight"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/rules/spec"
 )
 
 type Activities struct{}

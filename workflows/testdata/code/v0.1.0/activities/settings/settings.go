@@ -2,8 +2,8 @@ package settings
 
 import (
 	"context"
-	"drydock/workflows/testdata/code/v0.1.0/rules/notices"
-	"drydock/workflows/testdata/code/v0.1.0/rules/validation"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/rules/notices"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/rules/validation"
 	"encoding/json"
 )
 

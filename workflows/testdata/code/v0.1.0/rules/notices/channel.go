@@ -1,7 +1,7 @@
 package notices
 
 import (
-	"drydock/workflows/testdata/code/v0.1.0/rules/spec"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/rules/spec"
 	"errors"
 	"fmt"
 	"strings"

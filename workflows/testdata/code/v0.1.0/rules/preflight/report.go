@@ -1,8 +1,8 @@
 package preflight
 
 import (
-	"drydock/workflows/testdata/code/v0.1.0/rules/drainplan"
-	"drydock/workflows/testdata/code/v0.1.0/rules/spec"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/rules/drainplan"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/rules/spec"
 	"fmt"
 	"strings"
 	"time"

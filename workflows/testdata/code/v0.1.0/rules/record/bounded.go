@@ -1,7 +1,7 @@
 package record
 
 import (
-	"drydock/workflows/testdata/code/v0.1.0/rules/bounds"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/rules/bounds"
 )
 
 // How much of a record's lists and texts is kept: it is written at once and has to stay small, whatever was said and

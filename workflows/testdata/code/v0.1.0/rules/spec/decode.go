@@ -2,7 +2,7 @@ package spec
 
 import (
 	"bytes"
-	"drydock/workflows/testdata/code/v0.1.0/rules/validation"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/rules/validation"
 	"encoding/json"
 	"errors"
 	"fmt"

@@ -2,7 +2,7 @@ package spec
 
 import (
 	"bytes"
-	"drydock/workflows/testdata/code/v0.1.0/rules/drainplan"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/rules/drainplan"
 	"encoding/json"
 	"fmt"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"

@@ -2,8 +2,8 @@ package spec
 
 import (
 	"cmp"
-	"drydock/workflows/testdata/code/v0.1.0/rules/drainplan"
-	"drydock/workflows/testdata/code/v0.1.0/rules/validation"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/rules/drainplan"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/rules/validation"
 	"slices"
 	"time"
 )

@@ -1,7 +1,7 @@
 package spec
 
 import (
-	"drydock/workflows/testdata/code/v0.1.0/rules/drainplan"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/rules/drainplan"
 	"errors"
 	"fmt"
 	"k8s.io/apimachinery/pkg/labels"

@@ -1,7 +1,7 @@
 package validation
 
 import (
-	"drydock/workflows/testdata/code/v0.1.0/rules/period"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/rules/period"
 	"errors"
 )
 

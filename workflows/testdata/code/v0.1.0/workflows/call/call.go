@@ -1,9 +1,9 @@
 package call
 
 import (
-	"drydock/workflows/testdata/code/v0.1.0/api"
-	"drydock/workflows/testdata/code/v0.1.0/rules/bounds"
-	"drydock/workflows/testdata/code/v0.1.0/rules/markdown"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/api"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/rules/bounds"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/rules/markdown"
 	"errors"
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/temporal"

@@ -1,15 +1,15 @@
 package call
 
 import (
-	"drydock/workflows/testdata/code/v0.1.0/activities/checks"
-	"drydock/workflows/testdata/code/v0.1.0/activities/cluster"
-	"drydock/workflows/testdata/code/v0.1.0/activities/delivery"
-	"drydock/workflows/testdata/code/v0.1.0/activities/drain"
-	"drydock/workflows/testdata/code/v0.1.0/activities/execution"
-	"drydock/workflows/testdata/code/v0.1.0/activities/node"
-	"drydock/workflows/testdata/code/v0.1.0/activities/policy"
-	"drydock/workflows/testdata/code/v0.1.0/activities/preflight"
-	"drydock/workflows/testdata/code/v0.1.0/activities/settings"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/activities/checks"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/activities/cluster"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/activities/delivery"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/activities/drain"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/activities/execution"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/activities/node"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/activities/policy"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/activities/preflight"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/activities/settings"
 )
 
 var Nodes *node.Activities

@@ -1,11 +1,11 @@
 package maintenance
 
 import (
-	policyactivity "drydock/workflows/testdata/code/v0.1.0/activities/policy"
-	"drydock/workflows/testdata/code/v0.1.0/api"
-	"drydock/workflows/testdata/code/v0.1.0/rules/notices"
-	"drydock/workflows/testdata/code/v0.1.0/rules/spec"
-	"drydock/workflows/testdata/code/v0.1.0/workflows/call"
+	policyactivity "drydock.dev/drydock/workflows/testdata/code/v0.1.0/activities/policy"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/api"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/rules/notices"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/rules/spec"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/workflows/call"
 	"fmt"
 	"go.temporal.io/sdk/workflow"
 	"time"

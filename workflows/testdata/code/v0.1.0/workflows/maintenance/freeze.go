@@ -1,9 +1,9 @@
 package maintenance
 
 import (
-	"drydock/workflows/testdata/code/v0.1.0/activities/node"
-	"drydock/workflows/testdata/code/v0.1.0/api"
-	"drydock/workflows/testdata/code/v0.1.0/workflows/call"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/activities/node"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/api"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/workflows/call"
 	"errors"
 	"go.temporal.io/sdk/workflow"
 	"strings"

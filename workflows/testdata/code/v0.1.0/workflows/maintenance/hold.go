@@ -1,12 +1,12 @@
 package maintenance
 
 import (
-	"drydock/workflows/testdata/code/v0.1.0/activities/node"
-	"drydock/workflows/testdata/code/v0.1.0/activities/nodeevent"
-	"drydock/workflows/testdata/code/v0.1.0/api"
-	"drydock/workflows/testdata/code/v0.1.0/rules/notices"
-	"drydock/workflows/testdata/code/v0.1.0/rules/spec"
-	"drydock/workflows/testdata/code/v0.1.0/workflows/call"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/activities/node"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/activities/nodeevent"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/api"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/rules/notices"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/rules/spec"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/workflows/call"
 	"errors"
 	"fmt"
 	"go.temporal.io/sdk/temporal"

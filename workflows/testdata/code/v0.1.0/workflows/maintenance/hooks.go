@@ -1,11 +1,11 @@
 package maintenance
 
 import (
-	checkactivity "drydock/workflows/testdata/code/v0.1.0/activities/checks"
-	"drydock/workflows/testdata/code/v0.1.0/api"
-	"drydock/workflows/testdata/code/v0.1.0/checks"
-	"drydock/workflows/testdata/code/v0.1.0/rules/validation"
-	"drydock/workflows/testdata/code/v0.1.0/workflows/call"
+	checkactivity "drydock.dev/drydock/workflows/testdata/code/v0.1.0/activities/checks"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/api"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/checks"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/rules/validation"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/workflows/call"
 	"errors"
 	"fmt"
 	"go.temporal.io/sdk/temporal"

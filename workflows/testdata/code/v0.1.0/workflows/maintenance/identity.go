@@ -2,10 +2,10 @@ package maintenance
 
 import (
 	"cmp"
-	"drydock/workflows/testdata/code/v0.1.0/activities/settings"
-	"drydock/workflows/testdata/code/v0.1.0/api"
-	"drydock/workflows/testdata/code/v0.1.0/checks"
-	"drydock/workflows/testdata/code/v0.1.0/rules/spec"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/activities/settings"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/api"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/checks"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/rules/spec"
 	"fmt"
 	"go.temporal.io/sdk/workflow"
 )

@@ -2,12 +2,12 @@ package maintenance
 
 import (
 	"cmp"
-	"drydock/workflows/testdata/code/v0.1.0/api"
-	"drydock/workflows/testdata/code/v0.1.0/rules/bounds"
-	"drydock/workflows/testdata/code/v0.1.0/rules/markdown"
-	"drydock/workflows/testdata/code/v0.1.0/rules/notices"
-	"drydock/workflows/testdata/code/v0.1.0/rules/record"
-	"drydock/workflows/testdata/code/v0.1.0/rules/spec"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/api"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/rules/bounds"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/rules/markdown"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/rules/notices"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/rules/record"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/rules/spec"
 	"errors"
 	"fmt"
 	"go.temporal.io/sdk/temporal"

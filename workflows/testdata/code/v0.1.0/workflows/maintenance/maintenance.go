@@ -1,10 +1,10 @@
 package maintenance
 
 import (
-	"drydock/workflows/testdata/code/v0.1.0/api"
-	"drydock/workflows/testdata/code/v0.1.0/rules/notices"
-	"drydock/workflows/testdata/code/v0.1.0/workflows/inbox"
-	"drydock/workflows/testdata/code/v0.1.0/workflows/reset"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/api"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/rules/notices"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/workflows/inbox"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/workflows/reset"
 	"errors"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/workflow"

@@ -1,9 +1,9 @@
 package maintenance
 
 import (
-	"drydock/workflows/testdata/code/v0.1.0/api"
-	"drydock/workflows/testdata/code/v0.1.0/rules/bounds"
-	"drydock/workflows/testdata/code/v0.1.0/workflows/inbox"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/api"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/rules/bounds"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/workflows/inbox"
 	"errors"
 	"go.temporal.io/sdk/workflow"
 	"strings"

@@ -1,11 +1,11 @@
 package maintenance
 
 import (
-	"drydock/workflows/testdata/code/v0.1.0/activities/delivery"
-	"drydock/workflows/testdata/code/v0.1.0/api"
-	"drydock/workflows/testdata/code/v0.1.0/rules/bounds"
-	"drydock/workflows/testdata/code/v0.1.0/rules/notices"
-	"drydock/workflows/testdata/code/v0.1.0/workflows/call"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/activities/delivery"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/api"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/rules/bounds"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/rules/notices"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/workflows/call"
 	"fmt"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"

@@ -1,12 +1,12 @@
 package maintenance
 
 import (
-	preflightactivity "drydock/workflows/testdata/code/v0.1.0/activities/preflight"
-	"drydock/workflows/testdata/code/v0.1.0/api"
-	"drydock/workflows/testdata/code/v0.1.0/rules/preflight"
-	"drydock/workflows/testdata/code/v0.1.0/rules/spec"
-	"drydock/workflows/testdata/code/v0.1.0/workflows/call"
-	preflights "drydock/workflows/testdata/code/v0.1.0/workflows/preflight"
+	preflightactivity "drydock.dev/drydock/workflows/testdata/code/v0.1.0/activities/preflight"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/api"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/rules/preflight"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/rules/spec"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/workflows/call"
+	preflights "drydock.dev/drydock/workflows/testdata/code/v0.1.0/workflows/preflight"
 	"errors"
 	"fmt"
 	"go.temporal.io/sdk/workflow"

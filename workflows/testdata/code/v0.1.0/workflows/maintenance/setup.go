@@ -2,11 +2,11 @@ package maintenance
 
 import (
 	"cmp"
-	"drydock/workflows/testdata/code/v0.1.0/activities/execution"
-	"drydock/workflows/testdata/code/v0.1.0/api"
-	"drydock/workflows/testdata/code/v0.1.0/rules/spec"
-	"drydock/workflows/testdata/code/v0.1.0/workflows/call"
-	"drydock/workflows/testdata/code/v0.1.0/workflows/inbox"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/activities/execution"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/api"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/rules/spec"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/workflows/call"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/workflows/inbox"
 	"encoding/json"
 	"errors"
 	"fmt"

@@ -1,10 +1,10 @@
 package maintenance
 
 import (
-	"drydock/workflows/testdata/code/v0.1.0/activities/node"
-	"drydock/workflows/testdata/code/v0.1.0/api"
-	"drydock/workflows/testdata/code/v0.1.0/rules/bounds"
-	"drydock/workflows/testdata/code/v0.1.0/rules/schedule"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/activities/node"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/api"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/rules/bounds"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/rules/schedule"
 	"encoding/json"
 	"fmt"
 	"go.temporal.io/sdk/workflow"

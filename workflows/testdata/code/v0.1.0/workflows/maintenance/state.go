@@ -1,10 +1,10 @@
 package maintenance
 
 import (
-	"drydock/workflows/testdata/code/v0.1.0/activities/settings"
-	"drydock/workflows/testdata/code/v0.1.0/api"
-	"drydock/workflows/testdata/code/v0.1.0/rules/spec"
-	"drydock/workflows/testdata/code/v0.1.0/workflows/inbox"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/activities/settings"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/api"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/rules/spec"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/workflows/inbox"
 	"errors"
 	"fmt"
 	"go.temporal.io/sdk/converter"

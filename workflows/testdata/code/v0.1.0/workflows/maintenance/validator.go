@@ -1,14 +1,14 @@
 package maintenance
 
 import (
-	checkactivity "drydock/workflows/testdata/code/v0.1.0/activities/checks"
-	"drydock/workflows/testdata/code/v0.1.0/activities/node"
-	"drydock/workflows/testdata/code/v0.1.0/api"
-	"drydock/workflows/testdata/code/v0.1.0/rules/bounds"
-	"drydock/workflows/testdata/code/v0.1.0/rules/drainplan"
-	"drydock/workflows/testdata/code/v0.1.0/rules/notices"
-	"drydock/workflows/testdata/code/v0.1.0/rules/validation"
-	"drydock/workflows/testdata/code/v0.1.0/workflows/call"
+	checkactivity "drydock.dev/drydock/workflows/testdata/code/v0.1.0/activities/checks"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/activities/node"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/api"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/rules/bounds"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/rules/drainplan"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/rules/notices"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/rules/validation"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/workflows/call"
 	"errors"
 	"fmt"
 	"go.temporal.io/sdk/workflow"

@@ -2,10 +2,10 @@ package notification
 
 import (
 	"cmp"
-	"drydock/workflows/testdata/code/v0.1.0/activities/delivery"
-	"drydock/workflows/testdata/code/v0.1.0/api"
-	"drydock/workflows/testdata/code/v0.1.0/rules/notices"
-	"drydock/workflows/testdata/code/v0.1.0/workflows/call"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/activities/delivery"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/api"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/rules/notices"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/workflows/call"
 	"errors"
 	"fmt"
 	"go.temporal.io/sdk/temporal"

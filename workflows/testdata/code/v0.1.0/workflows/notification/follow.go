@@ -1,7 +1,7 @@
 package notification
 
 import (
-	"drydock/workflows/testdata/code/v0.1.0/rules/notices"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/rules/notices"
 	"fmt"
 	"go.temporal.io/sdk/workflow"
 	"time"

@@ -1,9 +1,9 @@
 package notification
 
 import (
-	"drydock/workflows/testdata/code/v0.1.0/activities/delivery"
-	"drydock/workflows/testdata/code/v0.1.0/api"
-	"drydock/workflows/testdata/code/v0.1.0/workflows/call"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/activities/delivery"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/api"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/workflows/call"
 	"errors"
 	"fmt"
 	"go.temporal.io/sdk/temporal"

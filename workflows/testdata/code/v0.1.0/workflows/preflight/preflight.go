@@ -1,10 +1,10 @@
 package preflight
 
 import (
-	preflightactivity "drydock/workflows/testdata/code/v0.1.0/activities/preflight"
-	"drydock/workflows/testdata/code/v0.1.0/rules/preflight"
-	"drydock/workflows/testdata/code/v0.1.0/rules/spec"
-	"drydock/workflows/testdata/code/v0.1.0/workflows/call"
+	preflightactivity "drydock.dev/drydock/workflows/testdata/code/v0.1.0/activities/preflight"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/rules/preflight"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/rules/spec"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/workflows/call"
 	"go.temporal.io/sdk/workflow"
 	"time"
 )

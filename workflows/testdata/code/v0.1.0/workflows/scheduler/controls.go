@@ -1,8 +1,8 @@
 package scheduler
 
 import (
-	"drydock/workflows/testdata/code/v0.1.0/api"
-	"drydock/workflows/testdata/code/v0.1.0/rules/schedule"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/api"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/rules/schedule"
 	"encoding/json"
 	"errors"
 	"fmt"

@@ -1,8 +1,8 @@
 package scheduler
 
 import (
-	"drydock/workflows/testdata/code/v0.1.0/api"
-	"drydock/workflows/testdata/code/v0.1.0/rules/schedule"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/api"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/rules/schedule"
 )
 
 // intake takes requests for slots, and hears of slots that are given back. While it is not known who holds a slot it keeps signals waiting,

@@ -1,9 +1,9 @@
 package scheduler
 
 import (
-	"drydock/workflows/testdata/code/v0.1.0/activities/cluster"
-	"drydock/workflows/testdata/code/v0.1.0/api"
-	"drydock/workflows/testdata/code/v0.1.0/rules/schedule"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/activities/cluster"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/api"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/rules/schedule"
 	"slices"
 	"strconv"
 	"strings"

@@ -1,8 +1,8 @@
 package scheduler
 
 import (
-	"drydock/workflows/testdata/code/v0.1.0/api"
-	"drydock/workflows/testdata/code/v0.1.0/workflows/inbox"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/api"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/workflows/inbox"
 	"errors"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/workflow"

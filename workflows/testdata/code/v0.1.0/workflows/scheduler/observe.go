@@ -1,8 +1,8 @@
 package scheduler
 
 import (
-	"drydock/workflows/testdata/code/v0.1.0/activities/cluster"
-	"drydock/workflows/testdata/code/v0.1.0/workflows/call"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/activities/cluster"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/workflows/call"
 	"fmt"
 	"go.temporal.io/sdk/workflow"
 	"time"

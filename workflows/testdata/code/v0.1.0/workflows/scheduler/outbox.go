@@ -1,7 +1,7 @@
 package scheduler
 
 import (
-	"drydock/workflows/testdata/code/v0.1.0/api"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/api"
 	"errors"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"

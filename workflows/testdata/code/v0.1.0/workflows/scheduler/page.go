@@ -1,7 +1,7 @@
 package scheduler
 
 import (
-	"drydock/workflows/testdata/code/v0.1.0/api"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/api"
 )
 
 // pageSize, maxPageSize and maxPageText bound a page of the state query, which has to fit into one payload.

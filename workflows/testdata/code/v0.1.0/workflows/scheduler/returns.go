@@ -1,10 +1,10 @@
 package scheduler
 
 import (
-	"drydock/workflows/testdata/code/v0.1.0/activities/cluster"
-	"drydock/workflows/testdata/code/v0.1.0/activities/execution"
-	"drydock/workflows/testdata/code/v0.1.0/api"
-	"drydock/workflows/testdata/code/v0.1.0/workflows/call"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/activities/cluster"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/activities/execution"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/api"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/workflows/call"
 	"encoding/json"
 	"go.temporal.io/sdk/workflow"
 	"slices"

@@ -1,12 +1,12 @@
 package scheduler
 
 import (
-	"drydock/workflows/testdata/code/v0.1.0/activities/cluster"
-	"drydock/workflows/testdata/code/v0.1.0/activities/execution"
-	"drydock/workflows/testdata/code/v0.1.0/api"
-	"drydock/workflows/testdata/code/v0.1.0/rules/schedule"
-	"drydock/workflows/testdata/code/v0.1.0/workflows/call"
-	"drydock/workflows/testdata/code/v0.1.0/workflows/reset"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/activities/cluster"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/activities/execution"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/api"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/rules/schedule"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/workflows/call"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/workflows/reset"
 	"go.temporal.io/sdk/workflow"
 	"time"
 )

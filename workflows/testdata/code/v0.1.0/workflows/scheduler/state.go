@@ -1,11 +1,11 @@
 package scheduler
 
 import (
-	"drydock/workflows/testdata/code/v0.1.0/activities/cluster"
-	"drydock/workflows/testdata/code/v0.1.0/api"
-	"drydock/workflows/testdata/code/v0.1.0/rules/bounds"
-	"drydock/workflows/testdata/code/v0.1.0/rules/schedule"
-	"drydock/workflows/testdata/code/v0.1.0/workflows/inbox"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/activities/cluster"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/api"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/rules/bounds"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/rules/schedule"
+	"drydock.dev/drydock/workflows/testdata/code/v0.1.0/workflows/inbox"
 	"errors"
 	"fmt"
 	"go.temporal.io/sdk/workflow"
