@@ -16,8 +16,8 @@ import (
 	"drydock.dev/drydock/k8s/kube"
 )
 
-// ErrGivenBack: the node records releases by maintenances of this workflow ID, and the caller has to check them first. Errors that wrap it
-// are a GivenBackError.
+// ErrGivenBack says that the node records releases by maintenances of this workflow ID, and the caller has to check them first. Errors
+// that wrap it are a GivenBackError.
 var ErrGivenBack = errors.New("the node was given back")
 
 // GivenBack is what a node keeps of a maintenance that has given it back. A Temporal server that is restored to an earlier state
