@@ -191,7 +191,7 @@ func Root() (string, error) {
 	}
 	for {
 		data, err := os.ReadFile(filepath.Join(dir, "go.mod"))
-		if err == nil && bytes.HasPrefix(data, []byte("module drydock\n")) {
+		if err == nil && bytes.HasPrefix(data, []byte("module drydock.dev/drydock\n")) {
 			return dir, nil
 		}
 		parent := filepath.Dir(dir)
