@@ -13,7 +13,7 @@ export GOFLAGS     := $(GOFLAGS) -trimpath
 STATIC_GO          := CGO_ENABLED=0 go
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-stop up cluster-answers down test test-site test-chart test-monitoring build lint vuln unit e2e record devcluster-test devtemporal-test frozen bench fuzz chaos chaos-short soak rolling unavailable images trial-images push test-compose test-habits manifests chart clean drydock
+.PHONY: help demo demo-stop up cluster-answers down test test-all test-rest test-site test-chart test-monitoring build lint vuln unit e2e e2e-short record devcluster-test devtemporal-test frozen bench fuzz chaos chaos-short soak rolling unavailable images trial-images push test-compose test-habits manifests chart clean drydock
 
 help: ## show the targets
 	@grep -hE '^[a-z][a-z-]*:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -34,8 +34,17 @@ cluster-answers:
 down: ## stop what make up started; everything is kept
 	@$(STATIC_GO) run ./deploy/up --down
 
-test: build lint unit e2e chaos-short devcluster-test devtemporal-test ## all tests
+test: ## what a change has to pass first: lint, unit tests, replay, and each capability end to end
+	@echo "== 1/4 build"; $(MAKE) --no-print-directory build
+	@echo "== 2/4 lint"; $(MAKE) --no-print-directory lint
+	@echo "== 3/4 unit tests and replay"; $(MAKE) --no-print-directory unit
+	@echo "== 4/4 end-to-end tests"; $(MAKE) --no-print-directory e2e-short
+	@echo "== tests passed; make test-all runs those that take long too"
+
+test-all: test test-rest test-site ## all tests
 	@echo "== all tests passed"
+
+test-rest: e2e chaos-short devcluster-test devtemporal-test ## what make test leaves out, but what is around the programs
 
 test-site: test-chart test-monitoring test-compose test-habits ## what is around the programs: the chart, alerts and dashboards, compose, what a release reads
 	@echo "== all tests of the site passed"
@@ -94,9 +103,13 @@ unit: ## everything but the end-to-end tests
 
 # Each of the tests that run at once has a control plane of its own, some 600 MB. They mostly wait: four keep two cores busy.
 E2E_AT_ONCE ?= 4
-e2e: drydock $(BIN)/devcluster $(BIN)/devtemporal ## end to end: real control plane, real Temporal server, real binaries
-	@echo "== end-to-end tests (a few minutes)"
+e2e: drydock $(BIN)/devcluster $(BIN)/devtemporal ## all end-to-end tests: real control plane, real Temporal server, real binaries
+	@echo "== all end-to-end tests (about thirteen minutes)"
 	@$(STATIC_GO) test -timeout 45m -count 1 -parallel $(E2E_AT_ONCE) ./e2e/...
+
+e2e-short: drydock $(BIN)/devcluster $(BIN)/devtemporal ## the end-to-end tests but those that call slow
+	@echo "== end-to-end tests but those that take long (about five minutes)"
+	@$(STATIC_GO) test -short -timeout 30m -count 1 -parallel $(E2E_AT_ONCE) ./e2e/...
 
 HISTORIES := workflows/testdata/histories
 record: build ## keep the histories of the end-to-end tests' workflows as those of a release (RELEASE=v0.2.0)

@@ -64,6 +64,7 @@ func TestADrainTakenBackWhileItsWorkerIsLostIsBegunAnew(t *testing.T) {
 }
 
 func TestAWorkerKilledInARolloutEndsInTheSameState(t *testing.T) {
+	slow(t)
 	s := newSite(t, "scheduler: {maxParallel: 2}")
 	ns := s.namespace()
 	s.deployment(ns, "web", 8)

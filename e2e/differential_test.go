@@ -89,6 +89,7 @@ func randomWorkloads(random *rand.Rand) []workload {
 // TestDrainAgreesWithKubectl puts the same pods on two nodes: their preflight and drain by Drydock differ from kubectl's in
 // nothing but what the reference says.
 func TestDrainAgreesWithKubectl(t *testing.T) {
+	slow(t)
 	s := newSite(t, "scheduler: {maxParallel: 2}")
 	seed := uint64(time.Now().UnixNano()) //nolint:gosec // any seed will do
 	t.Logf("seed %d", seed)

@@ -229,6 +229,7 @@ func TestDoctorCleansNodes(t *testing.T) {
 }
 
 func TestDoctorSeesThatTheSchedulerIsGone(t *testing.T) {
+	slow(t)
 	s := newSite(t, "")
 	s.exits(s.drydock("doctor", "--pause", "0s"), 2, "--pause")
 	run := s.readyNow("worker-01")

@@ -33,6 +33,7 @@ const (
 )
 
 func TestEvictionRequest(t *testing.T) {
+	slow(t)
 	s := newSite(t, "")
 	s.installLifecycle()
 

@@ -57,6 +57,7 @@ func (s *site) recordOf(path, run string) (kept record.Record) {
 
 // TestRecordsAndMessagesAreNotForged is what somebody tries who may start and signal every workflow of the namespace.
 func TestRecordsAndMessagesAreNotForged(t *testing.T) {
+	slow(t)
 	s := prepareSite(t, "")
 	signingKey := "whsec_c2lnbmVk"
 	r := s.receivers(signingKey, "unused")

@@ -18,6 +18,7 @@ import (
 // TestWhatGoesOnAroundNodesKeepsThemFromBeingRemediated has an upgrade of the cluster, a MachineHealthCheck and etcd's budget stand in
 // the way of health checks, and a node fall ill again.
 func TestWhatGoesOnAroundNodesKeepsThemFromBeingRemediated(t *testing.T) {
+	slow(t)
 	audit := filepath.Join(t.TempDir(), "audit.jsonl")
 	c := newClinic(t, 9, fmt.Sprintf("audit: {file: {path: %q}}\n", audit))
 	defer c.parts.Wait()

@@ -12,6 +12,7 @@ import (
 // TestHealthChecksOutliveTheirWorker kills the worker while a duration runs, and has it stop while a remediation is at work
 // and while it ends. The check is the configuration's.
 func TestHealthChecksOutliveTheirWorker(t *testing.T) {
+	slow(t)
 	const duration = 45 * time.Second
 	c := newClinic(t, 3, `
 healthChecks:

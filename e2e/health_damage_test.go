@@ -18,6 +18,7 @@ import (
 
 // TestDamageToHealthChecksIsMadeGood resets and terminates remediations under way, and has the control plane's nodes fall ill.
 func TestDamageToHealthChecksIsMadeGood(t *testing.T) {
+	slow(t)
 	c := newClinic(t, 33, "")
 	defer c.parts.Wait()
 	c.startWorker()

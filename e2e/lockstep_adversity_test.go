@@ -94,6 +94,7 @@ func TestAPlanInLockstepThatIsResetGoesOn(t *testing.T) {
 
 // A shared maintenance that is reset to before it was told how far to go is told again, and holds up no plan.
 func TestASharedMaintenanceThatIsResetIsToldAgain(t *testing.T) {
+	slow(t)
 	s := newSite(t, "scheduler: {maxParallel: 2}")
 	before := s.imprint("worker-01")
 	run := s.plan("firmware", s.inLockstep(api.StageCordon, []string{"worker-01"}, "x", "y"))
@@ -119,6 +120,7 @@ func TestASharedMaintenanceThatIsResetIsToldAgain(t *testing.T) {
 
 // Where the lockstep is terminated, and the plan too, a worker starts it anew, and it gives the nodes back.
 func TestNodesOfAPlanComeBackThoughTheLockstepIsTerminatedWithIt(t *testing.T) {
+	slow(t)
 	s := newSite(t, "scheduler: {maxParallel: 2}")
 	before := s.imprint("worker-01")
 	run := s.plan("firmware", s.inLockstep(api.StageCordon, []string{"worker-01"}, "x"))

@@ -42,6 +42,7 @@ func (s *site) untilDrained(run client.WorkflowRun) {
 // Neither of two plans waits for the other for ever, whatever the order of their tiers is, and a worker that is lost costs no
 // pod a second eviction.
 func TestPlansOfOppositeTiersEnd(t *testing.T) {
+	slow(t)
 	t.Parallel()
 	const many = 50
 	s := prepareSiteOf(t, ownLane(t, many), shared.temporal, fmt.Sprintf("scheduler: {maxParallel: %d, maxUnavailable: %d}", many, many))

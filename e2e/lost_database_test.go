@@ -38,6 +38,7 @@ func (s *site) unmarks(lost, node string) {
 // What docs/disaster.md says of a Temporal whose database is lost: nothing is given back by itself, nobody takes the old marks
 // for those of the new namespace, and the nodes come back on somebody's word.
 func TestNodesComeBackAfterTheDatabaseIsLost(t *testing.T) {
+	slow(t)
 	t.Parallel()
 	temporal, err := devstack.StartTemporal(t.Context(), devstack.TemporalOptions{
 		Dir: filepath.Join(shared.dir, "lost-temporal"), InMemory: true, Attributes: true,
@@ -85,6 +86,7 @@ func TestNodesComeBackAfterTheDatabaseIsLost(t *testing.T) {
 
 // The same of a Temporal that was restored to a state from before a maintenance: its namespace is the same.
 func TestNodesComeBackWhoseMaintenanceTemporalHasForgotten(t *testing.T) {
+	slow(t)
 	s := newSite(t, "scheduler: {onOrphan: report}")
 	before := s.imprint("worker-01")
 	run := s.readyNow("worker-01")

@@ -29,6 +29,14 @@ var shared struct {
 	}
 }
 
+// slow leaves a test that takes half a minute or more out of make test, which has shorter ones of the same capability; make test-all runs it.
+func slow(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("takes long: make test-all runs it")
+	}
+}
+
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) int {

@@ -46,6 +46,7 @@ func (r *receivers) untilTold(path string, run client.WorkflowRun, want ...notic
 
 // TestEveryStateIsToldOnEveryChannel is the table of NotifyMaintenance as outside receivers see it.
 func TestEveryStateIsToldOnEveryChannel(t *testing.T) {
+	slow(t)
 	s := prepareSite(t, "")
 	canaries := map[string]string{
 		"the webhook of Slack": "canary-slack-webhook", "the bot's token": "xoxb-canary-of-the-bot", "the mail password": "canary-of-the-mail",

@@ -10,6 +10,7 @@ import (
 )
 
 func TestAPlanIsAPictureInATerminal(t *testing.T) {
+	slow(t)
 	s := newSite(t, "scheduler: {maxParallel: 10}")
 	s.exits(s.atTerminal("n", "plan", "create", "kernel", "worker-01"), 3, "Start this plan? [y/N]", "not confirmed; nothing was started")
 	s.exits(s.atTerminal("y", "plan", "create", "kernel", "--all", "--canary", "1", "--ready-timeout", "3s", "--on-ready-timeout", "release", "--max-parallel", "3"), 0,

@@ -15,6 +15,7 @@ import (
 // TestAPlanHasItsNodesRebooted has a plan do its nodes' work by the worker, which is killed on the way and comes back with
 // a configuration that has the work no more.
 func TestAPlanHasItsNodesRebooted(t *testing.T) {
+	slow(t)
 	s := prepareSite(t, "scheduler: {maxParallel: 10}\n")
 	ns := s.workNamespace()
 	without := s.options.Config
@@ -65,6 +66,7 @@ func TestAPlanHasItsNodesRebooted(t *testing.T) {
 // TestAPlanWaitsForItsWindow has a plan wait for a window that is closed: nothing is touched, nothing is under way, and the
 // plan can be paused and cancelled. Another one begins when its window opens.
 func TestAPlanWaitsForItsWindow(t *testing.T) {
+	slow(t)
 	s := prepareSite(t, "")
 	opens := soon()
 	far := opens.AddDate(0, 6, 0)

@@ -33,6 +33,7 @@ profiles:
 // TestFiveHundredNodesNeverHaveMoreInMaintenanceThanTheyMay kills the worker on the way, and resets and terminates the workflow that
 // decides.
 func TestFiveHundredNodesNeverHaveMoreInMaintenanceThanTheyMay(t *testing.T) {
+	slow(t)
 	t.Parallel()
 	const nodes, rounds, most = 500, 30, 5
 	m := prepareMachines(t, ownLane(t, nodes), many, "")

@@ -296,6 +296,7 @@ func (m *machines) settled(a *audience, most int) {
 // TestAResetOfProfilesSendsNothingForEver resets the workflow that sends to a moment at which nothing was sent yet, and while
 // one is not taken.
 func TestAResetOfProfilesSendsNothingForEver(t *testing.T) {
+	slow(t)
 	m, a := noticedMachines(t)
 	const node = "worker-01"
 	m.label(node, "told")

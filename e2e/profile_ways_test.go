@@ -57,6 +57,7 @@ func TestOnlyOneProfileHasANodeInMaintenance(t *testing.T) {
 }
 
 func TestAFileOfProfilesThatChanges(t *testing.T) {
+	slow(t)
 	both, one := flagged("a", "b"), flagged("a")
 	m := newMachines(t, both, "")
 	const node = "worker-01"

@@ -160,6 +160,7 @@ spec:
 // TestANodeReturnsToProductionOnlyWhenItIsGood goes from the notice to the audit record: conditions, hooks with their
 // closings, a validation by every kind of look, a failure of it, and what is kept of all that.
 func TestANodeReturnsToProductionOnlyWhenItIsGood(t *testing.T) {
+	slow(t)
 	s := prepareSite(t, "")
 	const token = "canary-of-a-check"
 	r := s.receivers("whsec_c2lnbmVk", "unused")

@@ -18,6 +18,7 @@ import (
 const schedulerEvery = 30 * time.Second
 
 func TestTheSchedulerTerminatedByHandComesBackWithWhatItKnew(t *testing.T) {
+	slow(t)
 	s := newSite(t, "scheduler: {maxParallel: 1}")
 	s.mustDrydock("limits", "set", "--max-parallel", "2", "--comment", "two crews")
 	nodes := s.watchNodes()

@@ -74,6 +74,7 @@ const noticedWithin = 75*time.Second + 15*time.Second
 
 // TestWorkersThatLiveTakeOverTheWatchesOfADeadOne kills that of two workers which watches, and starts none.
 func TestWorkersThatLiveTakeOverTheWatchesOfADeadOne(t *testing.T) {
+	slow(t)
 	c := newClinic(t, 4, "")
 	template := c.template(fence, "fence", nil)
 	c.startWorker()

@@ -152,6 +152,7 @@ func (l *laptop) cordoned(node string) bool {
 }
 
 func TestUpFromAKubeconfigToAMaintenance(t *testing.T) {
+	slow(t)
 	t.Parallel()
 	l := newLaptop(t)
 	t.Cleanup(func() { l.down() })

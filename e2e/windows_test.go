@@ -42,6 +42,7 @@ func (s *site) windowNow(name string) show.Window {
 // TestWindows has a window open and another one close, at the same minute, while maintenances wait for them, run and ignore
 // them.
 func TestWindows(t *testing.T) {
+	slow(t)
 	s := prepareSite(t, "") // which takes its time
 	opens := soon()
 	far := opens.AddDate(0, 6, 0)

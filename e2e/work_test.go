@@ -143,6 +143,7 @@ work:
 
 // TestWorkByAJob has an upgrade fail, tried again, killed half way with its worker, and taken back.
 func TestWorkByAJob(t *testing.T) {
+	slow(t)
 	s := prepareSite(t, "")
 	ns := s.workNamespace()
 	const delay = "devcluster.drydock.dev/completion-delay"
