@@ -169,8 +169,10 @@ func (a *Activities) delete(ctx context.Context, check string, r rules.Resource)
 	}
 	err = a.Objects.Delete(ctx, kind, r.Namespace, r.Name, o.GetUID())
 	switch {
-	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
+	case apierrors.IsNotFound(err):
 		return true, nil
+	case apierrors.IsConflict(err):
+		return false, nil // another object has its name by now, or it has changed meanwhile: whoever looks next sees which
 	case err != nil:
 		return false, fmt.Errorf("deleting %s %s: %w", r.Kind, r.Name, err)
 	}

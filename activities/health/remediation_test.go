@@ -499,3 +499,26 @@ func TestAnAnnotationDoesNotRedirectARemediation(t *testing.T) {
 		})
 	}
 }
+
+// TestAConflictDeletesNothing: a deletion may be answered with Conflict while the object is the one that it is about.
+func TestAConflictDeletesNothing(t *testing.T) {
+	s := newSite(t, worker("n1", "Unknown"))
+	made := s.ensure(s.withTemplates(""))
+	refused := map[string]bool{}
+	s.kinds.Refuse = func(r *http.Request) int {
+		if r.Method == http.MethodDelete && !refused[r.URL.Path] {
+			refused[r.URL.Path] = true
+			return http.StatusConflict
+		}
+		return 0
+	}
+	in := RemoveInput{Check: "workers", Node: "n1", Objects: []rules.Resource{*made.Resource}}
+	removed, err := activitytest.Call(t, s.acts.RemoveObjects, in)
+	if err != nil || removed.Done || removed.Gone[0] || s.kinds.Find(ofResource+"n1") == nil || s.kinds.Find(leaseOfNode) == nil {
+		t.Errorf("after a conflict %+v, %v", removed, err)
+	}
+	removed, err = activitytest.Call(t, s.acts.RemoveObjects, in)
+	if err != nil || !removed.Done || s.kinds.Find(ofResource+"n1") != nil || s.kinds.Find(leaseOfNode) != nil {
+		t.Errorf("asked again %+v, %v", removed, err)
+	}
+}

@@ -131,16 +131,19 @@ func (l Leases) Renew(ctx context.Context, w Want) (state State, err error) {
 
 // GiveBack deletes the lease of a node if the holder has it, or nobody.
 func (l Leases) GiveBack(ctx context.Context, node, holder string) error {
-	found, _, err := l.get(ctx, node)
-	switch {
-	case apierrors.IsNotFound(err):
-		return nil
-	case err != nil:
-		return fmt.Errorf("giving back the lease of node %s: %w", node, err)
-	case lease.Holder(found) != "" && lease.Holder(found) != holder:
-		return nil
-	}
-	if err := l.delete(ctx, found); err != nil {
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		found, _, err := l.get(ctx, node)
+		switch {
+		case apierrors.IsNotFound(err):
+			return nil
+		case err != nil:
+			return err
+		case lease.Holder(found) != "" && lease.Holder(found) != holder:
+			return nil
+		}
+		return l.delete(ctx, found)
+	})
+	if err != nil {
 		return fmt.Errorf("giving back the lease of node %s: %w", node, err)
 	}
 	return nil
@@ -259,7 +262,7 @@ func (l Leases) change(ctx context.Context, found *coordinationv1.Lease, spec ma
 
 func (l Leases) delete(ctx context.Context, found *coordinationv1.Lease) error {
 	err := l.leases().Delete(ctx, found)
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // another one is there by now
+	if apierrors.IsNotFound(err) {
 		return nil
 	}
 	return err

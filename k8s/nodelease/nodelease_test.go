@@ -211,3 +211,22 @@ func TestAShorterStepDoesNotShortenTheLease(t *testing.T) {
 		t.Errorf("%+v", got.Spec)
 	}
 }
+
+// TestAConflictGivesNothingBack: a deletion may be answered with Conflict while the lease is still the holder's.
+func TestAConflictGivesNothingBack(t *testing.T) {
+	l, kinds := leases(t)
+	if _, err := l.Take(t.Context(), mine); err != nil {
+		t.Fatal(err)
+	}
+	refused := false
+	kinds.Refuse = func(r *http.Request) int {
+		if r.Method == http.MethodDelete && !refused {
+			refused = true
+			return http.StatusConflict
+		}
+		return 0
+	}
+	if err := l.GiveBack(t.Context(), mine.Node, mine.Holder); err != nil || !refused || lease(t, kinds) != nil {
+		t.Errorf("refused %v, %v: the lease is still there", refused, err)
+	}
+}
