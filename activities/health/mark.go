@@ -172,7 +172,7 @@ func (a *Activities) delete(ctx context.Context, check string, r rules.Resource)
 	case apierrors.IsNotFound(err):
 		return true, nil
 	case apierrors.IsConflict(err):
-		return false, nil // another object has its name by now, or it has changed meanwhile: whoever looks next sees which
+		return false, nil // the object was replaced or has changed: the next look shows which
 	case err != nil:
 		return false, fmt.Errorf("deleting %s %s: %w", r.Kind, r.Name, err)
 	}

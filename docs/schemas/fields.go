@@ -53,13 +53,17 @@ type Field struct {
 	Input  string
 }
 
-// InputOf is an input as a field of no other, with its fields in the order of their declarations.
-func InputOf(name string) (Field, error) {
+// InputOf is one of Inputs as a field of no other, with its fields in the order of their declarations.
+func InputOf(name string) Field {
 	text, err := OfInput(name)
 	if err != nil {
-		return Field{}, fmt.Errorf("there is no input %q: want one of %s", name, strings.Join(Inputs(), ", "))
+		panic(err) // the schemas are part of the program
 	}
-	return Read(name, text)
+	input, err := Read(name, text)
+	if err != nil {
+		panic(err)
+	}
+	return input
 }
 
 // Read is the input that a schema describes.

@@ -38,11 +38,7 @@ type Form struct {
 
 // WithFlags are the fields of an input that name a flag.
 func WithFlags(input string) []schemas.Field {
-	of, err := schemas.InputOf(input)
-	if err != nil {
-		panic(err) // the schema is part of the program
-	}
-	return slices.DeleteFunc(of.Below(), func(f schemas.Field) bool { return f.Flag == "" })
+	return slices.DeleteFunc(schemas.InputOf(input).Below(), func(f schemas.Field) bool { return f.Flag == "" })
 }
 
 // Register adds the flags of fields to a command, and those of forms that name a field themselves.

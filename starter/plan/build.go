@@ -30,10 +30,7 @@ func (p *planFlags) register(cmd *cobra.Command) {
 	f.StringVarP(&p.file, "file", "f", "", "YAML or JSON file with the plan, or with KEP-4212's NodeMaintenance, - for standard input; flags go over it")
 	p.own.Register(cmd, input.WithFlags("plan"), forms)
 	p.shared.RegisterFields(cmd)
-	own, err := schemas.InputOf("plan")
-	if err != nil {
-		panic(err) // the schema is part of the program
-	}
+	own := schemas.InputOf("plan")
 	for _, field := range input.WithFlags("maintenance") {
 		if !slices.ContainsFunc(own.Fields, func(of schemas.Field) bool { return of.Name == field.Name }) {
 			f.Lookup(field.Flag).Usage = "each node: " + f.Lookup(field.Flag).Usage
@@ -123,11 +120,7 @@ func (p *planFlags) putShared(fields map[string]any) error {
 	if err := p.shared.Put(maintenance); err != nil {
 		return err
 	}
-	own, err := schemas.InputOf("plan")
-	if err != nil {
-		return err
-	}
-	for _, field := range own.Fields {
+	for _, field := range schemas.InputOf("plan").Fields {
 		if p.shared.Given(field.Path) == "" {
 			continue
 		}
