@@ -2,6 +2,8 @@ package maintenance
 
 import (
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 
 	"go.temporal.io/sdk/workflow"
@@ -35,7 +37,7 @@ func (m *maintenance) handlers() []inbox.Handler {
 		on(m, api.MsgValidationFailed, phases{api.Validating}, v.checkValidationFailed, v.applyValidationFailed),
 		on(m, api.MsgHookDone, nil, m.checkHookDone, m.applyHookDone),
 		judged(m, api.MsgSkipHook, nil, m.hooks.checkSkip, m.hooks.applySkip),
-		inbox.On(api.MsgNote, m.checkNote, func(api.Simple) string { return "on record" }),
+		inbox.On(api.MsgNote, m.checkNote, func(api.Simple) string { return "the comment is on record" }),
 	}
 }
 
@@ -86,7 +88,7 @@ func (m *maintenance) listen(root workflow.Context) error {
 	}
 	in := inbox.New(m.control.life, m.journal)
 	for _, h := range m.handlers() {
-		if err := in.Take(m.journal, h.Answered(m.journal)); err != nil {
+		if err := in.Take(m.journal, h.Answered(m.journal).Unless(m)); err != nil {
 			return err
 		}
 	}
@@ -175,7 +177,10 @@ func (m *maintenance) checkRetry(api.Simple) error {
 	if m.validator.undecided() {
 		return nil
 	}
-	return m.journal.inPhase(api.RequestorFailed)
+	if err := m.journal.inPhase(api.RequestorFailed); err != nil {
+		return fmt.Errorf("%w, nor has it failed its validation", err)
+	}
+	return nil
 }
 
 func (m *maintenance) applyRetry(api.Simple) string {
@@ -205,12 +210,12 @@ func (m *maintenance) checkCancel(p api.Cancel) error {
 		return errLeftAlone
 	}
 	if phase := m.journal.phase(); (phase == api.RequestorFailed || phase == api.Validating) && !p.Release {
-		return errors.New("the node stays out of service: give it back with {\"release\": true}")
+		return fmt.Errorf("%s is %s and stays out of service: give it back with {\"release\": true}", m.spec.Node, phase)
 	}
 	return nil
 }
 
-var errLeftAlone = errors.New("the node is Ready or past that: it is finished (beforeReady)")
+var errLeftAlone = errors.New("the node is Ready or past that, and is left to its requestors (beforeReady)")
 
 // applyCancel undoes a maintenance that is not Ready yet. From Ready on the node may be half flashed: it stays out of
 // service until somebody asks for its release.
@@ -221,17 +226,29 @@ func (m *maintenance) applyCancel(p api.Cancel) string {
 	}
 	if !m.journal.heldByRequestor() {
 		m.control.set(cancelled, why)
-		return "the maintenance is undone"
+		if !slices.ContainsFunc(m.journal.status().Transitions, func(t api.Transition) bool { return t.Phase == api.Cordoning }) {
+			return "cancelled; the node was not touched"
+		}
+		return m.givenBack()
 	}
 	if p.BeforeReady {
 		return ignored + errLeftAlone.Error()
 	}
 	if p.Release {
 		m.control.set(released, why)
-		return "the node is released"
+		return m.givenBack()
 	}
 	if m.journal.phase() == api.Ready {
 		m.journal.requestorFailed(why + " while the requestor had the node")
 	}
 	return staysOut
+}
+
+// givenBack is the effect of a cancellation that undoes what was done to the node.
+func (m *maintenance) givenBack() string {
+	effect := "cancelled; the node is being put back"
+	if plans := m.journal.s.PlansGoOn(); plans != "" {
+		effect += ", and " + plans
+	}
+	return effect
 }
