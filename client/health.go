@@ -68,13 +68,6 @@ func (e *HealthCheckRunsError) Error() string {
 	return fmt.Sprintf("health check %s runs already", e.Name)
 }
 
-// HealthCheckRefusedError says that a health check refused a message.
-type HealthCheckRefusedError struct{ Name, Reason string }
-
-func (e *HealthCheckRefusedError) Error() string {
-	return fmt.Sprintf("health check %s: %s", e.Name, e.Reason)
-}
-
 // Start starts the check; with a reason it begins paused by Options.By. An input that would be refused is ErrInvalid, and the
 // error names the fields; a check of that name that runs is a HealthCheckRunsError.
 func (h *HealthCheck) Start(ctx context.Context, input json.RawMessage, paused string) error {
@@ -102,7 +95,7 @@ func (h *HealthCheck) Start(ctx context.Context, input json.RawMessage, paused s
 		_, err = h.server.start(ctx, options, api.HealthCheckType, input)
 	} else {
 		// The pause is there before the check decides anything.
-		_, err = h.server.temporal.SignalWithStartWorkflow(ctx, h.WorkflowID(), api.MsgPause, api.HealthMessage{Message: h.says(paused)}, options, api.HealthCheckType, input)
+		_, err = h.server.temporal.SignalWithStartWorkflow(ctx, h.WorkflowID(), api.MsgPause, api.HealthMessage{Message: api.Message{ID: uuid.NewString(), By: h.options.By, Comment: paused}}, options, api.HealthCheckType, input)
 	}
 	var running *serviceerror.WorkflowExecutionAlreadyStarted
 	if errors.As(err, &running) {
@@ -146,37 +139,19 @@ func (h *HealthCheck) Explain(ctx context.Context, node string) (api.HealthExpla
 	return explanation, h.failed("asking health check "+h.Name, err)
 }
 
-// Pause keeps anything new from beginning until Resume.
-func (h *HealthCheck) Pause(ctx context.Context, reason string) (string, error) {
-	return h.send(ctx, api.MsgPause, api.HealthMessage{Message: h.says(reason)})
-}
-
-// Resume takes back the pause of Options.By, or with of that of somebody else, or with all those of everybody.
-func (h *HealthCheck) Resume(ctx context.Context, of string, all bool, comment string) (string, error) {
-	return h.send(ctx, api.MsgResume, api.ResumeHealth{Message: h.says(comment), Of: of, All: all})
-}
-
-// Confirm says that a recovered node is healthy, so that its remediation is removed now.
-func (h *HealthCheck) Confirm(ctx context.Context, node, comment string) (string, error) {
-	return h.send(ctx, api.MsgConfirm, api.ConfirmHealthy{Message: h.says(comment), Node: node})
-}
-
-// Configure gives the check another spec. One that would be refused by itself is ErrInvalid; one that is refused because the
-// check remediates is a HealthCheckRefusedError.
-func (h *HealthCheck) Configure(ctx context.Context, spec json.RawMessage, comment string) (string, error) {
-	if _, err := health.Decode(spec); err != nil {
-		return "", invalidError{err}
+// Send sends the check a message of package api, such as api.MsgPause with the payload api.HealthMessage, and returns what the check
+// answers. ID, By and Comment are filled in where the payload lacks them. Errors: NoHealthCheckError, ErrEnded, ErrInvalid, ErrUnanswered,
+// RefusedError, UnsettledError.
+func (h *HealthCheck) Send(ctx context.Context, name string, payload any, comment string) (Sent, error) {
+	if p, ok := payload.(api.ConfigureHealth); ok {
+		if _, err := health.Decode(p.Spec); err != nil {
+			return Sent{}, invalidError{err}
+		}
 	}
-	return h.send(ctx, api.MsgConfigure, api.ConfigureHealth{Message: h.says(comment), Spec: spec})
-}
-
-// Remove ends the check, which is refused while it remediates.
-func (h *HealthCheck) Remove(ctx context.Context, comment string) (string, error) {
-	return h.send(ctx, api.MsgRemove, api.HealthMessage{Message: h.says(comment)})
-}
-
-func (h *HealthCheck) says(comment string) api.Message {
-	return api.Message{ID: uuid.NewString(), By: h.options.By, Comment: comment}
+	return h.server.tell(ctx, recipient{
+		kind: api.HealthCheckType, who: "health check " + h.Name, by: h.options.By, id: h.WorkflowID(),
+		question: api.QueryStatus, asked: api.HealthStatusRequest{Limit: 1}, none: &NoHealthCheckError{Name: h.Name},
+	}, name, payload, comment)
 }
 
 // running is false where the check has ended; where there was none it is a NoHealthCheckError.
@@ -186,31 +161,6 @@ func (h *HealthCheck) running(ctx context.Context) (bool, error) {
 		return false, h.failed("looking for health check "+h.Name, err)
 	}
 	return described.GetWorkflowExecutionInfo().GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, nil
-}
-
-// send sends a message and returns the effect in words. Errors: NoHealthCheckError, HealthCheckRefusedError, NoWorkerError,
-// UnsettledError.
-func (h *HealthCheck) send(ctx context.Context, name string, payload any) (effect string, err error) {
-	running, err := h.running(ctx)
-	if err != nil {
-		return "", err
-	}
-	if !running {
-		return "", &NoHealthCheckError{Name: h.Name, Ended: true}
-	}
-	// As for a plan: the server keeps an update that no worker takes, and a query leaves nothing behind.
-	if _, err := h.Status(ctx, api.HealthStatusRequest{Limit: 1}); err != nil {
-		return "", fmt.Errorf("nothing was changed: %w", err)
-	}
-	effect, err = h.server.update(ctx, h.WorkflowID(), name, payload)
-	var refused *temporal.ApplicationError
-	switch {
-	case errors.As(err, &refused):
-		return "", &HealthCheckRefusedError{h.Name, refused.Message()}
-	case err != nil && unreachable(err):
-		return "", &UnsettledError{Change: name, err: err}
-	}
-	return effect, h.failed("sending a message to health check "+h.Name, err)
 }
 
 func (h *HealthCheck) failed(doing string, err error) error {

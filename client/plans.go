@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 	workflowpb "go.temporal.io/api/workflow/v1"
@@ -45,16 +44,6 @@ func (e *NoPlanError) Error() string { return fmt.Sprintf("there is no plan %s",
 type PlanRunsError struct{ Name string }
 
 func (e *PlanRunsError) Error() string { return fmt.Sprintf("plan %s runs already", e.Name) }
-
-// PlanEndedError says that a plan takes no message any more.
-type PlanEndedError struct{ Name string }
-
-func (e *PlanEndedError) Error() string { return fmt.Sprintf("plan %s has ended", e.Name) }
-
-// PlanRefusedError says that a plan refused a message.
-type PlanRefusedError struct{ Name, Reason string }
-
-func (e *PlanRefusedError) Error() string { return fmt.Sprintf("plan %s: %s", e.Name, e.Reason) }
 
 // Start starts the plan. An input that would be refused is ErrInvalid, and the error names the fields; a plan of that name
 // that runs is a PlanRunsError. It returns once Temporal has it, before anything is done to a node.
@@ -129,7 +118,7 @@ func (p *Plan) refusal(ctx context.Context) error {
 	}
 	var refused *temporal.ApplicationError
 	if errors.As(p.server.temporal.GetWorkflow(ctx, p.WorkflowID(), "").Get(ctx, nil), &refused) && refused.Type() == api.ErrorInvalidSpec {
-		return invalidError{&PlanRefusedError{p.Name, refused.Message()}}
+		return invalidError{fmt.Errorf("plan %s: %s", p.Name, refused.Message())}
 	}
 	return nil
 }
@@ -146,74 +135,13 @@ func (p *Plan) failed(doing string, err error) error {
 	return failedCall(doing, err)
 }
 
-// Pause begins no more nodes until Resume.
-func (p *Plan) Pause(ctx context.Context, comment string) (string, error) {
-	return p.send(ctx, api.MsgPause, api.Simple{Message: p.says(comment)})
-}
-
-// Resume goes on with a plan that is paused.
-func (p *Plan) Resume(ctx context.Context, comment string) (string, error) {
-	return p.send(ctx, api.MsgResume, api.Simple{Message: p.says(comment)})
-}
-
-// Approve lets a plan go on after its canary.
-func (p *Plan) Approve(ctx context.Context, comment string) (string, error) {
-	return p.send(ctx, api.MsgApprove, api.Simple{Message: p.says(comment)})
-}
-
-// Skip leaves a node out.
-func (p *Plan) Skip(ctx context.Context, node, comment string) (string, error) {
-	return p.send(ctx, api.MsgSkip, api.NodeOfPlan{Message: p.says(comment), Node: node})
-}
-
-// Retry has a node begun anew that failed or was skipped.
-func (p *Plan) Retry(ctx context.Context, node, comment string) (string, error) {
-	return p.send(ctx, api.MsgRetry, api.NodeOfPlan{Message: p.says(comment), Node: node})
-}
-
-// SetStage has a plan of strategy allAtOnce go on to a stage.
-func (p *Plan) SetStage(ctx context.Context, stage api.Stage, comment string) (string, error) {
-	return p.send(ctx, api.MsgSetStage, api.SetStage{Message: p.says(comment), Stage: stage})
-}
-
-// SetSelector has a plan of strategy allAtOnce choose its nodes otherwise.
-func (p *Plan) SetSelector(ctx context.Context, nodes plan.Selection, comment string) (string, error) {
-	return p.send(ctx, api.MsgSetSelector, api.SetSelector{Message: p.says(comment), Selection: nodes})
-}
-
-// Cancel begins no more nodes, and gives those back that are not Ready yet.
-func (p *Plan) Cancel(ctx context.Context, comment string) (string, error) {
-	return p.send(ctx, api.MsgCancel, api.Cancel{Message: p.says(comment)})
-}
-
-func (p *Plan) says(comment string) api.Message {
-	return api.Message{ID: uuid.NewString(), By: p.options.By, Comment: comment}
-}
-
-// send sends a message and returns the effect in words. Errors: NoPlanError, PlanEndedError, PlanRefusedError,
-// NoWorkerError, UnsettledError.
-func (p *Plan) send(ctx context.Context, name string, payload any) (effect string, err error) {
-	described, err := p.server.describe(ctx, p.WorkflowID(), "")
-	if err != nil {
-		return "", p.failed("looking for plan "+p.Name, err)
-	}
-	if described.GetWorkflowExecutionInfo().GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
-		return "", &PlanEndedError{p.Name}
-	}
-	// The server keeps an update that no worker takes, and gives it to a worker that starts long after the caller got an error. A query
-	// leaves nothing behind.
-	if _, err := p.Status(ctx, api.PlanStatusRequest{Limit: 1}); err != nil {
-		return "", fmt.Errorf("nothing was changed: %w", err)
-	}
-	effect, err = p.server.update(ctx, p.WorkflowID(), name, payload)
-	var refused *temporal.ApplicationError
-	switch {
-	case errors.As(err, &refused):
-		return "", &PlanRefusedError{p.Name, refused.Message()}
-	case err != nil && unreachable(err):
-		return "", &UnsettledError{Change: name, err: err}
-	}
-	return effect, p.failed("sending a message to plan "+p.Name, err)
+// Send sends the plan a message of package api, such as api.MsgPause with the payload api.Simple, and returns what the plan answers. ID,
+// By and Comment are filled in where the payload lacks them. Errors: NoPlanError, ErrEnded, ErrUnanswered, RefusedError, UnsettledError.
+func (p *Plan) Send(ctx context.Context, name string, payload any, comment string) (Sent, error) {
+	return p.server.tell(ctx, recipient{
+		kind: api.MaintenancePlanType, who: "plan " + p.Name, by: p.options.By, id: p.WorkflowID(),
+		question: api.QueryStatus, asked: api.PlanStatusRequest{Limit: 1}, none: &NoPlanError{p.Name},
+	}, name, payload, comment)
 }
 
 // WatchStatus looks at a plan again and again until done says that it is enough, or ctx ends, whose cause it then returns. A server or a
@@ -266,37 +194,4 @@ func planOf(info *workflowpb.WorkflowExecutionInfo) (PlanRun, bool) {
 		run.Ended = info.GetCloseTime().AsTime()
 	}
 	return run, err == nil
-}
-
-// ClaimedError says that somebody else works on a node.
-type ClaimedError struct{ Node, Reason string }
-
-func (e *ClaimedError) Error() string { return fmt.Sprintf("%s: %s", e.Node, e.Reason) }
-
-// Claim begins the work on a Ready node, unless somebody else has begun it: that is a ClaimedError. Where it is not known whether an
-// earlier try did so, the same ID shows it.
-func Claim(ctx context.Context, c *Client, m Maintenance, id string) error {
-	ctx, cancel := context.WithTimeout(ctx, updateTimeout)
-	defer cancel()
-	payload := api.Started{Message: api.Message{ID: id, By: c.options.By}, Claim: true, Run: m.FirstRunID}
-	handle, err := c.server.temporal.UpdateWorkflow(ctx, temporalclient.UpdateWorkflowOptions{
-		WorkflowID: m.WorkflowID, UpdateID: id, UpdateName: api.MsgStarted, Args: []any{payload}, WaitForStage: temporalclient.WorkflowUpdateStageCompleted,
-	})
-	if err == nil {
-		err = handle.Get(ctx, nil)
-	}
-	var refused *temporal.ApplicationError
-	if errors.As(err, &refused) {
-		if status, asked := c.server.status(ctx, m); asked == nil && startedBy(status, id) {
-			return nil
-		}
-		return &ClaimedError{m.Node, refused.Message()}
-	}
-	return failedCall("beginning the work on "+m.Node, err)
-}
-
-// startedBy reports whether the work was begun by a message of that ID.
-func startedBy(s *api.Status, id string) bool {
-	entry, received := outcomeOf(s, id)
-	return received && entry.Name == api.MsgStarted && !ignored(entry)
 }

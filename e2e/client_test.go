@@ -38,15 +38,15 @@ func TestAProgramRunsAMaintenance(t *testing.T) {
 		t.Errorf("found %s, %v", found.RunID, err)
 	}
 
-	sent, err := drydock.Send(s.ctx, ready.Maintenance, client.Done("patch-robot"), "patched")
-	if err != nil || sent.Already != "" {
-		t.Fatalf("already %q, %v", sent.Already, err)
+	sent, err := drydock.Send(s.ctx, ready.Maintenance, api.MsgDone, api.Done{Requestor: "patch-robot"}, "patched")
+	if err != nil || sent.Already || sent.Effect != "patch-robot is done" {
+		t.Fatalf("%+v, %v", sent, err)
 	}
 	ended, err := drydock.Wait(s.ctx, ready.Maintenance, client.Completed)
 	if err != nil || ended.Phase() != api.Completed {
 		t.Fatalf("%s, %v", ended.Phase(), err)
 	}
-	if _, err := drydock.Send(s.ctx, ready.Maintenance, client.Retry(), ""); !errors.Is(err, client.ErrEnded) {
+	if _, err := drydock.Send(s.ctx, ready.Maintenance, api.MsgRetry, nil, ""); !errors.Is(err, client.ErrEnded) {
 		t.Errorf("too late: %v", err)
 	}
 	s.back("worker-01", before)
