@@ -214,6 +214,14 @@ func (m MessageType) Complete(payload any, said Message, run string) (complete a
 	return filled.Interface(), said.ID, nil
 }
 
+// RunOf is the run that a payload is meant for; empty for any.
+func RunOf(payload any) string {
+	if run := reflect.ValueOf(payload).FieldByName("Run"); run.IsValid() {
+		return run.String()
+	}
+	return ""
+}
+
 // said are the fields that all messages of people have; run is none of join and leave.
 var said = []string{"id", "by", "comment", "run"}
 

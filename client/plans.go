@@ -144,28 +144,6 @@ func (p *Plan) Send(ctx context.Context, name string, payload any, comment strin
 	}, name, payload, comment)
 }
 
-// WatchStatus looks at a plan again and again until done says that it is enough, or ctx ends, whose cause it then returns. A server or a
-// worker that does not answer is waited for: watch gets the error.
-func (p *Plan) WatchStatus(ctx context.Context, asked api.PlanStatusRequest, watch func(api.PlanStatus, error) (done bool)) error {
-	var pause time.Duration
-	for {
-		status, err := p.Status(ctx, asked)
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		var noPlan *NoPlanError
-		if errors.As(err, &noPlan) || errors.Is(err, ErrInvalid) {
-			return err
-		}
-		if watch(status, err) {
-			return nil
-		}
-		if pause = nextPause(pause); !sleep(ctx, pause) {
-			return context.Cause(ctx)
-		}
-	}
-}
-
 // PlanRun is one run of a plan as Temporal's lists know it.
 type PlanRun struct {
 	Name      string

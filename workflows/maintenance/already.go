@@ -10,7 +10,7 @@ import (
 
 // NothingToDo implements inbox.Idle: what each message is for may have come about already.
 func (m *maintenance) NothingToDo(name string, content any) (why string) {
-	if p, ok := content.(payload); !ok || m.thisRun(p.ForRun()) != nil {
+	if m.thisRun(api.RunOf(content)) != nil {
 		return ""
 	}
 	s, r := m.journal.status(), m.requestors

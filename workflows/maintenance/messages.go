@@ -41,30 +41,23 @@ func (m *maintenance) handlers() []inbox.Handler {
 	}
 }
 
-// payload is the payload of a message to a maintenance.
-type payload interface {
-	inbox.Said
-	// ForRun is the run that the message is meant for, empty for any.
-	ForRun() string
-}
-
 // phases are those in which a message counts; nil are all.
 type phases []api.Phase
 
 // on is the handler of a message to this run, which counts until it is decided that the maintenance ends.
-func on[T payload](m *maintenance, name string, in phases, check func(T) error, apply func(T) string) inbox.Handler {
+func on[T inbox.Said](m *maintenance, name string, in phases, check func(T) error, apply func(T) string) inbox.Handler {
 	return inbox.On(name, accepts(m, in, check), apply)
 }
 
 // judged is on for a message that is judged before it takes effect: check says whether it still counts then.
-func judged[T payload](m *maintenance, name string, in phases, check func(T) error, apply func(p T, check func() error) string) inbox.Handler {
+func judged[T inbox.Said](m *maintenance, name string, in phases, check func(T) error, apply func(p T, check func() error) string) inbox.Handler {
 	accept := accepts(m, in, check)
 	return inbox.On(name, accept, func(p T) string { return apply(p, func() error { return accept(p) }) })
 }
 
-func accepts[T payload](m *maintenance, in phases, check func(T) error) func(T) error {
+func accepts[T inbox.Said](m *maintenance, in phases, check func(T) error) func(T) error {
 	return func(p T) error {
-		err := firstOf(m.control.refuse(), m.thisRun(p.ForRun()))
+		err := firstOf(m.control.refuse(), m.thisRun(api.RunOf(p)))
 		if err == nil && in != nil {
 			err = m.journal.inPhase(in...)
 		}
