@@ -5,6 +5,7 @@ package inbox
 import (
 	"errors"
 	"fmt"
+	"reflect"
 
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
@@ -40,6 +41,8 @@ type Idle interface {
 
 // kind decodes the payloads of one message.
 type kind interface {
+	// prototype is a zero payload.
+	prototype() any
 	// decode reads a payload strictly.
 	decode(raw []byte) (message, error)
 	days(ctx workflow.Context, raw []byte) error
@@ -75,6 +78,11 @@ func (p payloadOf[T]) decode(raw []byte) (message, error) {
 		return decoded[T]{}, err // the sender of what cannot be read is not known
 	}
 	return decoded[T]{p, payload}, nil
+}
+
+func (payloadOf[T]) prototype() any {
+	var zero T
+	return zero
 }
 
 func (payloadOf[T]) days(ctx workflow.Context, raw []byte) error { return Days[T](ctx, raw) }
@@ -143,6 +151,10 @@ func New(ctx workflow.Context, record Recorder) *Inbox {
 func (i *Inbox) Take(account Account, handlers ...Handler) error {
 	own := workflow.GetInfo(i.ctx).WorkflowType.Name
 	for _, h := range handlers {
+		declared, is := api.MessageOf(own, h.name)
+		if have := h.kind.prototype(); is && reflect.TypeOf(have) != reflect.TypeOf(declared.Payload) {
+			return fmt.Errorf("message %s to a %s: its handler takes a %T, and package api declares a %T", h.name, own, have, declared.Payload)
+		}
 		p := handling{Handler: h, inbox: i, account: account}
 		i.take[h.name] = p
 		err := workflow.SetUpdateHandlerWithOptions(i.ctx, h.name, p.update, workflow.UpdateHandlerOptions{
