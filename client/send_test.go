@@ -142,7 +142,7 @@ func TestNothingIsSentWhereNobodyAnswers(t *testing.T) {
 		t.Errorf("%+v, %v", sent, err)
 	}
 	r = &recording{unanswered: serviceerror.NewNotFound("none")}
-	var none *NoPlanError
+	var none *NoneError
 	if _, err := PlanOf(over(r), "kernel").Send(t.Context(), api.MsgPause, nil, ""); !errors.As(err, &none) {
 		t.Errorf("no plan: %v", err)
 	}

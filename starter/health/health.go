@@ -58,8 +58,8 @@ func checkName(name string) error {
 // explain turns an error about a check into one that says what to do next.
 func explain(c *invocation.Connection, name string, err error) error {
 	var (
-		none    *client.NoHealthCheckError
-		runs    *client.HealthCheckRunsError
+		none    *client.NoneError
+		runs    *client.RunsError
 		refused *client.RefusedError
 	)
 	switch {

@@ -169,7 +169,7 @@ func (o *startOptions) taken(ctx context.Context, c *invocation.Connection, h *c
 // apply changes a check that runs, and starts one that does not.
 func (o *startOptions) apply(ctx context.Context, c *invocation.Connection, h *client.HealthCheck, check nhc.Check) (string, error) {
 	sent, err := h.Send(ctx, api.MsgConfigure, api.ConfigureHealth{Spec: check.Spec}, o.comment)
-	var none *client.NoHealthCheckError
+	var none *client.NoneError
 	if errors.As(err, &none) || errors.Is(err, client.ErrEnded) {
 		return o.start(ctx, c, h, check)
 	}

@@ -61,7 +61,7 @@ func (a *Attendant) Run(names []string) ([]Outcome, api.PlanStatus, error) {
 	said, cancelled := false, false
 	for {
 		status, err := a.look()
-		var missing *client.NoPlanError
+		var missing *client.NoneError
 		switch {
 		case a.GiveUp.Err() != nil, errors.As(err, &missing), errors.Is(err, client.ErrInvalid):
 			stop(err)

@@ -68,8 +68,8 @@ func checkName(name string) error {
 // Explain turns an error about a plan into one that says what to do next.
 func Explain(c *invocation.Connection, name string, err error) error {
 	var (
-		none *client.NoPlanError
-		runs *client.PlanRunsError
+		none *client.NoneError
+		runs *client.RunsError
 	)
 	switch {
 	case errors.As(err, &none):
