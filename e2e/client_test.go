@@ -38,6 +38,16 @@ func TestAProgramRunsAMaintenance(t *testing.T) {
 		t.Errorf("found %s, %v", found.RunID, err)
 	}
 
+	// Whoever does not know what became of a message sends it again.
+	note := api.Simple{Message: api.Message{ID: "note-1"}}
+	for range 2 {
+		if sent, err := drydock.Send(s.ctx, ready.Maintenance, api.MsgNote, note, "disk replaced"); err != nil || sent.Effect != "the comment is on record" {
+			t.Errorf("%+v, %v", sent, err)
+		}
+	}
+	if v, err := drydock.Observe(s.ctx, ready.Maintenance); err != nil || len(v.Status.Messages) != 1 {
+		t.Errorf("%+v, %v", v.Status, err)
+	}
 	sent, err := drydock.Send(s.ctx, ready.Maintenance, api.MsgDone, api.Done{Requestor: "patch-robot"}, "patched")
 	if err != nil || sent.Already || sent.Effect != "patch-robot is done" {
 		t.Fatalf("%+v, %v", sent, err)
