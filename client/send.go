@@ -253,8 +253,8 @@ func (s *server) outcome(ctx context.Context, to recipient, m message) (Sent, er
 	defer cancel()
 	var pause time.Duration
 	for {
-		var status api.Status
-		err := s.query(waiting, to.id, "", api.QueryStatus, &status)
+		var status api.Status // it has no messages where nobody answers
+		_ = s.query(waiting, to.id, "", api.QueryStatus, &status)
 		entry, received := outcomeOf(&status, m.id)
 		switch {
 		case received && entry.Outcome == api.Applied:
@@ -265,10 +265,11 @@ func (s *server) outcome(ctx context.Context, to recipient, m message) (Sent, er
 			return Sent{}, &RefusedError{By: to.who, Message: m.name, Reason: strings.TrimPrefix(entry.Effect, "ignored: ")}
 		}
 		if pause = nextPause(pause); !sleep(waiting, pause) {
-			if err = context.Cause(ctx); err == nil {
-				err = fmt.Errorf("%s has not answered within %s", to.who, sendTimeout)
+			why := context.Cause(ctx)
+			if why == nil {
+				why = fmt.Errorf("%s has not answered within %s", to.who, sendTimeout)
 			}
-			return Sent{}, &UnsettledError{To: to.who, Message: m.name, Taken: true, err: err}
+			return Sent{}, &UnsettledError{To: to.who, Message: m.name, Taken: true, err: why}
 		}
 	}
 }

@@ -107,8 +107,8 @@ func TestAFollowerSaysWhatHasChanged(t *testing.T) {
 	look := func(counts plan.Counts, nodes ...api.PlanNode) string {
 		out.Reset()
 		f.see(client.PlanView{
-			Run: client.Run{Name: "kernel", Execution: enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING},
-			Status:  &api.PlanStatus{Phase: api.PlanRunning, Counts: counts, Nodes: nodes},
+			Run:    client.Run{Name: "kernel", Execution: enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING},
+			Status: &api.PlanStatus{Phase: api.PlanRunning, Counts: counts, Nodes: nodes},
 		})
 		return out.String()
 	}

@@ -68,7 +68,6 @@ func (p *cancel) payload(_ context.Context, o *order) (any, string, error) {
 }
 
 type extend struct {
-	simple
 	duration time.Duration
 	flags    *pflag.FlagSet
 }
@@ -97,7 +96,6 @@ func (started) payload(_ context.Context, o *order) (any, string, error) {
 
 // membership is the form of join and leave, which are about another requestor than the one whose maintenance it is.
 type membership struct {
-	simple
 	who, owner string
 }
 
@@ -119,7 +117,6 @@ func (p *membership) payload(_ context.Context, o *order) (any, string, error) {
 }
 
 type escalate struct {
-	simple
 	do string
 }
 
@@ -167,7 +164,6 @@ func dangerOf(rung string) string {
 }
 
 type consent struct {
-	simple
 	force, deleteData bool
 	pods              []string
 }
@@ -200,7 +196,6 @@ func (p *consent) payload(_ context.Context, o *order) (any, string, error) {
 }
 
 type reschedule struct {
-	simple
 	text string
 	at   time.Time
 }
