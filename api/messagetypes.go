@@ -168,6 +168,12 @@ var MessageTypes = []MessageType{
 // OfPeople reports whether people and scripts send it, as a signal or as an update.
 func (m MessageType) OfPeople() bool { return !slices.Equal(m.From, drydock) }
 
+// BySignal reports whether people send it as a signal, although it is an update too. An approval is: where the server verifies who calls
+// it, the event of a signal says so and that of an update does not, and the policy judges approvals by it.
+func (m MessageType) BySignal() bool {
+	return m.To == NodeMaintenanceType && slices.Equal(m.From, approvers)
+}
+
 // MessagesTo are the messages that people and scripts send to workflows of a type.
 func MessagesTo(workflowType string) (names []string) {
 	for _, m := range MessageTypes {

@@ -29,13 +29,9 @@ type Sent struct {
 	Unanswered error
 }
 
-// signalled are the messages to a maintenance that are sent as signals: where the server verifies who calls it, the event of a signal says
-// so and that of an update does not, and the policy judges approvals by it.
-var signalled = []string{api.MsgApprove, api.MsgDeny}
-
 // Send sends a maintenance a message of package api, such as api.MsgDone with the payload api.Done, and returns what the maintenance
-// answers. What the payload lacks of ID, By, Comment and Run is filled in. A message with an ID has its effect once: where it is not known what
-// became of it, send it again with the same ID. Errors are ErrInvalid, ErrUnanswered, ErrEnded, RefusedError, UnsettledError and CallError.
+// answers. What the payload lacks of ID, By, Comment and Run is filled in. A message with an ID has its effect once: where it is not
+// known what became of it, send it again with the same ID. Errors are ErrInvalid, ErrUnanswered, ErrEnded, RefusedError, UnsettledError and CallError.
 func (c *Client) Send(ctx context.Context, to Maintenance, name string, payload any, comment string) (Sent, error) {
 	r := recipientOf(to, c.options.By)
 	m, err := r.message(name, payload, comment)
@@ -49,7 +45,7 @@ func (c *Client) Send(ctx context.Context, to Maintenance, name string, payload 
 		return Sent{Unanswered: err}, c.server.signal(ctx, r, m)
 	case err != nil:
 		return Sent{}, err
-	case !slices.Contains(signalled, name):
+	case !m.declared.BySignal():
 		return c.server.send(ctx, r, m)
 	}
 	if err := c.server.signal(ctx, r, m); err != nil {
@@ -105,6 +101,7 @@ func recipientOf(m Maintenance, by string) recipient {
 type message struct {
 	name, id string
 	payload  any
+	declared api.MessageType
 }
 
 // message completes a payload. It is ErrInvalid where the recipient takes no such message.
@@ -117,7 +114,7 @@ func (r recipient) message(name string, payload any, comment string) (message, e
 	if err != nil {
 		return message{}, invalidError{err}
 	}
-	return message{name: name, id: id, payload: complete}, nil
+	return message{name: name, id: id, payload: complete, declared: declared}, nil
 }
 
 // failed is the error of a call that was to send a message.
@@ -259,7 +256,7 @@ func (s *server) outcome(ctx context.Context, to recipient, m message) (Sent, er
 		switch {
 		case received && entry.Outcome == api.Applied:
 			return Sent{Effect: entry.Effect}, nil
-		case received && entry.Outcome != api.Judged && decided(status.Approval, m.name):
+		case received && entry.Outcome != api.Judged && m.hasDecided(status.Approval):
 			return Sent{Effect: "is " + status.Approval.Verb() + " already", Already: true}, nil
 		case received && entry.Outcome != api.Judged:
 			return Sent{}, &RefusedError{By: to.who, Message: m.name, Reason: strings.TrimPrefix(entry.Effect, "ignored: ")}
@@ -274,9 +271,9 @@ func (s *server) outcome(ctx context.Context, to recipient, m message) (Sent, er
 	}
 }
 
-// decided reports whether what an approve or a deny asks for has been decided.
-func decided(word *api.ApprovalStatus, name string) bool {
-	return word != nil && slices.Contains(signalled, name) && word.Denied == (name == api.MsgDeny)
+// hasDecided reports whether what an approve or a deny asks for has been decided, by this message or another.
+func (m message) hasDecided(word *api.ApprovalStatus) bool {
+	return word != nil && m.declared.BySignal() && word.Denied == (m.name == api.MsgDeny)
 }
 
 // outcomeOf finds what became of a message.
