@@ -26,7 +26,8 @@ type HealthCheck struct{ Named }
 func HealthCheckOf(c *Client, name string) *HealthCheck {
 	return &HealthCheck{Named{
 		Name: name, server: c.server, options: c.options,
-		kind: api.HealthCheckType, what: "health check " + name, id: api.HealthCheckID(c.options.Cluster, name), asked: api.HealthStatusRequest{Limit: 1},
+		kind: api.HealthCheckType, what: "health check " + name, id: api.HealthCheckID(c.options.Cluster, name),
+		asked: api.HealthStatusRequest{Limit: 1},
 	}}
 }
 
@@ -65,7 +66,8 @@ func (h *HealthCheck) Start(ctx context.Context, input json.RawMessage, paused s
 		_, err = h.server.start(ctx, options, api.HealthCheckType, input)
 	} else {
 		// The pause is there before the check decides anything.
-		_, err = h.server.temporal.SignalWithStartWorkflow(ctx, h.WorkflowID(), api.MsgPause, api.HealthMessage{Message: api.Message{ID: uuid.NewString(), By: h.options.By, Comment: paused}}, options, api.HealthCheckType, input)
+		pause := api.HealthMessage{Message: api.Message{ID: uuid.NewString(), By: h.options.By, Comment: paused}}
+		_, err = h.server.temporal.SignalWithStartWorkflow(ctx, h.WorkflowID(), api.MsgPause, pause, options, api.HealthCheckType, input)
 	}
 	return h.failed("starting "+h.what, err)
 }
@@ -148,7 +150,8 @@ func (h *HealthCheck) Observe(ctx context.Context, asked api.HealthStatusRequest
 func (h *HealthCheck) Look(ctx context.Context, run HealthCheckRun, asked api.HealthStatusRequest) (HealthCheckView, error) {
 	v := HealthCheckView{HealthCheckRun: run}
 	if !run.Running() {
-		end, err := endingOf(ctx, h.server, h.id, v.RunID, "the workflow was terminated by hand; remediations that it began go on", "the workflow was cancelled",
+		end, err := endingOf(ctx, h.server, h.id, v.RunID,
+			"the workflow was terminated by hand; remediations that it began go on", "the workflow was cancelled",
 			func(json.RawMessage) string { return "" })
 		v.Failure, v.Refused = cmp.Or(end.Failure, "it was removed"), end.Refused
 		return v, failedCall("looking at "+h.what, err)

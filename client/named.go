@@ -115,7 +115,9 @@ type ending[T any] struct {
 
 // endingOf reads how a workflow has ended, which takes no worker. Terminated and cancelled are the words for ends that say nothing by
 // themselves, message is what a result says of a cancellation.
-func endingOf[T any](ctx context.Context, s *server, id, run, terminated, cancelled string, message func(T) string) (e ending[T], err error) {
+func endingOf[T any](
+	ctx context.Context, s *server, id, run, terminated, cancelled string, message func(T) string,
+) (e ending[T], err error) {
 	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
 	defer cancel()
 	var result T

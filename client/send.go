@@ -31,7 +31,8 @@ type Sent struct {
 
 // Send sends a maintenance a message of package api, such as api.MsgDone with the payload api.Done, and returns what the maintenance
 // answers. What the payload lacks of ID, By, Comment and Run is filled in. A message with an ID has its effect once: where it is not
-// known what became of it, send it again with the same ID. Errors are ErrInvalid, ErrUnanswered, ErrEnded, RefusedError, UnsettledError and CallError.
+// known what became of it, send it again with the same ID. Errors are ErrInvalid, ErrUnanswered, ErrEnded, RefusedError, UnsettledError and
+// CallError.
 func (c *Client) Send(ctx context.Context, to Maintenance, name string, payload any, comment string) (Sent, error) {
 	r := recipientOf(to, c.options.By)
 	m, err := r.message(name, payload, comment)

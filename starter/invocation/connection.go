@@ -150,7 +150,8 @@ func (c *Connection) Explain(err error) error {
 		if denied != nil && denied.Reason != "" {
 			why = ": " + visible.Line(bounds.Cut(denied.Reason, bounds.Text))
 		}
-		return exit.Hint(fmt.Errorf("the Temporal server at %s refuses access to namespace %q: %s: %w%s", c.Address, c.namespace, call.Doing, call.Err, why),
+		return exit.Hint(
+			fmt.Errorf("the Temporal server at %s refuses access to namespace %q: %s: %w%s", c.Address, c.namespace, call.Doing, call.Err, why),
 			"%s", cmp.Or(temporalenv.Advice(call.Err), temporalenv.AdviceOfKey))
 	case errors.Is(call, client.ErrUnreachable):
 		return exit.Hint(exit.InWords(fmt.Sprintf("the Temporal server at %s is not reachable: %s", c.Address, plainCause(call)), err),

@@ -199,7 +199,8 @@ told the old time is told the new one. With --not-before 0s it begins at once.`,
 // recordRows are words about validations and hooks, and notes.
 func recordRows() []row {
 	return []row{{
-		use: "validated NODE --comment WHY", form: simple{}, why: "say with --comment why the node is good: it is recorded", next: seeStatus, ends: api.MsgValidated,
+		use: "validated NODE --comment WHY", form: simple{}, why: "say with --comment why the node is good: it is recorded",
+		next: seeStatus, ends: api.MsgValidated,
 		short: "Declare a node validated: it may return to production",
 		long: `Say that a node is good: for a maintenance whose validation waits for somebody's word, and for one whose validation
 has failed, which is overruled by it. Who said so and why is on record.

@@ -63,7 +63,8 @@ func fullName(s *api.Status, pod, program string) (string, error) {
 	case len(named) > 1:
 		return "", exit.Hint(fmt.Errorf("%s has several pods named %s that block its drain", node, pod), "Pass %s.", terminal.OrList(named))
 	case len(known) == 0:
-		return "", exit.Hint(fmt.Errorf("no pod that blocks the drain of %s is known, so not the namespace of %s either", node, pod), "Name it as NAMESPACE/%s.", pod)
+		return "", exit.Hint(fmt.Errorf("no pod that blocks the drain of %s is known, so not the namespace of %s either", node, pod),
+			"Name it as NAMESPACE/%s.", pod)
 	}
 	return "", exit.Hint(fmt.Errorf("%s is not one of the pods that \"%s status %s\" lists as blockers", pod, program, node),
 		"Name it as NAMESPACE/%s, or one of these: %s.", pod, terminal.SomeOf(known, 10))
