@@ -139,7 +139,7 @@ func TestSectionsOfAnotherTypeAreRefused(t *testing.T) {
 		"audit: {log: please}":                "audit.log: want true or false, got string",
 		"audit: {file: [a]}":                  "audit.file: want an object, got array",
 		"prometheus: https://p":               "prometheus: want an object, got string",
-		"prometheus: {rul: https://p}":        "prometheus.rul: unknown field",
+		"prometheus: {rul: https://p}":        `prometheus.rul: unknown field; did you mean "url"?`,
 		"channels: {a: {slack: true}}":        "channels.a.slack: want an object, got bool",
 		"hooks: {a: {closing: 3}}":            "hooks.a.closing: want an object, got number",
 		"hooks: {a: {closing: {signal: {}}}}": "hooks.a.closing.signal: unknown field",
