@@ -49,7 +49,7 @@ type Settings struct {
 	// RetryFor is how long a failed delivery is tried again, counted from when it was due: events that wait behind a dead receiver have the
 	// same day, and at least three tries each. A receiver's `Retry-After` is followed within that time.
 	RetryFor spec.Duration `json:"retryFor,omitempty" jsonschema:"default=24h"`
-	// Template words the messages by Go templates over the latest event: `.Node`, `.Plan`, `.Subject` (the node or the plan), `.State`
+	// Template words the messages by Go templates over the latest event. They have `.Node`, `.Plan`, `.Subject` (the node or the plan), `.State`
 	// (`.State.Phrase` in words), `.At`, `.Requestor`, `.Owner`, `.Cluster`, `.Groups`, `.Reason`, `.Ticket`, `.Type`, `.Phase`, `.Message`,
 	// `.Blockers`, `.MoreBlockers`, `.WorkflowID`, `.RunID`; `.Events` are all of a digest, `.Nodes` and `.Channel` what they say. Functions
 	// are `join`, `upper`, `lower`, `date`. A webhook has no template.

@@ -13,7 +13,7 @@ type Limits struct {
 	// MaxParallel is how many maintenances may run at a time: a number, a percentage of all nodes rounded up, or `unlimited`. 0 is refused.
 	MaxParallel Amount `json:"maxParallel,omitzero" jsonschema_extras:"x-flag=max-parallel"`
 	// MaxUnavailable is how many nodes may be unavailable at a time, those in maintenance included: a number, or a percentage of all nodes
-	// rounded up. Absent, there is no limit; with 0 no further node may become unavailable.
+	// rounded up; with 0 no further node may become unavailable. Absent, there is no limit.
 	MaxUnavailable Amount `json:"maxUnavailable,omitzero" jsonschema_extras:"x-flag=max-unavailable"`
 	// Remediations is how many maintenances of health checks may run at a time, in slots of their own: a number, a percentage of all nodes
 	// rounded up, or `unlimited`; with 0 none starts. They do not count in `maxParallel`.
