@@ -39,8 +39,8 @@ type Config struct {
 	// Scheduler are limits on how many nodes may be out of service, used when [the scheduler](#the-scheduler) is first started: from then on
 	// `drydock limits set` counts.
 	Scheduler Scheduler `json:"scheduler"`
-	// Defaults are those of maintenances: any field of [their input](#a-maintenances-input) but those that identify one. They may name only
-	// channels, checks, hooks, work and windows that the file has.
+	// Defaults are those of maintenances: any field of [their input](#a-maintenances-input) but those that identify one (`node`, `requestor`,
+	// `additionalRequestors`, `lockstep`, `remediation`). They may name only channels, checks, hooks, work and windows that the file has.
 	Defaults json.RawMessage `json:"defaults,omitempty"`
 	// Policy are rules that no maintenance may break, whatever its input says: see [policy and quotas](#policy-and-quotas).
 	Policy []policy.Rule `json:"policy,omitempty"`
