@@ -1,9 +1,11 @@
-package k8s_test
+// Package kubectl holds what Drydock takes over from kubectl drain to kubectl itself.
+package kubectl
 
 import (
 	"fmt"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
@@ -20,7 +22,9 @@ func TestClassificationIsKubectls(t *testing.T) {
 			p.OwnerReferences = []metav1.OwnerReference{{APIVersion: version, Kind: kind, Name: name, UID: "owner", Controller: new(true)}}
 		}
 	}
+	in := func(phase corev1.PodPhase) func(*corev1.Pod) { return func(p *corev1.Pod) { p.Status.Phase = phase } }
 	plain := func(*corev1.Pod) {}
+	agents := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Name: "agent", Namespace: "default"}}
 	traits := []map[string]func(*corev1.Pod){
 		{
 			"bare": plain, "of a ReplicaSet": of("apps/v1", "ReplicaSet", "web"), "of a DaemonSet": of("apps/v1", "DaemonSet", "agent"),
@@ -31,11 +35,13 @@ func TestClassificationIsKubectls(t *testing.T) {
 			},
 		},
 		{
-			"running": plain, "pending": inPhase(corev1.PodPending), "succeeded": inPhase(corev1.PodSucceeded), "failed": inPhase(corev1.PodFailed),
+			"running": plain, "pending": in(corev1.PodPending), "succeeded": in(corev1.PodSucceeded), "failed": in(corev1.PodFailed),
 			"ending": func(p *corev1.Pod) { p.DeletionTimestamp = new(metav1.Now()) },
 		},
-		{"with nothing": plain, "with an emptyDir": withEmptyDir},
-		{"of the API server": plain, "static": mirror},
+		{"with nothing": plain, "with an emptyDir": func(p *corev1.Pod) {
+			p.Spec.Volumes = []corev1.Volume{{Name: "scratch", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
+		}},
+		{"of the API server": plain, "static": func(p *corev1.Pod) { p.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "hash"} }},
 	}
 	pods := map[string][]func(*corev1.Pod){"": nil}
 	for _, trait := range traits {
@@ -48,7 +54,14 @@ func TestClassificationIsKubectls(t *testing.T) {
 		pods = next
 	}
 	for name, changes := range pods {
-		pod := podWith(changes...)
+		pod := &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Name: "web-1", Namespace: "default", UID: "pod-uid", Labels: map[string]string{"app": "web"}},
+			Spec:       corev1.PodSpec{NodeName: "n1", Containers: []corev1.Container{{Name: "c"}}},
+			Status:     corev1.PodStatus{Phase: corev1.PodRunning},
+		}
+		for _, change := range changes {
+			change(pod)
+		}
 		for _, force := range []bool{false, true} {
 			for _, emptyDir := range []bool{false, true} {
 				verdict, err := k8s.NewClassifier(k8stest.NewFake(agents), force, emptyDir).Classify(t.Context(), pod)

@@ -100,7 +100,7 @@ func (r *remedies) define(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	file, err := os.Open(filepath.Join(root, "e2e", "testdata", "remediators.yaml"))
+	file, err := os.Open(filepath.Join(root, "lab", "e2e", "testdata", "remediators.yaml"))
 	if err != nil {
 		return err
 	}

@@ -39,7 +39,7 @@ func newLaptop(t *testing.T) *laptop {
 	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
 	t.Cleanup(cancel)
 	l := &laptop{T: t, ctx: ctx, program: filepath.Join(dir, "up"), folder: filepath.Join(dir, "state")}
-	build := exec.CommandContext(ctx, "go", "build", "-o", l.program, "../deploy/up")
+	build := exec.CommandContext(ctx, "go", "build", "-o", l.program, "drydock.dev/drydock/deploy/up")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)

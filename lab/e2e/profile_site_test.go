@@ -99,7 +99,7 @@ func isOfProfiles(key string) bool {
 // granted gives the worker's account what profiles need besides, until the test ends.
 func (m *machines) granted() {
 	m.Helper()
-	objects, err := objectsOf("../deploy/kubernetes/rbac-profiles.yaml")
+	objects, err := objectsOf("../../deploy/kubernetes/rbac-profiles.yaml")
 	if err != nil {
 		m.Fatal(err)
 	}

@@ -35,8 +35,8 @@ import (
 
 // roleFiles are what Drydock ships for its worker's account, as far as all tests' workers run under it.
 var roleFiles = []string{
-	"../deploy/kubernetes/rbac.yaml", "../deploy/kubernetes/rbac-delete-pods.yaml", "../deploy/kubernetes/rbac-volumes.yaml",
-	"../deploy/kubernetes/rbac-eviction-requests.yaml",
+	"../../deploy/kubernetes/rbac.yaml", "../../deploy/kubernetes/rbac-delete-pods.yaml", "../../deploy/kubernetes/rbac-volumes.yaml",
+	"../../deploy/kubernetes/rbac-eviction-requests.yaml",
 }
 
 const (

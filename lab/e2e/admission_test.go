@@ -39,7 +39,7 @@ func newAdmissionSite(t *testing.T) *admissionSite {
 	ctx, cancel := context.WithTimeout(context.Background(), testTime)
 	t.Cleanup(cancel)
 	a := &admissionSite{T: t, ctx: ctx, on: ownLane(t, 3)}
-	objects, err := objectsOfAll([]string{"../deploy/kubernetes/rbac-work.yaml", "../deploy/kubernetes/admission.yaml"})
+	objects, err := objectsOfAll([]string{"../../deploy/kubernetes/rbac-work.yaml", "../../deploy/kubernetes/admission.yaml"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -67,7 +67,7 @@ func newClinic(t *testing.T, nodes int, config string) *clinic {
 	t.Helper()
 	t.Parallel()
 	c := &clinic{site: prepareSiteOf(t, ownLane(t, nodes), shared.temporal, config), beds: &beds{}}
-	for _, file := range []string{"../deploy/kubernetes/rbac-health.yaml", "testdata/remediators.yaml"} {
+	for _, file := range []string{"../../deploy/kubernetes/rbac-health.yaml", "testdata/remediators.yaml"} {
 		c.apply(file)
 	}
 	if _, err := c.kube.CoreV1().Namespaces().Create(c.ctx, &corev1.Namespace{

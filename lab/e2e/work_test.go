@@ -27,7 +27,7 @@ import (
 func (s *site) workNamespace() string {
 	s.Helper()
 	ns := s.namespace()
-	objects, err := objectsOfAll([]string{"../deploy/kubernetes/rbac-work.yaml"})
+	objects, err := objectsOfAll([]string{"../../deploy/kubernetes/rbac-work.yaml"})
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -50,7 +50,7 @@ func (s *site) workNamespace() string {
 // exampleJob is a shipped manifest of a Job, played by the nodes as the annotations say.
 func (s *site) exampleJob(name string, annotations map[string]string) string {
 	s.Helper()
-	text, err := os.ReadFile("../deploy/kubernetes/examples/" + name + "-job.yaml")
+	text, err := os.ReadFile("../../deploy/kubernetes/examples/" + name + "-job.yaml")
 	if err != nil {
 		s.Fatal(err)
 	}

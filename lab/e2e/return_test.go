@@ -28,7 +28,7 @@ import (
 
 // checksFiles are what Drydock ships for workers that run Jobs, look at DaemonSets and show conditions.
 var checksFiles = []string{
-	"../deploy/kubernetes/rbac-jobs.yaml", "../deploy/kubernetes/rbac-daemonsets.yaml", "../deploy/kubernetes/rbac-node-conditions.yaml",
+	"../../deploy/kubernetes/rbac-jobs.yaml", "../../deploy/kubernetes/rbac-daemonsets.yaml", "../../deploy/kubernetes/rbac-node-conditions.yaml",
 }
 
 const checksAccount = "drydock-worker-with-checks"
