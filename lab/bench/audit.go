@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"drydock.dev/drydock/deploy/devstack"
+	"drydock.dev/drydock/lab/witness"
 )
 
 // Who is who in the audit log, by user agent.
@@ -14,9 +15,6 @@ const (
 	// bareAgent are the loops of the bench itself, to compare with.
 	bareAgent = "bench-bare"
 )
-
-// auditDelay is how much later than its answer a request may be on record.
-const auditDelay = 300 * time.Millisecond
 
 // request is what the audit log tells of an answered request.
 type request struct{ devstack.Audited }
@@ -38,13 +36,13 @@ type auditLog string
 
 // mark is the place in the audit log behind all that has happened so far.
 func (l auditLog) mark() (int64, error) {
-	time.Sleep(auditDelay)
+	time.Sleep(witness.AuditDelay)
 	return devstack.AuditEnd(string(l))
 }
 
 // each calls visit for each answered request since a mark.
 func (l auditLog) each(since int64, visit func(request)) error {
-	time.Sleep(auditDelay)
+	time.Sleep(witness.AuditDelay)
 	return devstack.ReadAudit(string(l), since, func(a devstack.Audited) {
 		if a.Answered() {
 			visit(request{a})

@@ -200,7 +200,7 @@ func (a *attempt) prepare(ctx context.Context) error {
 	if a.from, err = devstack.AuditEnd(a.audit); err != nil {
 		return err
 	}
-	a.witness.forget(a.name)
+	a.observer.forget(a.name)
 	if a.cell != nil {
 		a.setTrap(ctx)
 	}

@@ -22,7 +22,7 @@ type stack struct {
 	kube    kubernetes.Interface
 	// audit is the API server's own record of every request.
 	audit    string
-	witness  *witness
+	observer *observer
 	receiver *receiver
 	// remedies are nil where no fault is about health checks.
 	remedies *remedies
@@ -103,7 +103,7 @@ func explore(ctx context.Context, cells []cell, lanes int, progress func(string,
 	s.kube = s.cluster.Client
 	watching, stopWatching := context.WithCancel(ctx)
 	defer stopWatching()
-	if s.witness, err = newWitness(watching, s.kube); err != nil {
+	if s.observer, err = newObserver(watching, s.kube); err != nil {
 		return nil, err
 	}
 	if s.receiver, err = newReceiver(ctx); err != nil {

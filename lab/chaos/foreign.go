@@ -48,7 +48,7 @@ type otherDrydock struct {
 
 // startOther starts a Drydock that knows nothing of the lane's, and waits until it has looked at the nodes.
 func (a *attempt) startOther(ctx context.Context) (err error) {
-	held := a.witness.held(a.name)
+	held := a.observer.held(a.name)
 	o := &otherDrydock{scheduler: api.SchedulerID(a.cluster)}
 	a.other = o
 	if o.client, err = client.NewClientFromExisting(a.temporal.Client, client.Options{Namespace: elsewhere}); err != nil {
@@ -68,11 +68,11 @@ func (a *attempt) startOther(ctx context.Context) (err error) {
 	}); err != nil {
 		return err
 	}
-	return eventually(ctx, looksWithin, "the other Drydock looks at the nodes", func() error { return o.hasLooked(ctx, a.witness, a.name, held) })
+	return eventually(ctx, looksWithin, "the other Drydock looks at the nodes", func() error { return o.hasLooked(ctx, a.observer, a.name, held) })
 }
 
 // hasLooked tells whether the other scheduler knows the marks that were on nodes when it began, and still are.
-func (o *otherDrydock) hasLooked(ctx context.Context, w *witness, lane string, held []string) error {
+func (o *otherDrydock) hasLooked(ctx context.Context, w *observer, lane string, held []string) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	value, err := o.client.QueryWorkflow(ctx, o.scheduler, "", api.QueryState)

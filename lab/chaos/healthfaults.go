@@ -101,7 +101,7 @@ func (w ward) comeBack(ctx context.Context) error {
 		return err
 	}
 	return eventually(ctx, patience, "the kubelet of "+w.nodes[0]+" answers", func() error {
-		if n := w.witness.node(w.nodes[0]); n == nil || k8s.IsSilent(n) {
+		if n := w.observer.node(w.nodes[0]); n == nil || k8s.IsSilent(n) {
 			return errors.New("it does not")
 		}
 		return nil
@@ -113,7 +113,7 @@ func (w ward) comeBack(ctx context.Context) error {
 func (w ward) isBackInService(ctx context.Context) error {
 	node := w.nodes[0]
 	untainted := eventually(ctx, backWithin, "node "+node+" is out of service no more", func() error {
-		if n := w.witness.node(node); n == nil || k8s.IsOutOfService(n) {
+		if n := w.observer.node(node); n == nil || k8s.IsOutOfService(n) {
 			return errors.New("it is")
 		}
 		return nil

@@ -23,6 +23,7 @@ import (
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/deploy/devstack"
 	"drydock.dev/drydock/k8s"
+	"drydock.dev/drydock/lab/witness"
 )
 
 const (
@@ -267,9 +268,7 @@ func (l *lane) imprint(ctx context.Context, node string) (string, error) {
 	for _, own := range []map[string]string{n.Labels, n.Annotations} {
 		maps.DeleteFunc(own, func(key, _ string) bool { return strings.HasPrefix(key, sap) }) // it stays, and says that nothing is going on
 	}
-	delete(n.Annotations, api.GivenBackAnnotation) // it stays as well
-	text, err := json.Marshal(map[string]any{"spec": n.Spec, "labels": n.Labels, "annotations": n.Annotations})
-	return string(text), err
+	return witness.Imprint(n), nil
 }
 
 // mend gives a lane that something went wrong in a fresh start.

@@ -136,7 +136,7 @@ func (a *attempt) begin(ctx context.Context, requestor, fields, node string) (*m
 
 // isReady tells whether the node says of itself that it is Ready for this maintenance, or that the work on it failed.
 func (a *attempt) isReady(m *maintained) bool {
-	n := a.witness.node(m.node)
+	n := a.observer.node(m.node)
 	if n == nil {
 		return false
 	}
@@ -159,7 +159,7 @@ func (a *attempt) speak(ctx context.Context, m *maintained) {
 	if a.cell == nil || a.cell.step.says == nil || m.node != a.nodes[0] || !m.whole() || time.Since(m.told) < sayAgain || a.trap.place() != "" {
 		return
 	}
-	if n := a.witness.node(m.node); n == nil || !holds(n, m) {
+	if n := a.observer.node(m.node); n == nil || !holds(n, m) {
 		return
 	}
 	// A DaemonSet's pod is of the last tier: the drain is still at the first one, which the budget keeps from its end.

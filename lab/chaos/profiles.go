@@ -16,6 +16,7 @@ import (
 
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/deploy/devstack"
+	"drydock.dev/drydock/lab/witness"
 	"drydock.dev/drydock/rules/profile/state"
 )
 
@@ -181,7 +182,7 @@ func (p profiled) atRest(ctx context.Context) error {
 	}
 	problems := []error{err}
 	for _, node := range p.nodes {
-		if n := p.witness.node(node); !is(n, state.Operational) || !strings.Contains(n.Annotations[state.DataAnnotation], p.profile()) {
+		if n := p.observer.node(node); !is(n, state.Operational) || !strings.Contains(n.Annotations[state.DataAnnotation], p.profile()) {
 			problems = append(problems, fmt.Errorf("node %s is %q: %s", node, n.Labels[state.StateLabel], n.Annotations[state.DataAnnotation]))
 		}
 	}
@@ -211,7 +212,7 @@ func (p profiled) move(ctx context.Context) error {
 	been := map[string]bool{}
 	return eventually(ctx, movesWithin, "both nodes were in maintenance", func() error {
 		for _, node := range p.nodes {
-			n := p.witness.node(node)
+			n := p.observer.node(node)
 			if been[node] || !is(n, state.Maintenance) || n.Annotations[goMark] == "" {
 				continue
 			}
@@ -297,7 +298,7 @@ func (p profiled) hasMoved(context.Context) error {
 		}
 	}
 	jobs := 0
-	time.Sleep(auditDelay)
+	time.Sleep(witness.AuditDelay)
 	problems = append(problems, devstack.ReadAudit(p.audit, p.from, func(a devstack.Audited) {
 		if a.Answered() && a.Verb == "create" && a.Object.Resource == "jobs" && a.Status.Code < 300 && strings.HasPrefix(a.UserAgent, "drydock-worker") {
 			jobs++

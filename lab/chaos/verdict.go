@@ -10,6 +10,7 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 
 	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/lab/witness"
 )
 
 // verdict is what the nodes, the audit log and the proxies tell of the run.
@@ -25,12 +26,12 @@ func (a *attempt) verdict(ctx context.Context) error {
 		}))
 	}
 	problems = append(problems, a.nothingLeft(ctx))
-	most, err := a.witness.mostHeld(a.name)
+	most, err := a.observer.mostHeld(a.name)
 	if want := shapeFor(a.cell).slots; err == nil && most != want {
 		err = fmt.Errorf("%d nodes were held at one instant, want %d", most, want)
 	}
 	problems = append(problems, err)
-	ended, err := a.ended(a.from, a.name)
+	ended, err := witness.EndedPods(a.audit, a.from, a.name)
 	problems = append(problems, err)
 	least := 6
 	if a.cell != nil && a.cell.step.says != nil {
@@ -56,7 +57,7 @@ func (a *attempt) verdict(ctx context.Context) error {
 			problems = append(problems, fmt.Errorf("the end of pod %s was not asked for through the proxy with its UID", e.Object.Name))
 			continue
 		}
-		if accepted[uid]++; accepted[uid] > 1 && !a.witness.wasLeaving(uid, e.Received) {
+		if accepted[uid]++; accepted[uid] > 1 && !a.observer.wasLeaving(uid, e.Received) {
 			problems = append(problems, fmt.Errorf("the end of pod %s was accepted a second time while it was not terminating", e.Object.Name))
 		}
 	}

@@ -15,6 +15,7 @@ import (
 
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/deploy/devstack"
+	"drydock.dev/drydock/lab/witness"
 	"drydock.dev/drydock/rules/health"
 )
 
@@ -363,7 +364,7 @@ func (w ward) hasHealed(ctx context.Context) error {
 
 // made are the names of the remediation objects that the worker has made in the attempt.
 func (w ward) made() (names []string, err error) {
-	time.Sleep(auditDelay)
+	time.Sleep(witness.AuditDelay)
 	err = devstack.ReadAudit(w.audit, w.from, func(a devstack.Audited) {
 		if a.Answered() && a.Verb == "create" && a.Object.Resource == remedyResource && a.Status.Code < 300 {
 			names = append(names, a.Object.Name)

@@ -7,6 +7,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/lab/witness"
 	"drydock.dev/drydock/rules/profile/state"
 )
 
@@ -108,7 +109,7 @@ func (m *machines) imprintWithout(node string) string {
 	n := m.node(node)
 	delete(n.Annotations, state.DataAnnotation)
 	delete(n.Annotations, "cloud.sap/needed")
-	return imprintOf(m.Fatal, n)
+	return witness.Imprint(n)
 }
 
 // gaveBack waits until a node is as it was but for the state of its profiles.

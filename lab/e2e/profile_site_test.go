@@ -12,12 +12,13 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/watch"
 
 	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/lab/witness"
 	"drydock.dev/drydock/rules/profile/state"
 )
 
@@ -189,48 +190,30 @@ func (m *machines) rests() {
 	})
 }
 
-// diary follows nodes by a watch: which states each has shown, and the most that were in maintenance at one instant.
+// diary follows nodes: which states each has shown, and which are in maintenance.
 type diary struct {
 	mu     sync.Mutex
-	in     map[string]bool
+	in     *witness.Tally
 	labels map[string][]string
-	most   int
 	err    error
 }
 
 // follow begins a diary.
 func (m *machines) follow() *diary {
 	m.Helper()
-	d := &diary{in: map[string]bool{}, labels: map[string][]string{}}
-	list, err := m.kube.CoreV1().Nodes().List(m.ctx, metav1.ListOptions{})
-	if err != nil {
-		m.Fatal(err)
-	}
-	for _, n := range list.Items {
-		d.see(&n)
-	}
-	stream, err := m.kube.CoreV1().Nodes().Watch(m.ctx, metav1.ListOptions{ResourceVersion: list.ResourceVersion})
-	if err != nil {
-		m.Fatal(err)
-	}
-	m.Cleanup(stream.Stop)
-	go func() {
-		for event := range stream.ResultChan() {
-			if n, ok := event.Object.(*corev1.Node); ok {
-				d.see(n)
-				continue
-			}
-			d.mu.Lock()
-			d.err = fmt.Errorf("the diary's watch broke: %v", event.Object)
-			d.mu.Unlock()
-			return
-		}
-	}()
+	d := &diary{in: witness.NewTally(), labels: map[string][]string{}}
+	m.followNodes(d.see, d.broke)
 	return d
 }
 
+func (d *diary) broke(err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.err = err
+}
+
 // see notes a node. It is in maintenance where the label or the annotation says so of any profile.
-func (d *diary) see(n *corev1.Node) {
+func (d *diary) see(_ watch.EventType, n *corev1.Node) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	label := n.Labels[state.StateLabel]
@@ -251,15 +234,14 @@ func (d *diary) see(n *corev1.Node) {
 	if inside > 1 {
 		d.err = errors.Join(d.err, fmt.Errorf("%s is in maintenance by %d profiles", n.Name, inside))
 	}
-	set(d.in, n.Name, in || inside > 0)
-	d.most = max(d.most, len(d.in))
+	d.in.Note(n.Name, in || inside > 0)
 }
 
 // told are the labels of a node so far, and the most that were in maintenance at one instant.
 func (d *diary) told(node string) (labels []string, most int, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return slices.Clone(d.labels[node]), d.most, d.err
+	return slices.Clone(d.labels[node]), d.in.Most(), d.err
 }
 
 // cycled waits until a node has gone round, and checks what it has shown on the way.

@@ -1,10 +1,8 @@
 package e2e
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -14,6 +12,7 @@ import (
 
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/k8s"
+	"drydock.dev/drydock/lab/witness"
 )
 
 // Labels by which a test makes a node what it is to be.
@@ -83,17 +82,7 @@ func (s *site) turn(name string, is bool, label string) {
 // imprint is all of a node that a maintenance could leave behind.
 func (s *site) imprint(name string) string {
 	s.Helper()
-	return imprintOf(s.Fatal, s.node(name))
-}
-
-func imprintOf(fatal func(...any), n *corev1.Node) string {
-	annotations := maps.Clone(n.Annotations)
-	delete(annotations, api.GivenBackAnnotation) // it stays, and tells of the maintenances before
-	text, err := json.Marshal(map[string]any{"spec": n.Spec, "labels": n.Labels, "annotations": annotations})
-	if err != nil {
-		fatal(err)
-	}
-	return string(text)
+	return witness.Imprint(s.node(name))
 }
 
 // imprints are those of all nodes.
@@ -101,7 +90,7 @@ func (s *site) imprints() map[string]string {
 	s.Helper()
 	all := map[string]string{}
 	for _, n := range s.nodes() {
-		all[n.Name] = imprintOf(s.Fatal, &n)
+		all[n.Name] = witness.Imprint(&n)
 	}
 	return all
 }

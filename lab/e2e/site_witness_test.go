@@ -1,104 +1,69 @@
 package e2e
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
-	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/deploy/devstack"
+	"drydock.dev/drydock/lab/witness"
 )
 
-// witness sees every version of every node through a watch of its own. What it says of the nodes together was so at
-// one instant: a watch tells changes in the order in which they were made.
-type witness struct {
-	mu       sync.Mutex
-	held     map[string]bool
-	cordoned map[string]bool
-	// mostHeld is the most nodes held at one instant, takes how often each was taken, cordons how often each became
-	// unschedulable.
-	mostHeld int
-	takes    map[string]int
-	cordons  map[string]int
-	err      error
+// observer keeps which nodes are held, and which cordoned, at every instant.
+type observer struct {
+	mu             sync.Mutex
+	held, cordoned *witness.Tally
+	err            error
 }
 
 // watchNodes begins to watch all nodes until the test ends.
-func (s *site) watchNodes() *witness {
+func (s *site) watchNodes() *observer {
 	s.Helper()
-	w := &witness{held: map[string]bool{}, cordoned: map[string]bool{}, takes: map[string]int{}, cordons: map[string]int{}}
-	list, err := s.kube.CoreV1().Nodes().List(s.ctx, metav1.ListOptions{})
-	if err != nil {
-		s.Fatal(err)
-	}
-	for _, n := range list.Items {
-		w.see(watch.Added, &n)
-	}
-	stream, err := s.kube.CoreV1().Nodes().Watch(s.ctx, metav1.ListOptions{ResourceVersion: list.ResourceVersion})
-	if err != nil {
-		s.Fatal(err)
-	}
-	s.Cleanup(stream.Stop)
-	go func() {
-		for event := range stream.ResultChan() {
-			n, ok := event.Object.(*corev1.Node)
-			if !ok {
-				w.fail(fmt.Errorf("the witness's watch broke: %v", event.Object))
-				return
-			}
-			w.see(event.Type, n)
-		}
-	}()
+	w := &observer{held: witness.NewTally(), cordoned: witness.NewTally()}
+	s.followNodes(w.see, w.fail)
 	return w
 }
 
-func (w *witness) fail(err error) {
+// followNodes shows every version of every node until the test ends.
+func (s *site) followNodes(see func(watch.EventType, *corev1.Node), broke func(error)) {
+	s.Helper()
+	ctx, cancel := context.WithCancel(s.ctx)
+	s.Cleanup(cancel)
+	if err := witness.Nodes(ctx, s.kube, see, broke); err != nil {
+		s.Fatal(err)
+	}
+}
+
+func (w *observer) fail(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.err = err
 }
 
-func (w *witness) see(kind watch.EventType, n *corev1.Node) {
+func (w *observer) see(kind watch.EventType, n *corev1.Node) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	held := kind != watch.Deleted && n.Annotations[api.HoldersAnnotation] != ""
-	cordoned := kind != watch.Deleted && n.Spec.Unschedulable
-	if held && !w.held[n.Name] {
-		w.takes[n.Name]++
-	}
-	if cordoned && !w.cordoned[n.Name] {
-		w.cordons[n.Name]++
-	}
-	set(w.held, n.Name, held)
-	set(w.cordoned, n.Name, cordoned)
-	w.mostHeld = max(w.mostHeld, len(w.held))
+	w.held.Note(n.Name, kind != watch.Deleted && witness.IsHeld(n))
+	w.cordoned.Note(n.Name, kind != watch.Deleted && n.Spec.Unschedulable)
 }
 
-func set(m map[string]bool, key string, is bool) {
-	if is {
-		m[key] = true
-	} else {
-		delete(m, key)
-	}
-}
-
-// nobodyHolds waits until the witness has seen every node released, and returns the most that were held at once.
-func (s *site) nobodyHolds(w *witness) (mostHeld int) {
+// nobodyHolds waits until every node was seen released, and returns the most that were held at one instant.
+func (s *site) nobodyHolds(w *observer) (mostHeld int) {
 	s.Helper()
 	s.eventually("no node is held", func() error {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		mostHeld = w.mostHeld
+		mostHeld = w.held.Most()
 		if w.err != nil {
 			return w.err
 		}
-		if len(w.held) > 0 {
-			return fmt.Errorf("held: %v", w.held)
+		if held := w.held.Now(); len(held) > 0 {
+			return fmt.Errorf("held: %v", held)
 		}
 		return nil
 	})
@@ -106,28 +71,24 @@ func (s *site) nobodyHolds(w *witness) (mostHeld int) {
 }
 
 // taken is how often a node was taken so far.
-func (w *witness) taken(node string) int {
+func (w *observer) taken(node string) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.takes[node]
+	return w.held.Times(node)
 }
 
 // takenAll is how often any node was taken so far.
-func (w *witness) takenAll() int {
+func (w *observer) takenAll() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	all := 0
-	for _, takes := range w.takes {
-		all += takes
-	}
-	return all
+	return w.held.All()
 }
 
 // cordonedTimes is how often a node became unschedulable, counting that it was so at the beginning.
-func (w *witness) cordonedTimes(node string) int {
+func (w *observer) cordonedTimes(node string) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.cordons[node]
+	return w.cordoned.Times(node)
 }
 
 // request is one request as the API server recorded it.

@@ -3,12 +3,10 @@ package main
 import (
 	"context"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
@@ -108,14 +106,6 @@ func (o *operator) tidy(ctx context.Context) {
 	for range o.cordoned {
 		o.uncordon(ctx)
 	}
-}
-
-// imprint is all of a node that a maintenance could leave behind. What the control plane puts on a node that is not Ready,
-// or is cordoned, goes with that.
-func imprint(n *corev1.Node) string {
-	annotations := maps.Clone(n.Annotations)
-	delete(annotations, api.GivenBackAnnotation) // it stays, and tells of the maintenances before
-	return fmt.Sprintf("unschedulable %v, taints %v, labels %v, annotations %v", n.Spec.Unschedulable, n.Spec.Taints, n.Labels, annotations)
 }
 
 // pause is a time between some and that many more milliseconds.

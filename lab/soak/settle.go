@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"drydock.dev/drydock/api"
-	"drydock.dev/drydock/deploy/devstack"
+	"drydock.dev/drydock/lab/witness"
 )
 
 // settle has everything finished, and waits until nothing is left of it; what is left at the deadline is a violation.
@@ -131,7 +131,7 @@ func (s *soak) leftOnNodes(ctx context.Context) (left []leftover) {
 	}
 	for i := range nodes.Items {
 		n := &nodes.Items[i]
-		if now, before := imprint(n), s.imprints[n.Name]; now != before {
+		if now, before := witness.Imprint(n), s.imprints[n.Name]; now != before {
 			left = append(left, leftover{n.Name, fmt.Sprintf("the node was %s; it is %s", before, now)})
 		}
 	}
@@ -148,20 +148,9 @@ func (s *soak) progressed(left []leftover) {
 
 // judgeRequests judges what the API server has on record of the workers' requests to end pods.
 func (s *soak) judgeRequests() (ended int, err error) {
-	var requests []devstack.Audited
-	err = devstack.ReadAudit(s.stack.audit, 0, func(a devstack.Audited) {
-		if a.Answered() && strings.HasPrefix(a.UserAgent, "drydock-worker") && endsPod(a) {
-			requests = append(requests, a)
-		}
-	}, `"namespace":"`+namespace+`"`, `"resource":"pods"`, "drydock-worker")
+	requests, err := witness.EndedPods(s.stack.audit, 0, namespace)
 	s.watcher.mu.Lock()
 	defer s.watcher.mu.Unlock()
 	s.watcher.judge.pods.accepted(requests)
 	return len(requests), err
-}
-
-// endsPod tells that a request evicts or deletes a pod, and was accepted.
-func endsPod(a devstack.Audited) bool {
-	return a.Object.Resource == "pods" && a.Status.Code < 300 &&
-		(a.Verb == "create" && a.Object.Subresource == "eviction" || a.Verb == "delete" && a.Object.Subresource == "")
 }

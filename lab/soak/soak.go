@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/lab/witness"
 )
 
 const (
@@ -139,7 +140,7 @@ func (s *soak) begin(ctx, watching context.Context) error {
 		return err
 	}
 	for i := range nodes.Items {
-		s.imprints[nodes.Items[i].Name] = imprint(&nodes.Items[i])
+		s.imprints[nodes.Items[i].Name] = witness.Imprint(&nodes.Items[i])
 	}
 	return nil
 }

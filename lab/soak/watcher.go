@@ -9,15 +9,12 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/cache"
-	watchtools "k8s.io/client-go/tools/watch"
 
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/k8s"
+	"drydock.dev/drydock/lab/witness"
 )
 
 // orderedAfter is how long an event waits for those of the other watch that were made before it.
@@ -50,28 +47,14 @@ func newWatcher(j *judge, log *journal) *watcher {
 
 // watch begins to watch, and judges until the context ends.
 func (w *watcher) watch(ctx context.Context, client kubernetes.Interface) error {
-	nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
-	if err != nil {
+	if err := witness.Nodes(ctx, client, func(kind watch.EventType, n *corev1.Node) {
+		w.see(seenEvent{at: time.Now(), gone: kind == watch.Deleted, node: n}, n.ResourceVersion)
+	}, w.broke); err != nil {
 		return err
 	}
-	pods, err := client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return err
-	}
-	for i := range nodes.Items {
-		w.see(watch.Added, &nodes.Items[i])
-	}
-	for i := range pods.Items {
-		w.see(watch.Added, &pods.Items[i])
-	}
-	if err := w.follow(ctx, nodes.ResourceVersion, func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-		return client.CoreV1().Nodes().Watch(ctx, o)
-	}); err != nil {
-		return err
-	}
-	if err := w.follow(ctx, pods.ResourceVersion, func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-		return client.CoreV1().Pods(namespace).Watch(ctx, o)
-	}); err != nil {
+	if err := witness.Pods(ctx, client, namespace, func(kind watch.EventType, p *corev1.Pod) {
+		w.see(seenEvent{at: time.Now(), gone: kind == watch.Deleted, pod: p}, p.ResourceVersion)
+	}, w.broke); err != nil {
 		return err
 	}
 	go func() {
@@ -82,40 +65,22 @@ func (w *watcher) watch(ctx context.Context, client kubernetes.Interface) error 
 	return nil
 }
 
-func (w *watcher) follow(ctx context.Context, from string, watcher cache.WatchFuncWithContext) error {
-	stream, err := watchtools.NewRetryWatcherWithContext(ctx, from, &cache.ListWatch{WatchFuncWithContext: watcher})
-	if err != nil {
-		return err
-	}
-	go func() {
-		for event := range stream.ResultChan() {
-			w.see(event.Type, event.Object)
-		}
-	}()
-	return nil
+func (w *watcher) broke(err error) {
+	w.journal.violated(Violation{At: time.Now(), Rule: ruleProcess, What: err.Error()})
 }
 
-func (w *watcher) see(kind watch.EventType, object runtime.Object) {
-	e := seenEvent{at: time.Now(), gone: kind == watch.Deleted}
-	var version string
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	switch o := object.(type) {
-	case *corev1.Node:
-		e.node, version = o, o.ResourceVersion
-		w.latest[o.Name] = o
-	case *corev1.Pod:
-		e.pod, version = o, o.ResourceVersion
-	default:
-		w.journal.violated(Violation{At: e.at, Rule: ruleProcess, What: fmt.Sprintf("the soak's own watch broke: %v", object)})
-		return
-	}
+func (w *watcher) see(e seenEvent, version string) {
 	revision, err := strconv.ParseInt(version, 10, 64)
 	if err != nil {
-		w.journal.violated(Violation{At: e.at, Rule: ruleProcess, What: "a resource version is no number: " + version})
+		w.broke(fmt.Errorf("a resource version is no number: %s", version))
 		return
 	}
 	e.revision = revision
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if e.node != nil {
+		w.latest[e.node.Name] = e.node
+	}
 	w.waiting = append(w.waiting, e)
 }
 

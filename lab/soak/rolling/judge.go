@@ -4,16 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"go.temporal.io/sdk/client"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
 
 	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/lab/witness"
 )
 
 // judge sees every version of every node, and plays the requestor: it is done as soon as a node is Ready, or has failed.
@@ -26,12 +25,11 @@ type judge struct {
 	taken      map[string]int
 	mostAtOnce int
 	answered   map[string]bool
-	imprints   map[string]string
 	wrong      []string
 }
 
 func newJudge(o options) *judge {
-	return &judge{o: o, held: map[string]string{}, failed: map[string]string{}, taken: map[string]int{}, answered: map[string]bool{}, imprints: map[string]string{}}
+	return &judge{o: o, held: map[string]string{}, failed: map[string]string{}, taken: map[string]int{}, answered: map[string]bool{}}
 }
 
 // failsAt tells which nodes fail: one in the canary's zone, and four further on.
@@ -44,41 +42,9 @@ func (j *judge) failsAt(name string) bool {
 	return false
 }
 
-// imprint is what a maintenance may not leave behind.
-func imprint(n *corev1.Node) string {
-	var marks []string
-	for key := range n.Annotations {
-		if strings.Contains(key, "drydock") {
-			marks = append(marks, key)
-		}
-	}
-	slices.Sort(marks)
-	return fmt.Sprintf("unschedulable %t, taints %v, marks %v, phase %q", n.Spec.Unschedulable, n.Spec.Taints, marks, n.Labels[api.PhaseLabel])
-}
-
 func (j *judge) watch(ctx context.Context, s *stack) error {
-	nodes, err := s.cluster.Client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return err
-	}
-	for i := range nodes.Items {
-		j.imprints[nodes.Items[i].Name] = imprint(&nodes.Items[i])
-	}
-	watch, err := s.cluster.Client.CoreV1().Nodes().Watch(ctx, metav1.ListOptions{ResourceVersion: nodes.ResourceVersion})
-	if err != nil {
-		return err
-	}
-	go func() {
-		for event := range watch.ResultChan() {
-			if node, ok := event.Object.(*corev1.Node); ok {
-				j.see(ctx, s, node)
-			}
-		}
-		if ctx.Err() == nil {
-			j.violated("the watch of the nodes ended: not everything was seen")
-		}
-	}()
-	return nil
+	return witness.Nodes(ctx, s.cluster.Client, func(_ watch.EventType, n *corev1.Node) { j.see(ctx, s, n) },
+		func(err error) { j.violated("%v", err) })
 }
 
 func (j *judge) violated(format string, args ...any) {
@@ -156,7 +122,8 @@ const heardWithin = 2 * time.Second
 func (j *judge) windows(ctx context.Context, temporal client.Client) error {
 	var problems []error
 	minutes := map[int]bool{}
-	for name := range j.imprints {
+	for i := range j.o.nodes {
+		name := fmt.Sprintf("worker-%02d", i+1)
 		value, err := temporal.QueryWorkflow(ctx, api.MaintenanceID("", name, requestor), "", api.QueryStatus)
 		var status api.Status
 		if err == nil {

@@ -11,14 +11,12 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/cache"
-	watchtools "k8s.io/client-go/tools/watch"
 
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/k8s"
+	"drydock.dev/drydock/lab/witness"
 	"drydock.dev/drydock/rules/profile/state"
 )
 
@@ -46,34 +44,13 @@ func newJudge() *judge {
 
 // watch begins to watch; all nodes are in service at first. One watch of one kind has the versions in the order of their revisions.
 func (j *judge) watch(ctx context.Context, kube kubernetes.Interface) error {
-	nodes, err := kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
-	if err != nil {
+	see := func(_ watch.EventType, n *corev1.Node) { j.see(n) }
+	if err := witness.Nodes(ctx, kube, see, func(err error) { j.violated("%v", err) }); err != nil {
 		return err
 	}
-	for i := range nodes.Items {
-		j.see(&nodes.Items[i])
+	if out := j.outNow(); len(out) > 0 {
+		return fmt.Errorf("nodes are out of service in the beginning: %v", out)
 	}
-	if len(j.out) > 0 {
-		return fmt.Errorf("nodes are out of service in the beginning: %v", j.out)
-	}
-	stream, err := watchtools.NewRetryWatcherWithContext(ctx, nodes.ResourceVersion, &cache.ListWatch{
-		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			return kube.CoreV1().Nodes().Watch(ctx, o)
-		},
-	})
-	if err != nil {
-		return err
-	}
-	go func() {
-		for event := range stream.ResultChan() {
-			if node, ok := event.Object.(*corev1.Node); ok {
-				j.see(node)
-			}
-		}
-		if ctx.Err() == nil {
-			j.violated("the watch of the nodes ended: not everything was seen")
-		}
-	}()
 	return nil
 }
 
