@@ -17,7 +17,7 @@ const bareQueue = "bare"
 // bareRate is how many workflows per second the same Temporal server and the same machine manage that do nothing: five
 // activities without effect and the three signals of a slot, between a workflow and a scheduler that grants at once.
 func (b *bench) bareRate(ctx context.Context) (float64, error) {
-	w := worker.New(b.temporal.Client, bareQueue, worker.Options{})
+	w := worker.New(b.Temporal.Client, bareQueue, worker.Options{})
 	w.RegisterWorkflow(bareMaintenance)
 	w.RegisterWorkflow(bareScheduler)
 	w.RegisterActivityWithOptions(func(context.Context) error { return nil }, activity.RegisterOptions{Name: "nothing"})
@@ -25,7 +25,7 @@ func (b *bench) bareRate(ctx context.Context) (float64, error) {
 		return 0, err
 	}
 	defer w.Stop()
-	if _, err := b.temporal.Client.ExecuteWorkflow(ctx,
+	if _, err := b.Temporal.Client.ExecuteWorkflow(ctx,
 		client.StartWorkflowOptions{ID: "bare-scheduler", TaskQueue: bareQueue}, bareScheduler); err != nil {
 		return 0, err
 	}
@@ -34,7 +34,7 @@ func (b *bench) bareRate(ctx context.Context) (float64, error) {
 	group.SetLimit(slots)
 	for i := range fleet {
 		group.Go(func() error {
-			run, err := b.temporal.Client.ExecuteWorkflow(groupCtx,
+			run, err := b.Temporal.Client.ExecuteWorkflow(groupCtx,
 				client.StartWorkflowOptions{ID: fmt.Sprintf("bare/%d", i), TaskQueue: bareQueue}, bareMaintenance)
 			if err != nil {
 				return err

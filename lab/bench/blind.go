@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/lab/world"
 	"drydock.dev/drydock/rules/profile/state"
 )
 
@@ -46,7 +47,7 @@ type blinded struct{ *wards }
 func measureBlind(ctx context.Context, b *bench) (figures []Figure, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
 	defer cancel()
-	file := filepath.Join(b.dir, "profiles.yaml")
+	file := filepath.Join(b.Dir, "profiles.yaml")
 	if err := os.WriteFile(file, fmt.Appendf(nil, profilesFile, time.Hour), 0o600); err != nil {
 		return nil, err
 	}
@@ -65,7 +66,7 @@ func measureBlind(ctx context.Context, b *bench) (figures []Figure, err error) {
 	if err := w.prepare(ctx); err != nil {
 		return nil, err
 	}
-	progress("blind: the only worker is killed")
+	world.Say("blind: the only worker is killed")
 	first.Kill()
 	if err := w.change(ctx); err != nil {
 		return nil, err
@@ -95,11 +96,11 @@ func (b blinded) prepare(ctx context.Context) error {
 	if err := b.check(ctx, "blind", everyNode, `"minHealthy":1`, blindNodes); err != nil {
 		return err
 	}
-	if _, err := b.temporal.Client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: api.PlanID("", "blind"), TaskQueue: api.DefaultTaskQueue},
+	if _, err := b.Temporal.Client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: api.PlanID("", "blind"), TaskQueue: api.DefaultTaskQueue},
 		api.MaintenancePlanType, json.RawMessage(`{"selector":"`+blindLabel+`=plan","strategy":{"type":"allAtOnce"},"stage":"Cordon"}`)); err != nil {
 		return err
 	}
-	if err := b.start(ctx, nodeName(waitingNode), "bench"); err != nil {
+	if err := b.start(ctx, world.NodeName(waitingNode), "bench"); err != nil {
 		return err
 	}
 	if _, err := b.until(ctx, plannedNode, "to be cordoned by its plan", isCordoned); err != nil {
@@ -108,15 +109,15 @@ func (b blinded) prepare(ctx context.Context) error {
 	if _, err := b.until(ctx, profiledNode, "to show its state", showsState(state.Operational)); err != nil {
 		return err
 	}
-	if err := b.untilPhase(ctx, api.MaintenanceID("", nodeName(waitingNode), "bench"), api.Pending); err != nil {
+	if err := b.untilPhase(ctx, api.MaintenanceID("", world.NodeName(waitingNode), "bench"), api.Pending); err != nil {
 		return err
 	}
-	return pause(ctx, blindSettled)
+	return world.Sleep(ctx, blindSettled)
 }
 
 // change has something happen for every feature while no worker runs. The broken node has been broken for its whole duration then.
 func (b blinded) change(ctx context.Context) error {
-	if _, err := b.condition(ctx, nodeName(brokenNode), "True"); err != nil {
+	if _, err := b.condition(ctx, world.NodeName(brokenNode), "True"); err != nil {
 		return err
 	}
 	for node, patch := range map[int]string{
@@ -128,7 +129,7 @@ func (b blinded) change(ctx context.Context) error {
 			return err
 		}
 	}
-	return pause(ctx, healthFor+time.Second)
+	return world.Sleep(ctx, healthFor+time.Second)
 }
 
 // seen times, from the start of a worker, what each feature does about what has happened.
@@ -140,7 +141,7 @@ func (b blinded) seen(ctx context.Context, began time.Time) ([]Figure, error) {
 		what string
 		wait func(context.Context) (time.Time, error)
 	}{
-		{"health", func(ctx context.Context) (time.Time, error) { return b.remediated(ctx, nodeName(brokenNode)) }},
+		{"health", func(ctx context.Context) (time.Time, error) { return b.remediated(ctx, world.NodeName(brokenNode)) }},
 		{"plans", on(joiningNode, "to be cordoned by the plan that it joins", isCordoned)},
 		{"profiles", on(profiledNode, "to show its next state", showsState(state.Required))},
 		{"scheduler", on(waitingNode, "to be cordoned", isCordoned)},
@@ -164,8 +165,8 @@ func (b blinded) seen(ctx context.Context, began time.Time) ([]Figure, error) {
 func (b blinded) until(ctx context.Context, node int, what string, is func(*corev1.Node) bool) (time.Time, error) {
 	ctx, stop := context.WithTimeout(ctx, 3*time.Minute)
 	defer stop()
-	s := look(ctx, b.cluster.Client.CoreV1().RESTClient(), "nodes", corev1.LabelHostname+"="+nodeName(node), &corev1.Node{}, is)
-	return s.until(ctx, nodeName(node)+" "+what, func(_, wished int) bool { return wished == 1 })
+	s := look(ctx, b.Cluster.Client.CoreV1().RESTClient(), "nodes", corev1.LabelHostname+"="+world.NodeName(node), &corev1.Node{}, is)
+	return s.until(ctx, world.NodeName(node)+" "+what, func(_, wished int) bool { return wished == 1 })
 }
 
 // remediated waits for the remediation object of a node, and returns when it was seen.
@@ -177,7 +178,7 @@ func (b blinded) remediated(ctx context.Context, node string) (time.Time, error)
 }
 
 func (b blinded) patch(ctx context.Context, node int, patch string) error {
-	_, err := b.cluster.Client.CoreV1().Nodes().Patch(ctx, nodeName(node), types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+	_, err := b.Cluster.Client.CoreV1().Nodes().Patch(ctx, world.NodeName(node), types.MergePatchType, []byte(patch), metav1.PatchOptions{})
 	return err
 }
 
@@ -185,13 +186,4 @@ func isCordoned(node *corev1.Node) bool { return node.Spec.Unschedulable }
 
 func showsState(s state.State) func(*corev1.Node) bool {
 	return func(node *corev1.Node) bool { return node.Labels[state.StateLabel] == string(s) }
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	select {
-	case <-time.After(d):
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

@@ -10,6 +10,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/lab/world"
 	"drydock.dev/drydock/rules/schedule"
 )
 
@@ -40,7 +41,7 @@ func (shared *bench) burst(ctx context.Context) (figures []Figure, err error) {
 		return nil, err
 	}
 	n := b.sizes.burst
-	progress("burst: %d requests for %d nodes", n, burstNodes)
+	world.Say("burst: %d requests for %d nodes", n, burstNodes)
 	asking := make([]api.SlotRequest, n)
 	if err := inParallel(ctx, n, requestsAtOnce, func(ctx context.Context, i int) (err error) {
 		asking[i], err = b.requester(ctx, i)
@@ -50,7 +51,7 @@ func (shared *bench) burst(ctx context.Context) (figures []Figure, err error) {
 	}
 	began := time.Now()
 	if err := inParallel(ctx, n, requestsAtOnce, func(ctx context.Context, i int) error {
-		return b.temporal.Client.SignalWorkflow(ctx, id, "", api.SignalSlotRequest, asking[i])
+		return b.Temporal.Client.SignalWorkflow(ctx, id, "", api.SignalSlotRequest, asking[i])
 	}); err != nil {
 		return nil, err
 	}
@@ -83,7 +84,7 @@ const idleFor = 35 * time.Second
 
 // idleEvents is by how much the history of a scheduler grows that has nothing to do.
 func (b *rush) idleEvents(ctx context.Context, id string) (int64, error) {
-	before, err := b.temporal.Client.DescribeWorkflowExecution(ctx, id, "")
+	before, err := b.Temporal.Client.DescribeWorkflowExecution(ctx, id, "")
 	if err != nil {
 		return 0, err
 	}
@@ -92,7 +93,7 @@ func (b *rush) idleEvents(ctx context.Context, id string) (int64, error) {
 	case <-ctx.Done():
 		return 0, ctx.Err()
 	}
-	after, err := b.temporal.Client.DescribeWorkflowExecution(ctx, id, "")
+	after, err := b.Temporal.Client.DescribeWorkflowExecution(ctx, id, "")
 	if err != nil {
 		return 0, err
 	}
@@ -101,8 +102,8 @@ func (b *rush) idleEvents(ctx context.Context, id string) (int64, error) {
 
 // requester starts the i-th workflow that asks, and returns what it asks for.
 func (b *rush) requester(ctx context.Context, i int) (api.SlotRequest, error) {
-	node, requestor := nodeName(i%burstNodes), fmt.Sprintf("team-%03d", i/burstNodes)
-	run, err := b.temporal.Client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
+	node, requestor := world.NodeName(i%burstNodes), fmt.Sprintf("team-%03d", i/burstNodes)
+	run, err := b.Temporal.Client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
 		ID: api.MaintenanceID("", node, requestor), TaskQueue: "nobody",
 	}, "Requester")
 	if err != nil {
@@ -144,7 +145,7 @@ func (b *rush) untilTold(ctx context.Context, asking []api.SlotRequest) error {
 	return inParallel(ctx, len(asking), requestsAtOnce, func(ctx context.Context, i int) error {
 		id := api.MaintenanceID("", asking[i].Node, asking[i].Requestor)
 		return poll(ctx, id+" to be told", func() (bool, error) {
-			d, err := b.temporal.Client.DescribeWorkflowExecution(ctx, id, "")
+			d, err := b.Temporal.Client.DescribeWorkflowExecution(ctx, id, "")
 			// A workflow begins with two events: its start, and a task that waits for a worker.
 			return err == nil && d.WorkflowExecutionInfo.HistoryLength > 2, err
 		})
@@ -154,13 +155,13 @@ func (b *rush) untilTold(ctx context.Context, asking []api.SlotRequest) error {
 // schedulerRuns counts the runs, from the last one back to the first, and the events of the longest.
 func (b *rush) schedulerRuns(ctx context.Context, id string) (runs int, largest int64, err error) {
 	for run := ""; ; {
-		d, err := b.temporal.Client.DescribeWorkflowExecution(ctx, id, run)
+		d, err := b.Temporal.Client.DescribeWorkflowExecution(ctx, id, run)
 		if err != nil {
 			return runs, largest, err
 		}
 		runs++
 		largest = max(largest, d.WorkflowExecutionInfo.HistoryLength)
-		events := b.temporal.Client.GetWorkflowHistory(ctx, id, d.WorkflowExecutionInfo.Execution.RunId, false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+		events := b.Temporal.Client.GetWorkflowHistory(ctx, id, d.WorkflowExecutionInfo.Execution.RunId, false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 		started, err := events.Next()
 		if err != nil {
 			return runs, largest, err

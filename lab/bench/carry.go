@@ -31,7 +31,7 @@ func (b *bench) carry(ctx context.Context) (figures []Figure, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()
 	queue := api.TaskQueue(carryCluster, api.DefaultTaskQueue)
-	w := worker.New(b.temporal.Client, queue, worker.Options{LocalActivityWorkerOnly: true, Interceptors: workflows.Interceptors()})
+	w := worker.New(b.Temporal.Client, queue, worker.Options{LocalActivityWorkerOnly: true, Interceptors: workflows.Interceptors()})
 	w.RegisterWorkflowWithOptions(carrying, workflow.RegisterOptions{Name: api.SchedulerType})
 	if err := w.Start(); err != nil {
 		return nil, err
@@ -65,7 +65,7 @@ func carrying(ctx workflow.Context, state scheduler.State, packed []byte) error 
 }
 
 func carryOnce(ctx context.Context, b *bench, queue string, requestors int) (size int, took time.Duration, err error) {
-	temporal, id := b.temporal.Client, api.SchedulerID(carryCluster)
+	temporal, id := b.Temporal.Client, api.SchedulerID(carryCluster)
 	packed, first, err := packedRequests(requestors)
 	if err != nil {
 		return 0, 0, err
@@ -102,7 +102,7 @@ func carryOnce(ctx context.Context, b *bench, queue string, requestors int) (siz
 // nextRun waits for the run after another one, and for so many requests in its state.
 func (b *bench) nextRun(ctx context.Context, id, after string, pending int) (run string, err error) {
 	err = poll(ctx, "the next run", func() (bool, error) {
-		d, err := b.temporal.Client.DescribeWorkflowExecution(ctx, id, "")
+		d, err := b.Temporal.Client.DescribeWorkflowExecution(ctx, id, "")
 		if err != nil || d.WorkflowExecutionInfo.Execution.RunId == after {
 			return false, err
 		}
@@ -117,7 +117,7 @@ func (b *bench) nextRun(ctx context.Context, id, after string, pending int) (run
 }
 
 func (b *bench) stateOf(ctx context.Context, id string, page api.StateRequest) (state api.State, err error) {
-	value, err := b.temporal.Client.QueryWorkflow(ctx, id, "", api.QueryState, page)
+	value, err := b.Temporal.Client.QueryWorkflow(ctx, id, "", api.QueryState, page)
 	if err == nil {
 		err = value.Get(&state)
 	}

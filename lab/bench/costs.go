@@ -12,6 +12,7 @@ import (
 	"go.temporal.io/api/enums/v1"
 
 	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/lab/world"
 )
 
 // costCard is what one maintenance with the default input of an empty node costs, the scheduler's share included:
@@ -19,8 +20,8 @@ import (
 func (b *bench) costCard(ctx context.Context) ([]Figure, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
-	progress("cost card of one maintenance")
-	c := &costs{bench: b, scheduler: api.SchedulerID(""), id: api.MaintenanceID("", nodeName(0), "cost")}
+	world.Say("cost card of one maintenance")
+	c := &costs{bench: b, scheduler: api.SchedulerID(""), id: api.MaintenanceID("", world.NodeName(0), "cost")}
 	before, err := c.spent(ctx)
 	if err != nil {
 		return nil, err
@@ -79,16 +80,16 @@ func (b *costs) spent(ctx context.Context) (s spending, err error) {
 
 // maintain takes a node through a maintenance.
 func (b *costs) maintain(ctx context.Context) error {
-	if err := b.start(ctx, nodeName(0), "cost"); err != nil {
+	if err := b.start(ctx, world.NodeName(0), "cost"); err != nil {
 		return err
 	}
 	if err := b.untilPhase(ctx, b.id, api.Ready); err != nil {
 		return err
 	}
-	if err := b.temporal.Client.SignalWorkflow(ctx, b.id, "", api.MsgDone, nil); err != nil {
+	if err := b.Temporal.Client.SignalWorkflow(ctx, b.id, "", api.MsgDone, nil); err != nil {
 		return err
 	}
-	return b.temporal.Client.GetWorkflow(ctx, b.id, "").Get(ctx, nil)
+	return b.Temporal.Client.GetWorkflow(ctx, b.id, "").Get(ctx, nil)
 }
 
 type tally struct{ events, actions int }
@@ -112,7 +113,7 @@ var billable = map[enums.EventType]int{
 
 func (b *costs) history(ctx context.Context, id string) (tally, error) {
 	var t tally
-	events := b.temporal.Client.GetWorkflowHistory(ctx, id, "", false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	events := b.Temporal.Client.GetWorkflowHistory(ctx, id, "", false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 	for events.HasNext() {
 		event, err := events.Next()
 		if err != nil {
@@ -127,7 +128,7 @@ func (b *costs) history(ctx context.Context, id string) (tally, error) {
 // untilIdle waits until a workflow has nothing under way: no activity, no task.
 func (b *bench) untilIdle(ctx context.Context, id string) error {
 	return poll(ctx, id+" to be idle", func() (bool, error) {
-		d, err := b.temporal.Client.DescribeWorkflowExecution(ctx, id, "")
+		d, err := b.Temporal.Client.DescribeWorkflowExecution(ctx, id, "")
 		if err != nil {
 			return false, nil //nolint:nilerr // not started yet
 		}
@@ -137,7 +138,7 @@ func (b *bench) untilIdle(ctx context.Context, id string) error {
 
 func (b *bench) untilPhase(ctx context.Context, id string, phase api.Phase) error {
 	return poll(ctx, fmt.Sprintf("%s to be %s", id, phase), func() (bool, error) {
-		value, err := b.temporal.Client.QueryWorkflow(ctx, id, "", api.QueryStatus)
+		value, err := b.Temporal.Client.QueryWorkflow(ctx, id, "", api.QueryStatus)
 		if err != nil {
 			return false, err
 		}

@@ -13,7 +13,7 @@ const ticks = 100
 
 // serverWork begins to measure how long the API server works; worked tells the CPU seconds since then.
 func (b *massDrainer) serverWork() (worked func() (float64, error), err error) {
-	pid, err := childOf(b.cluster.PID(), "\x00kube-apiserver\x00")
+	pid, err := childOf(b.Cluster.PID(), "\x00kube-apiserver\x00")
 	if err != nil {
 		return nil, err
 	}

@@ -16,6 +16,7 @@ import (
 
 	"drydock.dev/drydock/k8s"
 	"drydock.dev/drydock/k8s/kube"
+	"drydock.dev/drydock/lab/world"
 )
 
 // drainUnderBudget drains four pods of which a budget lets one be missing: by Drydock, by a bare loop that is as fast
@@ -23,7 +24,7 @@ import (
 func (b *bench) drainUnderBudget(ctx context.Context) (figures []Figure, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
 	defer cancel()
-	progress("drains of 4 pods under a budget of maxUnavailable 1, %d of each kind", b.sizes.budgetRounds)
+	world.Say("drains of 4 pods under a budget of maxUnavailable 1, %d of each kind", b.sizes.budgetRounds)
 	s := &shuttle{bench: b, name: "budget", pods: 4, budget: true}
 	defer func() { err = errors.Join(err, s.end(ctx)) }()
 	if err := s.launch(ctx); err != nil {

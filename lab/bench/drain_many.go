@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"drydock.dev/drydock/lab/world"
 )
 
 // drainManyPods drains thirty pods that take two seconds to end, without a budget: by Drydock and by kubectl. It
@@ -12,7 +14,7 @@ import (
 func (b *bench) drainManyPods(ctx context.Context) (figures []Figure, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()
-	progress("drains of 30 pods that take 2 s to end, %d of each kind", b.sizes.manyRounds)
+	world.Say("drains of 30 pods that take 2 s to end, %d of each kind", b.sizes.manyRounds)
 	s := &shuttle{bench: b, name: "many", pods: 30, slowToEnd: 2 * time.Second}
 	defer func() { err = errors.Join(err, s.end(ctx)) }()
 	if err := s.launch(ctx); err != nil {

@@ -15,6 +15,7 @@ import (
 
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/k8s"
+	"drydock.dev/drydock/lab/world"
 )
 
 const (
@@ -51,19 +52,19 @@ func (b *bench) drainFleet(ctx context.Context) ([]Figure, error) {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Minute)
 	defer cancel()
 	nodes, pods := b.sizes.fleetNodes, b.sizes.fleetNodes*b.sizes.fleetPods
-	progress("fleet: %d nodes with %d pods each, %d in all, drained at once", nodes, b.sizes.fleetPods, pods)
+	world.Say("fleet: %d nodes with %d pods each, %d in all, drained at once", nodes, b.sizes.fleetPods, pods)
 	f := &massDrainer{bench: b, nodes: nodes}
 	bare, err := f.evictAll(ctx, pods)
 	if err != nil {
 		return nil, fmt.Errorf("bare loop: %w", err)
 	}
-	progress("fleet: the bare loop of %d goroutines took %.2f s, %.0f evictions/s", bareWorkers, bare.took.Seconds(), bare.rate)
+	world.Say("fleet: the bare loop of %d goroutines took %.2f s, %.0f evictions/s", bareWorkers, bare.took.Seconds(), bare.rate)
 	free, err := f.drainAll(ctx, pods, "unlimited",
 		fmt.Sprintf("scheduler: {maxParallel: unlimited}\nkubernetes: {evictionsPerSecond: 0, qps: %d, burst: %d}\n", fleetQPS, fleetBurst))
 	if err != nil {
 		return nil, fmt.Errorf("without a limit: %w", err)
 	}
-	progress("fleet: Drydock took %.2f s, %.2f s of it from its first eviction, %.0f evictions/s",
+	world.Say("fleet: Drydock took %.2f s, %.2f s of it from its first eviction, %.0f evictions/s",
 		free.sinceGrant.Seconds(), free.took.Seconds(), free.rate)
 	limited, err := f.drainAll(ctx, pods, "default", "scheduler: {maxParallel: unlimited}\n")
 	if err != nil {
@@ -93,9 +94,9 @@ func (b *bench) drainFleet(ctx context.Context) ([]Figure, error) {
 
 // fill puts the pods on the nodes, waits until they run, and returns what then shows them go.
 func (b *massDrainer) fill(ctx context.Context, pods int) (*sight, error) {
-	seen := runningPods(ctx, b.cluster, "app="+massApp)
+	seen := runningPods(ctx, b.Cluster, "app="+massApp)
 	if err := inParallel(ctx, pods, requestsAtOnce, func(ctx context.Context, i int) error {
-		_, err := b.cluster.Client.CoreV1().Pods(metav1.NamespaceDefault).Create(ctx, b.pod(i), metav1.CreateOptions{})
+		_, err := b.Cluster.Client.CoreV1().Pods(metav1.NamespaceDefault).Create(ctx, b.pod(i), metav1.CreateOptions{})
 		return err
 	}); err != nil {
 		return nil, err
@@ -126,9 +127,9 @@ func massPod(i, nodes int) *corev1.Pod {
 		ObjectMeta: metav1.ObjectMeta{
 			Name: fmt.Sprintf("%s-%05d", massApp, i), Namespace: metav1.NamespaceDefault, Labels: map[string]string{"app": massApp},
 		},
-		Spec: podSpec(),
+		Spec: world.Pods(massApp).Spec,
 	}
-	pod.Spec.NodeName = nodeName(i % nodes)
+	pod.Spec.NodeName = world.NodeName(i % nodes)
 	return pod
 }
 
@@ -163,7 +164,7 @@ func (b *massDrainer) evictAll(ctx context.Context, pods int) (drained fleetDrai
 	if err != nil {
 		return drained, err
 	}
-	plain, err := workerLike(b.cluster, bareAgent, fleetQPS, fleetBurst)
+	plain, err := workerLike(b.Cluster, bareAgent, fleetQPS, fleetBurst)
 	if err != nil {
 		return drained, err
 	}
@@ -179,7 +180,7 @@ func (b *massDrainer) evictAll(ctx context.Context, pods int) (drained fleetDrai
 	if err != nil {
 		return drained, err
 	}
-	progress("fleet: the bare loop evicts")
+	world.Say("fleet: the bare loop evicts")
 	if err := inParallel(ctx, len(list.Items), bareWorkers, func(ctx context.Context, i int) error {
 		pod := &list.Items[i]
 		if eviction := k8s.EvictPod(ctx, plain, pod, nil); eviction.Answer != k8s.Accepted {
@@ -206,7 +207,7 @@ func noneThere(there, _ int) bool { return there == 0 }
 func (b *massDrainer) drainAll(ctx context.Context, pods int, name, config string) (drained fleetDrain, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	progress("fleet: preparing the drain with the limit %s", name)
+	world.Say("fleet: preparing the drain with the limit %s", name)
 	seen, err := b.fill(ctx, pods)
 	if err != nil {
 		return drained, err
@@ -220,7 +221,7 @@ func (b *massDrainer) drainAll(ctx context.Context, pods int, name, config strin
 	if err != nil {
 		return drained, err
 	}
-	ready := readyNodes(ctx, b.cluster)
+	ready := readyNodes(ctx, b.Cluster)
 	mark, err := b.audit.mark()
 	if err != nil {
 		return drained, err
@@ -229,7 +230,7 @@ func (b *massDrainer) drainAll(ctx context.Context, pods int, name, config strin
 	if err != nil {
 		return drained, err
 	}
-	progress("fleet: draining")
+	world.Say("fleet: draining")
 	if err := b.updateScheduler(ctx, api.UpdateThaw, api.ThawRequest{By: "bench"}); err != nil {
 		return drained, err
 	}
@@ -307,7 +308,7 @@ func (b *massDrainer) queueUp(ctx context.Context, requestor string) (nodes int,
 		return 0, err
 	}
 	if err := inParallel(ctx, nodes, slots, func(ctx context.Context, i int) error {
-		return b.startWith(ctx, nodeName(i), requestor, massDrain)
+		return b.startWith(ctx, world.NodeName(i), requestor, massDrain)
 	}); err != nil {
 		return 0, err
 	}
@@ -327,7 +328,7 @@ const quietFor = 2 * time.Second
 func (b *massDrainer) untilQuiet(ctx context.Context, id string) error {
 	length, since := int64(0), time.Now()
 	return poll(ctx, id+" to be quiet", func() (bool, error) {
-		d, err := b.temporal.Client.DescribeWorkflowExecution(ctx, id, "")
+		d, err := b.Temporal.Client.DescribeWorkflowExecution(ctx, id, "")
 		if err != nil {
 			return false, err
 		}
@@ -341,16 +342,16 @@ func (b *massDrainer) untilQuiet(ctx context.Context, id string) error {
 // finish is every requestor's word that it is done; it returns when all maintenances have ended.
 func (b *bench) finish(ctx context.Context, nodes int, requestor string) error {
 	return inParallel(ctx, nodes, slots, func(ctx context.Context, i int) error {
-		id := api.MaintenanceID("", nodeName(i), requestor)
-		if err := b.temporal.Client.SignalWorkflow(ctx, id, "", api.MsgDone, nil); err != nil {
+		id := api.MaintenanceID("", world.NodeName(i), requestor)
+		if err := b.Temporal.Client.SignalWorkflow(ctx, id, "", api.MsgDone, nil); err != nil {
 			return err
 		}
-		return b.temporal.Client.GetWorkflow(ctx, id, "").Get(ctx, nil)
+		return b.Temporal.Client.GetWorkflow(ctx, id, "").Get(ctx, nil)
 	})
 }
 
 func (b *bench) updateScheduler(ctx context.Context, update string, arg any) error {
-	handle, err := b.temporal.Client.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
+	handle, err := b.Temporal.Client.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
 		WorkflowID: api.SchedulerID(""), UpdateName: update, Args: []any{arg},
 		WaitForStage: client.WorkflowUpdateStageCompleted,
 	})
@@ -362,7 +363,7 @@ func (b *bench) updateScheduler(ctx context.Context, update string, arg any) err
 
 func (b *bench) schedulerState(ctx context.Context) (api.State, error) {
 	var state api.State
-	value, err := b.temporal.Client.QueryWorkflow(ctx, api.SchedulerID(""), "", api.QueryState, api.StateRequest{Limit: 1})
+	value, err := b.Temporal.Client.QueryWorkflow(ctx, api.SchedulerID(""), "", api.QueryState, api.StateRequest{Limit: 1})
 	if err != nil {
 		return state, err
 	}

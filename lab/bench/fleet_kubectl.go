@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"drydock.dev/drydock/lab/world"
 )
 
 const (
@@ -19,7 +21,7 @@ func (b *bench) drainOwned(ctx context.Context) ([]Figure, error) {
 	defer cancel()
 	f := &massDrainer{bench: b, nodes: min(ownedNodes, b.sizes.fleetNodes), owned: true}
 	pods := f.nodes * ownedPods
-	progress("owned: %d nodes with %d pods each of one controller", f.nodes, ownedPods)
+	world.Say("owned: %d nodes with %d pods each of one controller", f.nodes, ownedPods)
 	drydock, err := f.drainAll(ctx, pods, "owned",
 		fmt.Sprintf("scheduler: {maxParallel: unlimited}\nkubernetes: {evictionsPerSecond: 0, qps: %d, burst: %d}\n", fleetQPS, fleetBurst))
 	if err != nil {
@@ -47,7 +49,7 @@ func (b *massDrainer) byKubectl(ctx context.Context, pods int) (time.Duration, e
 	s := &shuttle{bench: b.bench}
 	began := time.Now()
 	if err := inParallel(ctx, b.nodes, kubectlAtOnce, func(ctx context.Context, i int) error {
-		_, err := s.kubectl(ctx, nodeName(i))
+		_, err := s.kubectl(ctx, world.NodeName(i))
 		return err
 	}); err != nil {
 		return 0, err
@@ -57,6 +59,6 @@ func (b *massDrainer) byKubectl(ctx context.Context, pods int) (time.Duration, e
 		return 0, err
 	}
 	return gone.Sub(began), inParallel(ctx, b.nodes, requestsAtOnce, func(ctx context.Context, i int) error {
-		return s.cordon(ctx, nodeName(i), false)
+		return s.cordon(ctx, world.NodeName(i), false)
 	})
 }

@@ -14,6 +14,7 @@ import (
 
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/deploy/devstack"
+	"drydock.dev/drydock/lab/world"
 )
 
 const (
@@ -26,19 +27,19 @@ const (
 func (b *bench) handOver(ctx context.Context) ([]Figure, error) {
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
 	defer cancel()
-	progress("slot hand-over: %d empty nodes, maxParallel %d", fleet, slots)
+	world.Say("slot hand-over: %d empty nodes, maxParallel %d", fleet, slots)
 	seen, err := b.watchNodes(ctx)
 	if err != nil {
 		return nil, err
 	}
 	began := time.Now()
 	for i := range fleet {
-		if err := b.start(ctx, nodeName(i), "bench"); err != nil {
+		if err := b.start(ctx, world.NodeName(i), "bench"); err != nil {
 			return nil, err
 		}
 	}
 	if err := seen.untilReleased(ctx, fleet); err != nil {
-		return nil, errors.Join(err, unfinished(b.temporal))
+		return nil, errors.Join(err, unfinished(b.Temporal))
 	}
 	perSecond := fleet / time.Since(began).Seconds()
 	gaps := seen.handOvers(slots)
@@ -47,7 +48,7 @@ func (b *bench) handOver(ctx context.Context) ([]Figure, error) {
 	}
 	slices.Sort(gaps)
 
-	progress("the same number of bare workflows, %d at a time", slots)
+	world.Say("the same number of bare workflows, %d at a time", slots)
 	bare, err := b.bareRate(ctx)
 	if err != nil {
 		return nil, err
@@ -67,7 +68,7 @@ func (b *bench) start(ctx context.Context, node, requestor string) error {
 
 // startWith starts a maintenance with further fields of its input, each with a comma before it.
 func (b *bench) startWith(ctx context.Context, node, requestor, fields string) error {
-	_, err := b.temporal.Client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
+	_, err := b.Temporal.Client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
 		ID: api.MaintenanceID("", node, requestor), TaskQueue: api.DefaultTaskQueue,
 	}, api.NodeMaintenanceType, json.RawMessage(fmt.Sprintf(`{"node":%q,"requestor":%q%s}`, node, requestor, fields)))
 	return err
@@ -79,7 +80,7 @@ func unfinished(t *devstack.Temporal) error {
 	defer cancel()
 	var problems []error
 	for i := range fleet {
-		id := api.MaintenanceID("", nodeName(i), "bench")
+		id := api.MaintenanceID("", world.NodeName(i), "bench")
 		value, err := t.Client.QueryWorkflow(ctx, id, "", api.QueryStatus)
 		var status api.Status
 		if err == nil {
@@ -102,7 +103,7 @@ type sightings struct {
 // watchNodes notes when nodes are cordoned and released, and plays the requestor: it is done as soon as a node is
 // Ready.
 func (b *bench) watchNodes(ctx context.Context) (*sightings, error) {
-	watch, err := b.cluster.Client.CoreV1().Nodes().Watch(ctx, metav1.ListOptions{})
+	watch, err := b.Cluster.Client.CoreV1().Nodes().Watch(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -128,7 +129,7 @@ func (b *bench) watchNodes(ctx context.Context) (*sightings, error) {
 				done[node.Name] = true
 				go func() {
 					id := api.MaintenanceID("", node.Name, "bench")
-					if err := b.temporal.Client.SignalWorkflow(ctx, id, "", api.MsgDone, nil); err != nil {
+					if err := b.Temporal.Client.SignalWorkflow(ctx, id, "", api.MsgDone, nil); err != nil {
 						s.failed <- fmt.Errorf("signalling %s: %w", id, err)
 					}
 				}()
@@ -162,6 +163,3 @@ func (s *sightings) handOvers(slots int) []time.Duration {
 }
 
 func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
-
-// nodeName is devcluster's name of its i-th node.
-func nodeName(i int) string { return fmt.Sprintf("worker-%02d", i+1) }

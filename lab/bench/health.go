@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/lab/world"
 )
 
 const (
@@ -72,7 +73,7 @@ func wardOf(ctx context.Context, b *bench) (*wards, error) {
 			return nil, err
 		}
 		if err := poll(ctx, plural+" to be served", func() (bool, error) {
-			err := b.cluster.Client.CoreV1().RESTClient().Get().AbsPath("/apis", healthGroup, "v1", plural).Do(ctx).Error()
+			err := b.Cluster.Client.CoreV1().RESTClient().Get().AbsPath("/apis", healthGroup, "v1", plural).Do(ctx).Error()
 			if apierrors.IsNotFound(err) {
 				return false, nil
 			}
@@ -85,7 +86,7 @@ func wardOf(ctx context.Context, b *bench) (*wards, error) {
 		"kind":"RestartTemplate","metadata":{"name":%q},"spec":{"template":{"spec":{}}}}`, healthGroup, healthTemplate)); err != nil {
 		return nil, err
 	}
-	objects, err := watchRemediations(ctx, b.cluster.Client.CoreV1().RESTClient())
+	objects, err := watchRemediations(ctx, b.Cluster.Client.CoreV1().RESTClient())
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +94,7 @@ func wardOf(ctx context.Context, b *bench) (*wards, error) {
 }
 
 func post(ctx context.Context, b *bench, path, body string) error {
-	err := b.cluster.Client.CoreV1().RESTClient().Post().AbsPath(path).Body([]byte(body)).SetHeader("Content-Type", "application/json").Do(ctx).Error()
+	err := b.Cluster.Client.CoreV1().RESTClient().Post().AbsPath(path).Body([]byte(body)).SetHeader("Content-Type", "application/json").Do(ctx).Error()
 	if apierrors.IsAlreadyExists(err) {
 		return nil
 	}
@@ -105,7 +106,7 @@ func (b *wards) check(ctx context.Context, name, selector, fields string, nodes 
 	input := fmt.Sprintf(`{"selector":%s,"unhealthyConditions":[{"type":"Broken","status":"True","duration":%q}],%s,
 		"remediationTemplate":{"apiVersion":"%s/v1","kind":"RestartTemplate","namespace":"default","name":%q}}`,
 		selector, healthFor, fields, healthGroup, healthTemplate)
-	_, err := b.temporal.Client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: api.HealthCheckID("", name), TaskQueue: api.DefaultTaskQueue},
+	_, err := b.Temporal.Client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: api.HealthCheckID("", name), TaskQueue: api.DefaultTaskQueue},
 		api.HealthCheckType, json.RawMessage(input))
 	if err != nil {
 		return err
@@ -115,7 +116,7 @@ func (b *wards) check(ctx context.Context, name, selector, fields string, nodes 
 
 func (b *wards) untilCheck(ctx context.Context, name, what string, is func(api.HealthStatus) bool) error {
 	return poll(ctx, "health check "+name+" "+what, func() (bool, error) {
-		value, err := b.temporal.Client.QueryWorkflow(ctx, api.HealthCheckID("", name), "", api.QueryStatus, api.HealthStatusRequest{Limit: 1})
+		value, err := b.Temporal.Client.QueryWorkflow(ctx, api.HealthCheckID("", name), "", api.QueryStatus, api.HealthStatusRequest{Limit: 1})
 		if err != nil {
 			return false, nil //nolint:nilerr // it has not begun yet
 		}
@@ -132,10 +133,10 @@ func (b *wards) end(ctx context.Context, name string) error {
 	}); err != nil {
 		return err
 	}
-	if err := b.temporal.Client.SignalWorkflow(ctx, api.HealthCheckID("", name), "", api.MsgRemove, nil); err != nil {
+	if err := b.Temporal.Client.SignalWorkflow(ctx, api.HealthCheckID("", name), "", api.MsgRemove, nil); err != nil {
 		return err
 	}
-	return b.temporal.Client.GetWorkflow(ctx, api.HealthCheckID("", name), "").Get(ctx, nil)
+	return b.Temporal.Client.GetWorkflow(ctx, api.HealthCheckID("", name), "").Get(ctx, nil)
 }
 
 // everyNode selects all nodes.
@@ -152,10 +153,10 @@ func (b *wards) breaks(ctx context.Context, from, to int, within time.Duration) 
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		at, err := b.condition(ctx, nodeName(from+i), "True")
+		at, err := b.condition(ctx, world.NodeName(from+i), "True")
 		mu.Lock()
 		defer mu.Unlock()
-		since[nodeName(from+i)] = at
+		since[world.NodeName(from+i)] = at
 		return err
 	})
 }
@@ -171,7 +172,7 @@ func (b *wards) condition(ctx context.Context, node, status string) (time.Time, 
 	since := time.Now().Truncate(time.Second)
 	patch := fmt.Sprintf(`{"status":{"conditions":[{"type":"Broken","status":%q,"reason":"Bench","message":"","lastTransitionTime":%q}]}}`,
 		status, since.UTC().Format(time.RFC3339))
-	_, err := b.cluster.Client.CoreV1().Nodes().Patch(ctx, node, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{}, "status")
+	_, err := b.Cluster.Client.CoreV1().Nodes().Patch(ctx, node, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{}, "status")
 	return since, err
 }
 
@@ -179,7 +180,7 @@ func (b *wards) condition(ctx context.Context, node, status string) (time.Time, 
 // and at no moment there is one more.
 func (b *wards) allowed(ctx context.Context) ([]Figure, error) {
 	const name = "allowed"
-	progress("health: %d of %d nodes fall ill within %s, maxUnhealthy %d", healthIll, healthNodes, healthSpread, healthMost)
+	world.Say("health: %d of %d nodes fall ill within %s, maxUnhealthy %d", healthIll, healthNodes, healthSpread, healthMost)
 	if err := b.check(ctx, name, everyNode, fmt.Sprintf(`"maxUnhealthy":%d`, healthMost), healthNodes); err != nil {
 		return nil, err
 	}
@@ -194,8 +195,8 @@ func (b *wards) allowed(ctx context.Context) ([]Figure, error) {
 	// As many recover as are too many: of those that nobody remediates.
 	var spared []string
 	for i := healthIll - 1; i >= 0 && len(spared) < healthIll-healthMost; i-- {
-		if _, begun := inRush[nodeName(i)]; !begun {
-			spared = append(spared, nodeName(i))
+		if _, begun := inRush[world.NodeName(i)]; !begun {
+			spared = append(spared, world.NodeName(i))
 		}
 	}
 	if err := b.mends(ctx, spared); err != nil {
@@ -262,7 +263,7 @@ func (b begun) p99() time.Duration    { return b.delays[len(b.delays)*99/100] }
 // begins has so many nodes fall ill one after the other within a time, and all of them remediated.
 func (b *wards) begins(ctx context.Context, name string, ill int, within time.Duration) (begun, error) {
 	var result begun
-	progress("health: %d of %d nodes fall ill within %s, and all are remediated", ill, healthNodes, within)
+	world.Say("health: %d of %d nodes fall ill within %s, and all are remediated", ill, healthNodes, within)
 	if err := b.check(ctx, name, everyNode, `"maxUnhealthy":"100%"`, healthNodes); err != nil {
 		return result, err
 	}
@@ -320,7 +321,7 @@ func (b *wards) idle(ctx context.Context, period time.Duration) ([]Figure, error
 	if err := b.untilQuiet(ctx, ids); err != nil {
 		return nil, err
 	}
-	progress("health: %d checks of %d nodes, all of them well, for %s", healthChecks, healthNodes, period)
+	world.Say("health: %d checks of %d nodes, all of them well, for %s", healthChecks, healthNodes, period)
 	actions, beats, err := spent()
 	if err != nil {
 		return nil, err
@@ -345,7 +346,7 @@ func (b *wards) idle(ctx context.Context, period time.Duration) ([]Figure, error
 // shards starts the checks that share out the nodes.
 func (b *wards) shards(ctx context.Context, nodes int) error {
 	if err := inParallel(ctx, nodes, requestsAtOnce, func(ctx context.Context, i int) error {
-		_, err := b.cluster.Client.CoreV1().Nodes().Patch(ctx, nodeName(i), types.MergePatchType,
+		_, err := b.Cluster.Client.CoreV1().Nodes().Patch(ctx, world.NodeName(i), types.MergePatchType,
 			fmt.Appendf(nil, `{"metadata":{"labels":{%q:%q}}}`, healthShard, shard(i%healthChecks)), metav1.PatchOptions{})
 		return err
 	}); err != nil {
@@ -370,7 +371,7 @@ func (b *wards) untilQuiet(ctx context.Context, ids []string) error {
 	return poll(ctx, "the checks to be at rest", func() (bool, error) {
 		events := 0
 		for _, id := range ids {
-			d, err := b.temporal.Client.DescribeWorkflowExecution(ctx, id, "")
+			d, err := b.Temporal.Client.DescribeWorkflowExecution(ctx, id, "")
 			if err != nil {
 				return false, err
 			}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"drydock.dev/drydock/lab/world"
 )
 
 // measureHealthMemory is what a worker needs for checks of a large cluster, some of whose nodes are ill.
@@ -12,7 +14,7 @@ func measureHealthMemory(ctx context.Context, b *bench) (figures []Figure, err e
 	ctx, cancel := context.WithTimeout(ctx, 25*time.Minute)
 	defer cancel()
 	nodes := b.sizes.memoryNodes
-	progress("health: a cluster of %d nodes, which takes some minutes", nodes)
+	world.Say("health: a cluster of %d nodes, which takes some minutes", nodes)
 	if err := b.enlarge(ctx, nodes, 0); err != nil {
 		return nil, err
 	}

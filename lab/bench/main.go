@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -20,6 +19,7 @@ import (
 	"time"
 
 	"drydock.dev/drydock/deploy/devstack"
+	"drydock.dev/drydock/lab/world"
 )
 
 // Figure is one measured value and what it is held against.
@@ -208,26 +208,15 @@ func (s suite) measure(ctx context.Context, sizes sizes) (figures []Figure, err 
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	b := &bench{dir: dir, sizes: sizes}
 	nodes := s.nodes(sizes)
-	progress("starting a control plane with %d empty nodes, and Temporal", nodes)
-	args := s.args
-	if s.audit {
-		b.audit = auditLog(filepath.Join(dir, "audit.log"))
-		args = append(slices.Clone(args), "--audit-log", string(b.audit))
-	}
-	if b.cluster, err = devstack.StartCluster(ctx, filepath.Join(dir, "cluster"), nodes, args...); err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, b.cluster.Stop(time.Minute)) }()
+	world.Say("starting a control plane with %d empty nodes, and Temporal", nodes)
 	// A file would measure the disk's flushes, of which every step has several.
-	b.temporal, err = devstack.StartTemporal(ctx, devstack.TemporalOptions{
-		Dir: filepath.Join(dir, "temporal"), Attributes: true, InMemory: true,
-	})
+	servers, err := world.Start(ctx, world.Options{Dir: dir, Nodes: nodes, Cluster: s.args, Audit: s.audit, InMemory: true})
+	defer func() { err = errors.Join(err, servers.Stop()) }()
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, b.temporal.Stop(time.Minute)) }()
+	b := &bench{World: servers, audit: auditLog(servers.Audit), sizes: sizes}
 	if s.config != nil {
 		if b.worker, err = b.startWorker(ctx, "worker", *s.config); err != nil {
 			return nil, err
@@ -242,7 +231,7 @@ func (s suite) measure(ctx context.Context, sizes sizes) (figures []Figure, err 
 			problems = append(problems, fmt.Errorf("benchmark %s: %w", benchmark.name, err))
 			continue
 		}
-		progress("benchmark %s took %s", benchmark.name, time.Since(began).Round(time.Second))
+		world.Say("benchmark %s took %s", benchmark.name, time.Since(began).Round(time.Second))
 		figures = append(figures, more...)
 	}
 	return figures, errors.Join(problems...)
@@ -250,18 +239,14 @@ func (s suite) measure(ctx context.Context, sizes sizes) (figures []Figure, err 
 
 // bench is the stack that the benchmarks share.
 type bench struct {
-	cluster  *devstack.Cluster
-	temporal *devstack.Temporal
-	worker   *devstack.Worker
-	audit    auditLog
-	dir      string
-	sizes    sizes
+	*world.World
+	worker *devstack.Worker
+	audit  auditLog
+	sizes  sizes
 }
 
 func (b *bench) startWorker(ctx context.Context, name, config string) (*devstack.Worker, error) {
-	w, err := devstack.LaunchWorker(devstack.WorkerOptions{
-		Dir: filepath.Join(b.dir, "worker"), Name: name, Kubeconfig: b.cluster.Kubeconfig, Temporal: b.temporal, Config: config,
-	})
+	w, err := devstack.LaunchWorker(b.Worker(name, config))
 	if err != nil {
 		return nil, err
 	}
@@ -270,8 +255,6 @@ func (b *bench) startWorker(ctx context.Context, name, config string) (*devstack
 	}
 	return w, nil
 }
-
-func progress(format string, args ...any) { fmt.Printf("== "+format+"\n", args...) }
 
 // publish prints the table and writes bench.json. A missed target is reported, and is no failure of the run.
 func publish(figures []Figure) error {
@@ -293,9 +276,9 @@ func publish(figures []Figure) error {
 	if err != nil {
 		return err
 	}
-	root, err := devstack.Root()
+	file, err := world.Output("bench.json")
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(root, "bench.json"), append(data, '\n'), 0o644)
+	return os.WriteFile(file, append(data, '\n'), 0o644)
 }

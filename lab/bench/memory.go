@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/lab/world"
 )
 
 const (
@@ -41,13 +42,13 @@ func (b *bench) memory(ctx context.Context) (figures []Figure, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 25*time.Minute)
 	defer cancel()
 	nodes, pods := b.sizes.memoryNodes, b.sizes.memoryPods
-	progress("memory: a cluster of %d nodes with %d pods, which takes some minutes", nodes, pods)
+	world.Say("memory: a cluster of %d nodes with %d pods, which takes some minutes", nodes, pods)
 	began := time.Now()
 	if err := b.enlarge(ctx, nodes, pods); err != nil {
 		return nil, err
 	}
-	progress("memory: the cluster was there after %s", time.Since(began).Round(time.Second))
-	seen, ready := runningPods(ctx, b.cluster, "app="+massApp+",drained=true"), readyNodes(ctx, b.cluster)
+	world.Say("memory: the cluster was there after %s", time.Since(began).Round(time.Second))
+	seen, ready := runningPods(ctx, b.Cluster, "app="+massApp+",drained=true"), readyNodes(ctx, b.Cluster)
 	if _, err := seen.until(ctx, "the pods to run", func(there, wished int) bool { return there > 0 && there == wished }); err != nil {
 		return nil, err
 	}
@@ -63,9 +64,9 @@ func (b *bench) memory(ctx context.Context) (figures []Figure, err error) {
 	if err != nil {
 		return nil, err
 	}
-	progress("memory: draining %d nodes", memoryDrained)
+	world.Say("memory: draining %d nodes", memoryDrained)
 	if err := inParallel(ctx, memoryDrained, slots, func(ctx context.Context, i int) error {
-		return b.startWith(ctx, nodeName(i), "memory", massDrain)
+		return b.startWith(ctx, world.NodeName(i), "memory", massDrain)
 	}); err != nil {
 		return nil, err
 	}
@@ -95,8 +96,8 @@ func (b *bench) memory(ctx context.Context) (figures []Figure, err error) {
 func (b *bench) enlarge(ctx context.Context, nodes, pods int) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	kube := b.cluster.Client.CoreV1()
-	first, err := kube.Nodes().Get(ctx, nodeName(0), metav1.GetOptions{})
+	kube := b.Cluster.Client.CoreV1()
+	first, err := kube.Nodes().Get(ctx, world.NodeName(0), metav1.GetOptions{})
 	if err != nil {
 		return err
 	}
@@ -109,7 +110,7 @@ func (b *bench) enlarge(ctx context.Context, nodes, pods int) error {
 	open := look(ctx, kube.RESTClient(), "nodes", "", &corev1.Node{}, func(node *corev1.Node) bool { return len(node.Spec.Taints) == 0 })
 	if err := inParallel(ctx, nodes-memoryDrained, requestsAtOnce, func(ctx context.Context, i int) error {
 		node := &corev1.Node{Status: first.Status}
-		node.Name = nodeName(memoryDrained + i)
+		node.Name = world.NodeName(memoryDrained + i)
 		node.Labels = map[string]string{}
 		for key, value := range first.Labels {
 			node.Labels[key] = value
@@ -123,8 +124,8 @@ func (b *bench) enlarge(ctx context.Context, nodes, pods int) error {
 	if _, err := open.until(ctx, "the nodes to be Ready", func(_, ready int) bool { return ready == nodes }); err != nil {
 		return err
 	}
-	progress("memory: %d nodes are Ready", nodes)
-	running := runningPods(ctx, b.cluster, "app="+massApp+",drained=true")
+	world.Say("memory: %d nodes are Ready", nodes)
+	running := runningPods(ctx, b.Cluster, "app="+massApp+",drained=true")
 	drained := 0
 	for i := range pods {
 		if i%nodes < memoryDrained {
@@ -135,7 +136,7 @@ func (b *bench) enlarge(ctx context.Context, nodes, pods int) error {
 		pod := massPod(i, nodes)
 		if i%nodes < memoryDrained {
 			pod.Labels["drained"] = "true"
-			pod.Annotations = map[string]string{"devcluster.drydock.dev/termination-delay": lingering.String()}
+			pod.Annotations = map[string]string{world.TerminationDelay: lingering.String()}
 		} else {
 			pod.Labels["devcluster.drydock.dev/never-start"] = "true"
 		}

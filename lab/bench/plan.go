@@ -12,6 +12,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/lab/world"
 	"drydock.dev/drydock/rules/plan"
 	"drydock.dev/drydock/rules/schedule"
 )
@@ -43,7 +44,7 @@ func (b plans) startPlan(ctx context.Context, name string, nodes, parallel int, 
 	if err != nil {
 		return err
 	}
-	_, err = b.temporal.Client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: api.PlanID("", name), TaskQueue: api.DefaultTaskQueue},
+	_, err = b.Temporal.Client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: api.PlanID("", name), TaskQueue: api.DefaultTaskQueue},
 		api.MaintenancePlanType, json.RawMessage(fmt.Sprintf(`{"nodes":%s,"requestor":"bench","strategy":{"maxParallel":%d}%s}`, list, parallel, fields)))
 	return err
 }
@@ -52,7 +53,7 @@ func (b plans) startPlan(ctx context.Context, name string, nodes, parallel int, 
 func nodeList(nodes int) (json.RawMessage, error) {
 	names := make([]string, nodes)
 	for i := range names {
-		names[i] = nodeName(i)
+		names[i] = world.NodeName(i)
 	}
 	return json.Marshal(names)
 }
@@ -81,7 +82,7 @@ func (b plans) planHandOver(ctx context.Context) ([]Figure, error) {
 func (b plans) handOversOf(ctx context.Context, name string, nodes, parallel int) ([]time.Duration, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	progress("hand-over inside a plan: %d empty nodes, maxParallel %d", nodes, parallel)
+	world.Say("hand-over inside a plan: %d empty nodes, maxParallel %d", nodes, parallel)
 	seen, err := b.watchNodes(ctx)
 	if err != nil {
 		return nil, err
@@ -90,7 +91,7 @@ func (b plans) handOversOf(ctx context.Context, name string, nodes, parallel int
 		return nil, err
 	}
 	if err := seen.untilReleased(ctx, nodes); err != nil {
-		return nil, errors.Join(err, unfinished(b.temporal))
+		return nil, errors.Join(err, unfinished(b.Temporal))
 	}
 	gaps := seen.handOvers(parallel)
 	if len(gaps) == 0 {
@@ -107,7 +108,7 @@ func (b plans) planRate(ctx context.Context) ([]Figure, error) {
 	rate := func(what string, start func(ctx context.Context) error) (float64, error) {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
-		progress("%d empty nodes, %d at a time: %s", planNodes, planParallel, what)
+		world.Say("%d empty nodes, %d at a time: %s", planNodes, planParallel, what)
 		seen, err := b.watchNodes(ctx)
 		if err != nil {
 			return 0, err
@@ -120,12 +121,12 @@ func (b plans) planRate(ctx context.Context) ([]Figure, error) {
 			return 0, err
 		}
 		perSecond := planNodes / time.Since(began).Seconds()
-		progress("%.1f nodes/s", perSecond)
+		world.Say("%.1f nodes/s", perSecond)
 		return perSecond, b.untilIdle(ctx, api.SchedulerID(""))
 	}
 	alone, err := rate("without a plan", func(ctx context.Context) error {
 		for i := range planNodes {
-			if err := b.start(ctx, nodeName(i), "bench"); err != nil {
+			if err := b.start(ctx, world.NodeName(i), "bench"); err != nil {
 				return err
 			}
 		}
@@ -149,13 +150,13 @@ func (b plans) planRate(ctx context.Context) ([]Figure, error) {
 func (b plans) planWaits(ctx context.Context) ([]Figure, error) {
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
 	defer cancel()
-	progress("a plan that waits for its window, for %s", waitsFor)
+	world.Say("a plan that waits for its window, for %s", waitsFor)
 	if err := b.startPlan(ctx, "waits", planNodes, planParallel, `,"windows":["later"]`); err != nil {
 		return nil, err
 	}
-	id := api.MaintenanceID("", nodeName(0), "bench")
+	id := api.MaintenanceID("", world.NodeName(0), "bench")
 	err := poll(ctx, "the window to be waited for", func() (bool, error) {
-		value, err := b.temporal.Client.QueryWorkflow(ctx, id, "", api.QueryStatus)
+		value, err := b.Temporal.Client.QueryWorkflow(ctx, id, "", api.QueryStatus)
 		var status api.Status
 		if err == nil {
 			err = value.Get(&status)
@@ -196,7 +197,7 @@ func (b plans) planWaits(ctx context.Context) ([]Figure, error) {
 		return nil, err
 	}
 	return []Figure{atMost("billable actions of a plan that waits for its window", float64(after-before)*float64(time.Hour/waitsFor), "actions/h", 0)},
-		b.temporal.Client.SignalWorkflow(ctx, api.PlanID("", "waits"), "", api.MsgCancel, nil)
+		b.Temporal.Client.SignalWorkflow(ctx, api.PlanID("", "waits"), "", api.MsgCancel, nil)
 }
 
 // planSize is what the largest plan carries from run to run, and how long it takes to decide.

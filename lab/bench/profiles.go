@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/lab/world"
 	"drydock.dev/drydock/rules/profile/state"
 )
 
@@ -62,11 +63,11 @@ func measureProfiles(ctx context.Context, b *bench) (figures []Figure, err error
 	ctx, cancel := context.WithTimeout(ctx, 40*time.Minute)
 	defer cancel()
 	nodes := b.sizes.memoryNodes
-	progress("profiles: a cluster of %d nodes, which takes some minutes", nodes)
+	world.Say("profiles: a cluster of %d nodes, which takes some minutes", nodes)
 	if err := b.enlarge(ctx, nodes, 0); err != nil {
 		return nil, err
 	}
-	file := filepath.Join(b.dir, "profiles.yaml")
+	file := filepath.Join(b.Dir, "profiles.yaml")
 	if err := os.WriteFile(file, fmt.Appendf(nil, profilesFile, profileRequeue), 0o600); err != nil {
 		return nil, err
 	}
@@ -92,7 +93,7 @@ func measureProfiles(ctx context.Context, b *bench) (figures []Figure, err error
 
 // first is the evaluation after which all nodes show their state.
 func (p profiled) first(ctx context.Context, nodes int, config string) ([]Figure, error) {
-	shown := look(ctx, p.cluster.Client.CoreV1().RESTClient(), "nodes", "", &corev1.Node{}, func(node *corev1.Node) bool {
+	shown := look(ctx, p.Cluster.Client.CoreV1().RESTClient(), "nodes", "", &corev1.Node{}, func(node *corev1.Node) bool {
 		return node.Labels[state.StateLabel] == string(state.Operational)
 	})
 	mark, err := p.audit.mark()
@@ -119,7 +120,7 @@ func (p profiled) first(ctx context.Context, nodes int, config string) ([]Figure
 
 // rests is what evaluations cost while nothing happens.
 func (p profiled) rests(ctx context.Context, period time.Duration) ([]Figure, error) {
-	progress("profiles: nothing happens for %s", period)
+	world.Say("profiles: nothing happens for %s", period)
 	before, err := p.spending(ctx)
 	if err != nil {
 		return nil, err
@@ -144,7 +145,7 @@ func (p profiled) rests(ctx context.Context, period time.Duration) ([]Figure, er
 	now, _, err := resident(p.worker.PID())
 	all := 0
 	for resource, n := range requests {
-		progress("profiles: %d requests about %s", n, resource)
+		world.Say("profiles: %d requests about %s", n, resource)
 		all += n
 	}
 	rounds := float64(period) / float64(profileRequeue)
@@ -181,17 +182,17 @@ func (p profiled) spending(ctx context.Context) (s outlay, err error) {
 
 // moves are what transitions cost, and how long the first of them takes from what is its cause.
 func (p profiled) moves(ctx context.Context) ([]Figure, error) {
-	plain, err := p.bills(ctx, nodeName(0), neededMark, "true", state.Required)
+	plain, err := p.bills(ctx, world.NodeName(0), neededMark, "true", state.Required)
 	if err != nil {
 		return nil, err
 	}
-	drained, err := p.bills(ctx, nodeName(0), approvedMark, "true", state.Maintenance)
+	drained, err := p.bills(ctx, world.NodeName(0), approvedMark, "true", state.Maintenance)
 	if err != nil {
 		return nil, err
 	}
 	var took []time.Duration
 	for i := range profileMoves {
-		one, err := p.turns(ctx, nodeName(1+i), neededMark, "true", state.Required)
+		one, err := p.turns(ctx, world.NodeName(1+i), neededMark, "true", state.Required)
 		if err != nil {
 			return nil, err
 		}
@@ -233,14 +234,14 @@ func (p profiled) bills(ctx context.Context, node, mark, value string, to state.
 func (p profiled) turns(ctx context.Context, node, mark, value string, to state.State) (time.Duration, error) {
 	ctx, stop := context.WithTimeout(ctx, 2*time.Minute)
 	defer stop()
-	is := look(ctx, p.cluster.Client.CoreV1().RESTClient(), "nodes", corev1.LabelHostname+"="+node, &corev1.Node{}, func(node *corev1.Node) bool {
+	is := look(ctx, p.Cluster.Client.CoreV1().RESTClient(), "nodes", corev1.LabelHostname+"="+node, &corev1.Node{}, func(node *corev1.Node) bool {
 		return node.Labels[state.StateLabel] == string(to)
 	})
 	if _, err := is.until(ctx, "the node", func(there, _ int) bool { return there == 1 }); err != nil {
 		return 0, err
 	}
 	began := time.Now()
-	if _, err := p.cluster.Client.CoreV1().Nodes().Patch(ctx, node, types.MergePatchType,
+	if _, err := p.Cluster.Client.CoreV1().Nodes().Patch(ctx, node, types.MergePatchType,
 		fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, mark, value), metav1.PatchOptions{}); err != nil {
 		return 0, err
 	}

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,6 +19,7 @@ import (
 	"drydock.dev/drydock/deploy/devstack"
 	"drydock.dev/drydock/k8s"
 	"drydock.dev/drydock/k8s/kube"
+	"drydock.dev/drydock/lab/world"
 )
 
 // shuttle is a Deployment in a cluster of two nodes. All its pods are on one of them, and move to the other one each
@@ -45,44 +45,30 @@ type drainer struct {
 }
 
 // shuttleNodes are the two nodes, in the order of the index.
-var shuttleNodes = []string{nodeName(0), nodeName(1)}
+var shuttleNodes = []string{world.NodeName(0), world.NodeName(1)}
 
 // launch creates the workload, all of it on the first node.
 func (s *shuttle) launch(ctx context.Context) error {
 	var err error
-	if s.plain, err = workerLike(s.cluster, bareAgent, 200, 400); err != nil {
+	if s.plain, err = workerLike(s.Cluster, bareAgent, 200, 400); err != nil {
 		return err
 	}
-	kube := s.cluster.Client
-	if _, err = kube.CoreV1().Namespaces().Create(ctx,
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.name}}, metav1.CreateOptions{}); err != nil {
+	in := world.Namespace{Kube: s.Cluster.Client, Name: s.name}
+	if err := in.Create(ctx); err != nil {
 		return err
 	}
 	if err := s.cordon(ctx, shuttleNodes[1], true); err != nil {
 		return err
 	}
-	labels := map[string]string{"app": s.name}
-	template := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: podSpec()}
+	pods := world.Pods(s.name)
 	if s.slowToEnd > 0 {
-		template.Annotations = map[string]string{"devcluster.drydock.dev/termination-delay": s.slowToEnd.String()}
+		pods.Annotations[world.TerminationDelay] = s.slowToEnd.String()
 	}
-	_, err = kube.AppsV1().Deployments(s.name).Create(ctx, &appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{Name: s.name},
-		Spec: appsv1.DeploymentSpec{
-			Replicas: &s.pods, Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: template,
-		},
-	}, metav1.CreateOptions{})
-	if err != nil {
+	if err := in.Deployment(ctx, pods, s.pods); err != nil {
 		return err
 	}
 	if s.budget {
-		_, err = kube.PolicyV1().PodDisruptionBudgets(s.name).Create(ctx, &policyv1.PodDisruptionBudget{
-			ObjectMeta: metav1.ObjectMeta{Name: s.name},
-			Spec: policyv1.PodDisruptionBudgetSpec{
-				MaxUnavailable: new(intstr.FromInt32(1)), Selector: &metav1.LabelSelector{MatchLabels: labels},
-			},
-		}, metav1.CreateOptions{})
-		if err != nil {
+		if err := in.Budget(ctx, s.name, s.name, policyv1.PodDisruptionBudgetSpec{MaxUnavailable: new(intstr.FromInt32(1))}); err != nil {
 			return err
 		}
 	}
@@ -94,9 +80,9 @@ func (s *shuttle) end(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
 	return errors.Join(
-		s.cluster.Client.CoreV1().Namespaces().Delete(ctx, s.name, metav1.DeleteOptions{}),
+		s.Cluster.Client.CoreV1().Namespaces().Delete(ctx, s.name, metav1.DeleteOptions{}),
 		poll(ctx, "the namespace "+s.name+" to be gone", func() (bool, error) {
-			list, err := s.cluster.Client.CoreV1().Pods(s.name).List(ctx, metav1.ListOptions{})
+			list, err := s.Cluster.Client.CoreV1().Pods(s.name).List(ctx, metav1.ListOptions{})
 			return err == nil && len(list.Items) == 0, err
 		}),
 	)
@@ -116,7 +102,7 @@ func (s *shuttle) rounds(ctx context.Context, rounds int, drainers []drainer) ([
 			times[i] = append(times[i], took.Seconds())
 			text += fmt.Sprintf("  %s %.3f s", d.name, took.Seconds())
 		}
-		progress("round %d of %d:%s", round+1, rounds, text)
+		world.Say("round %d of %d:%s", round+1, rounds, text)
 	}
 	return times, nil
 }
@@ -140,7 +126,7 @@ func (s *shuttle) move(ctx context.Context, d drainer) (time.Duration, error) {
 }
 
 func (s *shuttle) podsOn(ctx context.Context, node string) ([]corev1.Pod, error) {
-	list, err := s.cluster.Client.CoreV1().Pods(s.name).List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + node})
+	list, err := s.Cluster.Client.CoreV1().Pods(s.name).List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + node})
 	if err != nil {
 		return nil, err
 	}
@@ -149,7 +135,7 @@ func (s *shuttle) podsOn(ctx context.Context, node string) ([]corev1.Pod, error)
 
 // settle opens both nodes, once all pods are where they are to be and the budget has noticed.
 func (s *shuttle) settle(ctx context.Context) error {
-	kube := s.cluster.Client
+	kube := s.Cluster.Client
 	err := poll(ctx, "all pods on node "+shuttleNodes[s.at], func() (bool, error) {
 		list, err := kube.CoreV1().Pods(s.name).List(ctx, metav1.ListOptions{})
 		if err != nil || len(list.Items) != int(s.pods) {
@@ -181,11 +167,11 @@ func (s *shuttle) drydock(ctx context.Context, node string) (time.Duration, erro
 	if err := s.untilPhase(ctx, id, api.Ready); err != nil {
 		return 0, err
 	}
-	if err := s.temporal.Client.SignalWorkflow(ctx, id, "", api.MsgDone, nil); err != nil {
+	if err := s.Temporal.Client.SignalWorkflow(ctx, id, "", api.MsgDone, nil); err != nil {
 		return 0, err
 	}
 	var result api.Result
-	if err := s.temporal.Client.GetWorkflow(ctx, id, "").Get(ctx, &result); err != nil {
+	if err := s.Temporal.Client.GetWorkflow(ctx, id, "").Get(ctx, &result); err != nil {
 		return 0, err
 	}
 	entered := func(phase api.Phase) int {
@@ -206,7 +192,7 @@ func (s *shuttle) kubectl(ctx context.Context, node string) (time.Duration, erro
 	}
 	command := exec.CommandContext(ctx, binary, "kubectl", "drain", node, "--ignore-daemonsets")
 	// It keeps what it discovers about the API server in its home directory.
-	command.Env = append(os.Environ(), "KUBECONFIG="+s.cluster.Kubeconfig, "HOME="+s.dir)
+	command.Env = append(os.Environ(), "KUBECONFIG="+s.Cluster.Kubeconfig, "HOME="+s.Dir)
 	began := time.Now()
 	output, err := command.CombinedOutput()
 	if err != nil {
@@ -221,14 +207,7 @@ func workerLike(cluster *devstack.Cluster, agent string, qps float32, burst int)
 }
 
 func (s *shuttle) cordon(ctx context.Context, node string, cordoned bool) error {
-	_, err := s.cluster.Client.CoreV1().Nodes().Patch(ctx, node, types.MergePatchType,
+	_, err := s.Cluster.Client.CoreV1().Nodes().Patch(ctx, node, types.MergePatchType,
 		fmt.Appendf(nil, `{"spec":{"unschedulable":%t}}`, cordoned), metav1.PatchOptions{})
 	return err
-}
-
-func podSpec() corev1.PodSpec {
-	return corev1.PodSpec{
-		Containers:                   []corev1.Container{{Name: "main", Image: "registry.example/bench:v1"}},
-		AutomountServiceAccountToken: new(false),
-	}
 }

@@ -9,6 +9,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/lab/world"
 	"drydock.dev/drydock/rules/drainplan"
 )
 
@@ -46,24 +47,24 @@ func (b plans) planTogether(ctx context.Context) ([]Figure, error) {
 	var alone, planned []float64
 	for round := range togetherRounds {
 		name := fmt.Sprintf("round-%d", round+1)
-		progress("%d nodes with %d pods each in %d tiers, %s: by maintenances of their own", f.nodes, togetherPods, togetherTiers, name)
+		world.Say("%d nodes with %d pods each in %d tiers, %s: by maintenances of their own", f.nodes, togetherPods, togetherTiers, name)
 		took, err := f.timed(ctx, func(ctx context.Context) error {
 			return inParallel(ctx, f.nodes, slots, func(ctx context.Context, i int) error {
-				return b.startWith(ctx, nodeName(i), name, fmt.Sprintf(`,"drain":{"force":true,"plan":%s}`, tiers))
+				return b.startWith(ctx, world.NodeName(i), name, fmt.Sprintf(`,"drain":{"force":true,"plan":%s}`, tiers))
 			})
 		}, func(ctx context.Context) error { return b.finish(ctx, f.nodes, name) })
 		if err != nil {
 			return nil, fmt.Errorf("by maintenances of their own: %w", err)
 		}
 		alone = append(alone, took.Seconds())
-		progress("%.2f s; now by a plan", took.Seconds())
+		world.Say("%.2f s; now by a plan", took.Seconds())
 		took, err = f.timed(ctx, func(ctx context.Context) error { return b.startTogether(ctx, name, f.nodes, tiers) },
 			func(ctx context.Context) error { return b.complete(ctx, name) })
 		if err != nil {
 			return nil, fmt.Errorf("by a plan: %w", err)
 		}
 		planned = append(planned, took.Seconds())
-		progress("%.2f s", took.Seconds())
+		world.Say("%.2f s", took.Seconds())
 	}
 	what := fmt.Sprintf("%d nodes × %d pods in %d tiers", f.nodes, togetherPods, togetherTiers)
 	return []Figure{
@@ -82,7 +83,7 @@ func (b *massDrainer) timed(ctx context.Context, start, finish func(context.Cont
 	if err != nil {
 		return 0, err
 	}
-	ready := readyNodes(watching, b.cluster)
+	ready := readyNodes(watching, b.Cluster)
 	began := time.Now()
 	if err := start(ctx); err != nil {
 		return 0, err
@@ -103,7 +104,7 @@ func (b plans) startTogether(ctx context.Context, name string, nodes int, tiers 
 	if err != nil {
 		return err
 	}
-	_, err = b.temporal.Client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: api.PlanID("", name), TaskQueue: api.DefaultTaskQueue},
+	_, err = b.Temporal.Client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: api.PlanID("", name), TaskQueue: api.DefaultTaskQueue},
 		api.MaintenancePlanType, json.RawMessage(fmt.Sprintf(
 			`{"nodes":%s,"strategy":{"type":"allAtOnce"},"stage":"Drain","drainPlan":%s,"maintenance":{"drain":{"force":true}}}`, list, tiers)))
 	return err
@@ -112,8 +113,8 @@ func (b plans) startTogether(ctx context.Context, name string, nodes int, tiers 
 // complete has a plan give its nodes back, and waits for its end.
 func (b plans) complete(ctx context.Context, name string) error {
 	id := api.PlanID("", name)
-	if err := b.temporal.Client.SignalWorkflow(ctx, id, "", api.MsgSetStage, api.SetStage{Stage: api.StageComplete}); err != nil {
+	if err := b.Temporal.Client.SignalWorkflow(ctx, id, "", api.MsgSetStage, api.SetStage{Stage: api.StageComplete}); err != nil {
 		return err
 	}
-	return b.temporal.Client.GetWorkflow(ctx, id, "").Get(ctx, nil)
+	return b.Temporal.Client.GetWorkflow(ctx, id, "").Get(ctx, nil)
 }

@@ -14,6 +14,7 @@ import (
 
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/deploy/devstack"
+	"drydock.dev/drydock/lab/world"
 )
 
 const (
@@ -238,12 +239,12 @@ func (a *attempt) fault(ctx context.Context) (strike, recovery func() error) {
 		strike = func() error { a.calls.listener.set(true); return nil }
 		recovery = func() error {
 			defer a.calls.listener.set(false)
-			return sleep(ctx, cutFor)
+			return world.Sleep(ctx, cutFor)
 		}
 	case restartTemporal:
 		strike = func() error { a.temporal.Kill(); return nil }
 		recovery = func() error {
-			if err := sleep(ctx, downFor); err != nil {
+			if err := world.Sleep(ctx, downFor); err != nil {
 				return err
 			}
 			return a.temporal.Start(ctx)
@@ -272,7 +273,7 @@ func (a *attempt) fault(ctx context.Context) (strike, recovery func() error) {
 		strike = func() error { a.calls.expired.Store(true); return nil }
 		recovery = func() error {
 			defer a.calls.expired.Store(false)
-			return sleep(ctx, cutFor)
+			return world.Sleep(ctx, cutFor)
 		}
 	default:
 		if strike = wardOf(a).strikes(ctx); strike == nil {
@@ -309,19 +310,13 @@ func (a *attempt) back(ctx context.Context) error {
 // shutBudget protects the pod that is pinned to the first node until the fault has happened.
 func (a *attempt) shutBudget(ctx context.Context) (opened <-chan error, err error) {
 	none := intstr.FromInt32(0)
-	budgets := a.kube.PolicyV1().PodDisruptionBudgets(a.name)
-	if _, err := budgets.Create(ctx, &policyv1.PodDisruptionBudget{
-		ObjectMeta: metav1.ObjectMeta{Name: "shut"},
-		Spec: policyv1.PodDisruptionBudgetSpec{
-			MaxUnavailable: &none, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web-1"}},
-		},
-	}, metav1.CreateOptions{}); err != nil {
+	if err := a.workloads().Budget(ctx, "shut", "web-1", policyv1.PodDisruptionBudgetSpec{MaxUnavailable: &none}); err != nil {
 		return nil, err
 	}
 	done := make(chan error, 1)
 	go func() {
 		a.happened(ctx, shutFor)
-		done <- budgets.Delete(context.WithoutCancel(ctx), "shut", metav1.DeleteOptions{})
+		done <- a.kube.PolicyV1().PodDisruptionBudgets(a.name).Delete(context.WithoutCancel(ctx), "shut", metav1.DeleteOptions{})
 	}()
 	return done, nil
 }

@@ -16,6 +16,7 @@ import (
 
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/deploy/devstack"
+	"drydock.dev/drydock/lab/world"
 )
 
 const (
@@ -68,7 +69,7 @@ func (a *attempt) startOther(ctx context.Context) (err error) {
 	}); err != nil {
 		return err
 	}
-	return eventually(ctx, looksWithin, "the other Drydock looks at the nodes", func() error { return o.hasLooked(ctx, a.observer, a.name, held) })
+	return world.Eventually(ctx, looksWithin, "the other Drydock looks at the nodes", func() error { return o.hasLooked(ctx, a.observer, a.name, held) })
 }
 
 // hasLooked tells whether the other scheduler knows the marks that were on nodes when it began, and still are.

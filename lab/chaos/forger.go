@@ -21,6 +21,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/lab/world"
 )
 
 // subject is what the input of an activity names of its caller. Its name is that of the requestor, the check, the profile or the plan.
@@ -241,7 +242,7 @@ func (f forgery) send(ctx context.Context, a *attempt, i int, node string, other
 		return err
 	}
 	var end *historypb.HistoryEvent
-	err = eventually(ctx, refusesWithin, "activity "+c.activity+" ends", func() (err error) {
+	err = world.Eventually(ctx, refusesWithin, "activity "+c.activity+" ends", func() (err error) {
 		end, err = activityEnd(ctx, a.temporal.Client, own.workflow, own.run)
 		return err
 	})

@@ -12,6 +12,7 @@ import (
 
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/k8s"
+	"drydock.dev/drydock/lab/world"
 	"drydock.dev/drydock/rules/health"
 )
 
@@ -100,7 +101,7 @@ func (w ward) comeBack(ctx context.Context) error {
 	if err := w.isSilent(ctx, w.nodes[0], false); err != nil {
 		return err
 	}
-	return eventually(ctx, patience, "the kubelet of "+w.nodes[0]+" answers", func() error {
+	return world.Eventually(ctx, patience, "the kubelet of "+w.nodes[0]+" answers", func() error {
 		if n := w.observer.node(w.nodes[0]); n == nil || k8s.IsSilent(n) {
 			return errors.New("it does not")
 		}
@@ -112,7 +113,7 @@ func (w ward) comeBack(ctx context.Context) error {
 // the taint was to go anyway, there is nothing to warn of.
 func (w ward) isBackInService(ctx context.Context) error {
 	node := w.nodes[0]
-	untainted := eventually(ctx, backWithin, "node "+node+" is out of service no more", func() error {
+	untainted := world.Eventually(ctx, backWithin, "node "+node+" is out of service no more", func() error {
 		if n := w.observer.node(node); n == nil || k8s.IsOutOfService(n) {
 			return errors.New("it is")
 		}
@@ -121,7 +122,7 @@ func (w ward) isBackInService(ctx context.Context) error {
 	if s := w.cell.step.name; s == "in-service" || s == "await-out-of-service" && w.cell.when == after {
 		return untainted
 	}
-	return errors.Join(untainted, eventually(ctx, patience, "an Event CameBack on node "+node, func() error {
+	return errors.Join(untainted, world.Eventually(ctx, patience, "an Event CameBack on node "+node, func() error {
 		list, err := w.kube.CoreV1().Events(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{FieldSelector: "reason=CameBack,involvedObject.name=" + node})
 		if err == nil && !slices.ContainsFunc(list.Items, func(e corev1.Event) bool { return e.LastTimestamp.After(w.since) }) {
 			err = errors.New("there is none")

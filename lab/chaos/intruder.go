@@ -20,6 +20,7 @@ import (
 
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/deploy/devstack"
+	"drydock.dev/drydock/lab/world"
 )
 
 const (
@@ -40,7 +41,7 @@ func startIntruder(ctx context.Context, a *attempt) (strike, recovery func() err
 	intruder.RegisterActivityWithOptions(func(context.Context) error { return nil }, activity.RegisterOptions{Name: intrudes})
 	recovery = func() error {
 		defer intruder.Stop()
-		seen := eventually(ctx, cutFor, "the intruder polls "+queue, func() error {
+		seen := world.Eventually(ctx, cutFor, "the intruder polls "+queue, func() error {
 			described, err := a.temporal.Client.DescribeTaskQueue(ctx, queue, enums.TASK_QUEUE_TYPE_ACTIVITY)
 			if err != nil {
 				return err
@@ -52,7 +53,7 @@ func startIntruder(ctx context.Context, a *attempt) (strike, recovery func() err
 			}
 			return errors.New("it does not")
 		})
-		return errors.Join(seen, sleep(ctx, cutFor))
+		return errors.Join(seen, world.Sleep(ctx, cutFor))
 	}
 	return intruder.Start, recovery
 }

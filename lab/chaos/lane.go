@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"go.temporal.io/api/workflowservice/v1"
-	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -24,6 +23,7 @@ import (
 	"drydock.dev/drydock/deploy/devstack"
 	"drydock.dev/drydock/k8s"
 	"drydock.dev/drydock/lab/witness"
+	"drydock.dev/drydock/lab/world"
 )
 
 const (
@@ -60,7 +60,7 @@ type lane struct {
 func (s *stack) newLane(ctx context.Context, i int, temporal *devstack.Temporal) (*lane, error) {
 	l := &lane{
 		stack: s, name: fmt.Sprintf("lane-%d", i+1), shape: shape{slots: 1}, temporal: temporal, board: &switchboard{},
-		nodes: [2]string{fmt.Sprintf("worker-%02d", 2*i+1), fmt.Sprintf("worker-%02d", 2*i+2)},
+		nodes: [2]string{world.NodeName(2 * i), world.NodeName(2*i + 1)},
 	}
 	var err error
 	if l.api, err = newAPIProxy(s.cluster.Kubeconfig, laneLabel+"="+l.name, l.board); err != nil {
@@ -146,28 +146,24 @@ func (l *lane) close() {
 // populate runs pods of every sort that a drain tells apart: pinned ones that are slow to go, some that move between
 // the lane's nodes under a budget, and those of a DaemonSet.
 func (l *lane) populate(ctx context.Context) error {
-	_, err := l.kube.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: l.name}}, metav1.CreateOptions{})
-	if err != nil {
+	if err := l.workloads().Create(ctx); err != nil {
 		return err
 	}
 	for i, node := range l.nodes {
 		pinned := pods(fmt.Sprintf("web-%d", i+1))
 		pinned.Spec.NodeSelector = map[string]string{corev1.LabelHostname: node}
-		if err := l.deployment(ctx, pinned, 1); err != nil {
+		if err := l.workloads().Deployment(ctx, pinned, 1); err != nil {
 			return err
 		}
 	}
 	pool := pods("pool")
 	pool.Spec.NodeSelector = map[string]string{laneLabel: l.name}
 	pool.Spec.Affinity = prefers(l.nodes[0])
-	if err := l.deployment(ctx, pool, 2); err != nil {
+	if err := l.workloads().Deployment(ctx, pool, 2); err != nil {
 		return err
 	}
 	one := intstr.FromInt32(1)
-	if _, err := l.kube.PolicyV1().PodDisruptionBudgets(l.name).Create(ctx, &policyv1.PodDisruptionBudget{
-		ObjectMeta: metav1.ObjectMeta{Name: "pool"},
-		Spec:       policyv1.PodDisruptionBudgetSpec{MaxUnavailable: &one, Selector: &metav1.LabelSelector{MatchLabels: pool.Labels}},
-	}, metav1.CreateOptions{}); err != nil {
+	if err := l.workloads().Budget(ctx, "pool", "pool", policyv1.PodDisruptionBudgetSpec{MaxUnavailable: &one}); err != nil {
 		return err
 	}
 	if l.remedies != nil {
@@ -177,22 +173,17 @@ func (l *lane) populate(ctx context.Context) error {
 	}
 	agent := pods("agent")
 	agent.Spec.NodeSelector = pool.Spec.NodeSelector
-	_, err = l.kube.AppsV1().DaemonSets(l.name).Create(ctx, &appsv1.DaemonSet{
-		ObjectMeta: metav1.ObjectMeta{Name: "agent"},
-		Spec:       appsv1.DaemonSetSpec{Template: agent, Selector: &metav1.LabelSelector{MatchLabels: agent.Labels}},
-	}, metav1.CreateOptions{})
-	return err
+	return l.workloads().DaemonSet(ctx, agent)
 }
 
-// pods is a template whose label app is its name.
+// workloads makes the lane's workloads.
+func (l *lane) workloads() world.Namespace { return world.Namespace{Kube: l.kube, Name: l.name} }
+
+// pods is a template of pods that take a moment to end, and to complete where they do.
 func pods(app string) corev1.PodTemplateSpec {
-	return corev1.PodTemplateSpec{
-		ObjectMeta: metav1.ObjectMeta{
-			Labels:      map[string]string{"app": app},
-			Annotations: map[string]string{"devcluster.drydock.dev/termination-delay": "1s", "devcluster.drydock.dev/completion-delay": "2s"},
-		},
-		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "registry.example/chaos:v1"}}},
-	}
+	t := world.Pods(app)
+	t.Annotations = map[string]string{world.TerminationDelay: "1s", world.CompletionDelay: "2s"}
+	return t
 }
 
 // prefers lets pods run on a node as long as it takes any.
@@ -206,14 +197,6 @@ func prefers(node string) *corev1.Affinity {
 	}}
 }
 
-func (l *lane) deployment(ctx context.Context, t corev1.PodTemplateSpec, replicas int32) error {
-	_, err := l.kube.AppsV1().Deployments(l.name).Create(ctx, &appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{Name: t.Labels["app"]},
-		Spec:       appsv1.DeploymentSpec{Replicas: &replicas, Template: t, Selector: &metav1.LabelSelector{MatchLabels: t.Labels}},
-	}, metav1.CreateOptions{})
-	return err
-}
-
 // startBatch runs a pod on the first node that completes by itself.
 func (l *lane) startBatch(ctx context.Context) error {
 	t := pods(batchApp)
@@ -225,7 +208,7 @@ func (l *lane) startBatch(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return eventually(ctx, patience, "the pod of the Job runs", func() error {
+	return world.Eventually(ctx, patience, "the pod of the Job runs", func() error {
 		list, err := l.kube.CoreV1().Pods(l.name).List(ctx, metav1.ListOptions{LabelSelector: fmt.Sprintf("batch.kubernetes.io/job-name=%s-%d", batchApp, l.runs)})
 		if err == nil && (len(list.Items) == 0 || list.Items[0].Status.Phase == corev1.PodPending) {
 			err = errors.New("it does not")
@@ -241,7 +224,7 @@ func (l *lane) endBatch(ctx context.Context) error {
 
 // settled waits until every pod of the lane is where it was in the beginning.
 func (l *lane) settled(ctx context.Context) error {
-	return eventually(ctx, patience, "the pods of "+l.name+" are Ready", func() error {
+	return world.Eventually(ctx, patience, "the pods of "+l.name+" are Ready", func() error {
 		list, err := l.kube.CoreV1().Pods(l.name).List(ctx, metav1.ListOptions{LabelSelector: "app!=" + batchApp})
 		if err != nil {
 			return err
@@ -310,30 +293,4 @@ func (l *lane) mend(ctx context.Context) error {
 		return err
 	}
 	return l.newCluster(ctx)
-}
-
-// eventually waits until check says that nothing is missing any more.
-func eventually(ctx context.Context, limit time.Duration, what string, check func() error) error {
-	deadline := time.Now().Add(limit)
-	for {
-		err := check()
-		if err == nil {
-			return nil
-		}
-		if time.Now().After(deadline) || ctx.Err() != nil {
-			return fmt.Errorf("%s: %w", what, errors.Join(ctx.Err(), err))
-		}
-		if err := sleep(ctx, 250*time.Millisecond); err != nil {
-			return fmt.Errorf("%s: %w", what, err)
-		}
-	}
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	select {
-	case <-time.After(d):
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

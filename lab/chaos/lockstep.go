@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/lab/world"
 )
 
 const (
@@ -81,7 +82,7 @@ func (a planner) leadTogether(ctx context.Context) error {
 		return err
 	}
 	var said time.Time
-	problems := []error{eventually(ctx, limit, "the plan has completed", func() error {
+	problems := []error{world.Eventually(ctx, limit, "the plan has completed", func() error {
 		if time.Since(said) > doneAgain && a.complete(ctx) {
 			said = time.Now()
 		}

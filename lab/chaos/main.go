@@ -9,14 +9,13 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"syscall"
 	"time"
 
-	"drydock.dev/drydock/deploy/devstack"
+	"drydock.dev/drydock/lab/world"
 )
 
 func main() { os.Exit(run()) }
@@ -43,7 +42,7 @@ func run() int {
 		return 0
 	}
 	began := time.Now()
-	outcomes, err := explore(ctx, cells, *lanes, progress)
+	outcomes, err := explore(ctx, cells, *lanes, world.Say)
 	if len(outcomes) > 0 {
 		err = errors.Join(err, publish(outcomes, *out, time.Since(began)))
 	}
@@ -52,10 +51,6 @@ func run() int {
 		return 1
 	}
 	return 0
-}
-
-func progress(format string, args ...any) {
-	fmt.Printf("== %s "+format+"\n", append([]any{time.Now().Format("15:04:05")}, args...)...)
 }
 
 // choose lists the faults whose names match.
@@ -94,12 +89,9 @@ func publish(outcomes []Outcome, file string, took time.Duration) error {
 	if good < len(outcomes) {
 		err = errors.Join(err, fmt.Errorf("%d of %d faults were not survived", len(outcomes)-good, len(outcomes)))
 	}
-	if !filepath.IsAbs(file) {
-		root, rootErr := devstack.Root()
-		if rootErr != nil {
-			return errors.Join(err, rootErr)
-		}
-		file = filepath.Join(root, file)
+	file, problem := world.Output(file)
+	if problem != nil {
+		return errors.Join(err, problem)
 	}
 	return errors.Join(err, writeJSON(file, outcomes))
 }

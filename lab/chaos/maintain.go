@@ -18,6 +18,7 @@ import (
 
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/k8s"
+	"drydock.dev/drydock/lab/world"
 )
 
 // maintained is a maintenance of an attempt. Its first run names it, however often it is reset.
@@ -122,7 +123,7 @@ func disturb(ctx context.Context, a *attempt) error {
 func (a *attempt) begin(ctx context.Context, requestor, fields, node string) (*maintained, error) {
 	m := maintained{node: node, requestor: requestor, id: api.MaintenanceID(a.cluster, node, requestor)}
 	a.begun.add(m)
-	err := eventually(ctx, time.Minute, "starting the maintenance of "+node, func() error {
+	err := world.Eventually(ctx, time.Minute, "starting the maintenance of "+node, func() error {
 		run, err := a.temporal.Client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
 			ID: m.id, TaskQueue: api.TaskQueue(a.cluster, api.DefaultTaskQueue),
 		}, api.NodeMaintenanceType, json.RawMessage(fmt.Sprintf(`{"node":%q,"requestor":%q%s}`, node, requestor, fields)))
@@ -190,7 +191,7 @@ func (a *attempt) untilEnded(ctx context.Context, m *maintained) error {
 		case errors.As(err, &end) && !a.goesOn(ctx, m.id):
 			return err
 		}
-		if sleep(ctx, 300*time.Millisecond) != nil {
+		if world.Sleep(ctx, 300*time.Millisecond) != nil {
 			return fmt.Errorf("the maintenance of %s did not end: %s", m.node, a.statusOf(m.id))
 		}
 	}

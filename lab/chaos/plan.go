@@ -12,6 +12,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/lab/world"
 )
 
 // planning is what a plan, in place of single maintenances, does in a step.
@@ -69,7 +70,7 @@ func (a planner) roll(ctx context.Context, fields string, limit time.Duration) e
 
 // start starts the plan. The fault may happen before that is done.
 func (a planner) start(ctx context.Context, input string) error {
-	return eventually(ctx, time.Minute, "starting the plan", func() error {
+	return world.Eventually(ctx, time.Minute, "starting the plan", func() error {
 		_, err := a.temporal.Client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
 			ID: a.planID(), TaskQueue: api.TaskQueue(a.cluster, api.DefaultTaskQueue),
 		}, api.MaintenancePlanType, json.RawMessage(input))
@@ -79,7 +80,7 @@ func (a planner) start(ctx context.Context, input string) error {
 
 // planCompletes waits for the end of the plan, which must be its completion.
 func (a planner) planCompletes(ctx context.Context) error {
-	return eventually(ctx, patience, "the plan has completed", func() error { return a.hasCompleted(ctx) })
+	return world.Eventually(ctx, patience, "the plan has completed", func() error { return a.hasCompleted(ctx) })
 }
 
 // hasCompleted says what the plan is where it is not completed.

@@ -17,6 +17,7 @@ import (
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/deploy/devstack"
 	"drydock.dev/drydock/lab/witness"
+	"drydock.dev/drydock/lab/world"
 	"drydock.dev/drydock/rules/profile/state"
 )
 
@@ -165,7 +166,7 @@ func (p profiled) ready(ctx context.Context) error {
 		return nil
 	}
 	p.receiver.forget(p.nodes[:])
-	return eventually(ctx, movesWithin, "the nodes of "+p.name+" are operational, and nothing is under way", func() error { return p.atRest(ctx) })
+	return world.Eventually(ctx, movesWithin, "the nodes of "+p.name+" are operational, and nothing is under way", func() error { return p.atRest(ctx) })
 }
 
 // atRest says what is going on.
@@ -210,7 +211,7 @@ func (p profiled) move(ctx context.Context) error {
 	}
 	rebuilt := !p.cell.step.rebuild
 	been := map[string]bool{}
-	return eventually(ctx, movesWithin, "both nodes were in maintenance", func() error {
+	return world.Eventually(ctx, movesWithin, "both nodes were in maintenance", func() error {
 		for _, node := range p.nodes {
 			n := p.observer.node(node)
 			if been[node] || !is(n, state.Maintenance) || n.Annotations[goMark] == "" {
@@ -248,7 +249,7 @@ func (p profiled) strikes(ctx context.Context) func() error {
 	if !known {
 		return nil
 	}
-	return func() error { return eventually(ctx, 15*time.Second, string(p.cell.kind), strike) }
+	return func() error { return world.Eventually(ctx, 15*time.Second, string(p.cell.kind), strike) }
 }
 
 // hitTransition does something to the transition that runs.

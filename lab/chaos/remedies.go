@@ -23,6 +23,7 @@ import (
 	watchtools "k8s.io/client-go/tools/watch"
 
 	"drydock.dev/drydock/deploy/devstack"
+	"drydock.dev/drydock/lab/world"
 )
 
 // The kind of the remediation objects, of which a node may have several, and the templates they are made from, one after the other.
@@ -71,7 +72,7 @@ func newRemedies(ctx context.Context, kubeconfig string) (*remedies, error) {
 	}
 	objects := r.client.Resource(resourceOf(remedyResource))
 	var from *unstructured.UnstructuredList
-	if err := eventually(ctx, patience, remedyResource+" are served", func() (err error) {
+	if err := world.Eventually(ctx, patience, remedyResource+" are served", func() (err error) {
 		_, err = r.client.Resource(resourceOf("selfnoderemediationtemplates")).List(ctx, metav1.ListOptions{})
 		if err == nil {
 			from, err = objects.List(ctx, metav1.ListOptions{})

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 
@@ -10,6 +9,8 @@ import (
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
+
+	"drydock.dev/drydock/lab/world"
 )
 
 // errNotBegun: there is nothing yet to go back to.
@@ -62,14 +63,8 @@ func (l *lane) reset(ctx context.Context, id, run string) error {
 	if err != nil {
 		return err
 	}
-	_, err = l.temporal.Client.ResetWorkflowExecution(ctx, &workflowservice.ResetWorkflowExecutionRequest{
-		Namespace: client.DefaultNamespace, WorkflowExecution: execution, Reason: "chaos",
-		WorkflowTaskFinishEventId: to, RequestId: rand.Text(),
-	})
-	if err != nil {
-		return fmt.Errorf("resetting %s to event %d: %w", id, to, err)
-	}
-	return nil
+	_, err = world.Reset(ctx, l.temporal.Client, id, run, to)
+	return err
 }
 
 // lastTask is the event that completed a run's last workflow task, or began the only one.

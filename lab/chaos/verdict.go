@@ -11,13 +11,14 @@ import (
 
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/lab/witness"
+	"drydock.dev/drydock/lab/world"
 )
 
 // verdict is what the nodes, the audit log and the proxies tell of the run.
 func (a *attempt) verdict(ctx context.Context) error {
 	var problems []error
 	for _, node := range a.nodes {
-		problems = append(problems, eventually(ctx, patience, "node "+node+" is as it was", func() error {
+		problems = append(problems, world.Eventually(ctx, patience, "node "+node+" is as it was", func() error {
 			after, err := a.imprint(ctx, node)
 			if err == nil && after != a.undamaged[node] {
 				err = fmt.Errorf("before %s, after %s", a.undamaged[node], after)
@@ -70,7 +71,7 @@ const restWithin = 4 * time.Minute
 // nothingLeft waits until no workflow but the scheduler is open and no slot is held or asked for, and then judges what
 // those outside were told.
 func (a *attempt) nothingLeft(ctx context.Context) error {
-	err := eventually(ctx, restWithin, "no workflow is open, and no slot held", func() error {
+	err := world.Eventually(ctx, restWithin, "no workflow is open, and no slot held", func() error {
 		return errors.Join(a.openWorkflows(ctx), a.openSlots(ctx))
 	})
 	problems := []error{err}

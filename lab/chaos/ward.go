@@ -16,6 +16,7 @@ import (
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/deploy/devstack"
 	"drydock.dev/drydock/lab/witness"
+	"drydock.dev/drydock/lab/world"
 	"drydock.dev/drydock/rules/health"
 )
 
@@ -36,7 +37,7 @@ const (
 	checkName = "chaos"
 	broken    = "ChaosBroken"
 	// silentLabel has a played kubelet say nothing any more.
-	silentLabel = "devcluster.drydock.dev/not-ready"
+	silentLabel = world.NotReadyLabel
 	// healsWithin bounds the remediations of a run: a watch of the nodes whose worker is lost is begun anew by the next worker, and a
 	// remediation that failed after a minute.
 	healsWithin = 8 * time.Minute
@@ -121,7 +122,7 @@ func (w ward) ready(ctx context.Context) error {
 
 // well waits until the check says that all nodes are healthy, and nothing goes on.
 func (w ward) well(ctx context.Context, limit time.Duration) error {
-	return eventually(ctx, limit, "the health check finds all well", func() error {
+	return world.Eventually(ctx, limit, "the health check finds all well", func() error {
 		ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 		defer cancel()
 		value, err := w.temporal.Client.QueryWorkflow(ctx, api.HealthCheckID(w.cluster, checkName), "", api.QueryStatus, api.HealthStatusRequest{})
@@ -180,7 +181,7 @@ func inOrder(all ...func() error) error {
 
 // failSoft says of the first node's first object that it did not help, until there is the second.
 func (w ward) failSoft(ctx context.Context) error {
-	return eventually(ctx, healsWithin, "node "+w.nodes[0]+" has the next remedy", func() error {
+	return world.Eventually(ctx, healsWithin, "node "+w.nodes[0]+" has the next remedy", func() error {
 		for _, o := range w.remedies.of(w.name, w.nodes[0], soft) {
 			if _, said := o.Object["status"]; said {
 				continue
@@ -198,7 +199,7 @@ func (w ward) failSoft(ctx context.Context) error {
 
 // has waits until a node has an object from a template, or none any more.
 func (w ward) has(ctx context.Context, node, template string, is bool) error {
-	return eventually(ctx, healsWithin, fmt.Sprintf("node %s has a remediation object %s: %t", node, template, is), func() error {
+	return world.Eventually(ctx, healsWithin, fmt.Sprintf("node %s has a remediation object %s: %t", node, template, is), func() error {
 		if found := w.remedies.of(w.name, node, template); (len(found) > 0) != is {
 			return fmt.Errorf("it has %d", len(found))
 		}
@@ -216,7 +217,7 @@ func (w ward) repair(ctx context.Context) error {
 	return inOrder(
 		func() error { return w.isSilent(ctx, first, true) },
 		func() error {
-			return eventually(ctx, healsWithin, "node "+first+" is being repaired", func() error { return w.repairs(ctx, m.id, "") })
+			return world.Eventually(ctx, healsWithin, "node "+first+" is being repaired", func() error { return w.repairs(ctx, m.id, "") })
 		},
 		func() error { return w.rebuild(ctx) },
 		func() error { return w.isBroken(ctx, second, !w.comesBack()) },
@@ -224,7 +225,7 @@ func (w ward) repair(ctx context.Context) error {
 			if w.comesBack() {
 				return nil // by the fault
 			}
-			return eventually(ctx, healsWithin, "node "+first+" is fenced", func() error { return w.repairs(ctx, m.id, fenced) })
+			return world.Eventually(ctx, healsWithin, "node "+first+" is fenced", func() error { return w.repairs(ctx, m.id, fenced) })
 		},
 		func() error { return w.isBroken(ctx, second, false) },
 		func() error {
@@ -283,7 +284,7 @@ func (w ward) rebuild(ctx context.Context) error {
 	if !w.cell.step.rebuild {
 		return nil
 	}
-	return eventually(ctx, patience, "ending the check", func() error { return w.terminate(ctx, api.HealthCheckID(w.cluster, checkName)) })
+	return world.Eventually(ctx, patience, "ending the check", func() error { return w.terminate(ctx, api.HealthCheckID(w.cluster, checkName)) })
 }
 
 func (w ward) terminate(ctx context.Context, id string) error {
@@ -294,7 +295,7 @@ func (w ward) terminate(ctx context.Context, id string) error {
 func (w ward) strikes(ctx context.Context) func() error {
 	// What is hit may be about to begin.
 	soon := func(what string, strike func() error) func() error {
-		return func() error { return eventually(ctx, 15*time.Second, what, strike) }
+		return func() error { return world.Eventually(ctx, 15*time.Second, what, strike) }
 	}
 	check := api.HealthCheckID(w.cluster, checkName)
 	switch w.cell.kind {
@@ -334,7 +335,7 @@ func (w ward) hasHealed(ctx context.Context) error {
 		problems = append(problems, fmt.Errorf("%d remediation objects are left", len(left)))
 	}
 	for _, node := range w.nodes {
-		problems = append(problems, eventually(ctx, patience, "the lease of "+node+" is given back", func() error {
+		problems = append(problems, world.Eventually(ctx, patience, "the lease of "+node+" is given back", func() error {
 			_, err := w.kube.CoordinationV1().Leases(leasesNamespace).Get(ctx, "node-"+node, metav1.GetOptions{})
 			if apierrors.IsNotFound(err) {
 				return nil

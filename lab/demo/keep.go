@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"drydock.dev/drydock/deploy/devstack"
+	"drydock.dev/drydock/lab/world"
 )
 
 // patience is how long a process may take to stop.
@@ -53,7 +54,7 @@ func (d *demo) stopEarlier(ctx context.Context) error {
 		if err := syscall.Kill(pid, syscall.SIGTERM); err != nil && !errors.Is(err, syscall.ESRCH) {
 			return err
 		}
-		if err := d.eventually(ctx, fmt.Sprintf("process %d to end", pid), func() error {
+		if err := world.Eventually(ctx, time.Minute, fmt.Sprintf("process %d ends", pid), func() error {
 			if d.isOurs(pid) {
 				return errors.New("it still runs")
 			}

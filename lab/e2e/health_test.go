@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/lab/world"
 	"drydock.dev/drydock/rules/health"
 )
 
@@ -88,7 +89,7 @@ func livesAndEnds(c *clinic, template string) {
 	g.exits(g.drydock("health", "apply", "--file", g.specFile(conditions+`"remediationTemplate":`+template+`,"minHealthy":2`)), 0)
 
 	// Another status of the condition begins another duration, and changes nothing for what is at work.
-	g.patchNode(node, `{"metadata":{"labels":{"`+notReadyLabel+`":null}}}`)
+	g.patchNode(node, `{"metadata":{"labels":{"`+world.NotReadyLabel+`":null}}}`)
 	g.until("the node has recovered, and a finalizer holds the object", func(s api.HealthStatus) bool {
 		return s.Phase == health.PhaseRemediating && s.HealthyNodes == 2 && len(s.UnhealthyNodes) == 1 && s.UnhealthyNodes[0].ConditionsHealthyTimestamp != nil
 	})

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/lab/world"
 	"drydock.dev/drydock/rules/plan"
 	"drydock.dev/drydock/starter/show"
 )
@@ -21,7 +22,7 @@ func TestAPlanHasItsNodesRebooted(t *testing.T) {
 	without := s.options.Config
 	const reboot = "devcluster.drydock.dev/reboot"
 	s.options.Config += fmt.Sprintf("work:\n  reboot: {job: {templateFile: %s, namespace: %s}, success: newBootID, deadline: 10m}\n",
-		s.exampleJob("reboot", map[string]string{reboot: "4s", completionDelay: "1h"}), ns)
+		s.exampleJob("reboot", map[string]string{reboot: "4s", world.CompletionDelay: "1h"}), ns)
 	s.startWorker()
 	nodes := []string{"worker-01", "worker-02", "worker-03"}
 	before, boots := s.imprints(), map[string]string{}
@@ -46,7 +47,7 @@ func TestAPlanHasItsNodesRebooted(t *testing.T) {
 	s.mustEnd(second, api.Completed)
 	s.untilShown("kernel", "has ended without worker-03", func(p show.Plan) bool { return p.Phase == api.PlanIncomplete && p.Counts.Done == 2 })
 	s.exits(s.drydock("plan", "status", "kernel"), 0, `there is no "reboot"`)
-	s.exampleJob("reboot", map[string]string{reboot: "4s", completionDelay: "2s"})
+	s.exampleJob("reboot", map[string]string{reboot: "4s", world.CompletionDelay: "2s"})
 	old := s.worker
 	s.options.Config = with
 	s.startWorker()

@@ -20,6 +20,7 @@ import (
 
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/deploy/devstack/pkitest"
+	"drydock.dev/drydock/lab/world"
 	"drydock.dev/drydock/notify/notifytest"
 	"drydock.dev/drydock/rules/profile/state"
 )
@@ -363,8 +364,8 @@ func TestAProfileRunsJobs(t *testing.T) {
 		return m.site.file(name+".yaml", fmt.Sprintf(`{apiVersion: batch/v1, kind: Job, spec: {backoffLimit: 0, template: {
 			metadata: {annotations: {%s}}, spec: {restartPolicy: Never, containers: [{name: c, image: registry.example/c:1}]}}}}`, pairs(annotations)))
 	}
-	m.write(t, fmt.Sprintf(triggered, job("flash", map[string]string{completionDelay: "1h"}),
-		job("broken", map[string]string{completionDelay: "200ms", "devcluster.drydock.dev/failure": "no such firmware"}), job("endless", map[string]string{completionDelay: "1h"}), ns))
+	m.write(t, fmt.Sprintf(triggered, job("flash", map[string]string{world.CompletionDelay: "1h"}),
+		job("broken", map[string]string{world.CompletionDelay: "200ms", "devcluster.drydock.dev/failure": "no such firmware"}), job("endless", map[string]string{world.CompletionDelay: "1h"}), ns))
 	m.startWorker()
 	nodes := map[string]string{"flash": "worker-01", "broken": "worker-02", "endless": "worker-03"}
 	for profile, node := range nodes {

@@ -4,14 +4,11 @@ import (
 	"fmt"
 	"slices"
 	"testing"
-	"time"
 
-	commonpb "go.temporal.io/api/common/v1"
-	"go.temporal.io/api/enums/v1"
-	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 
 	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/lab/world"
 )
 
 func TestTheSchedulerThatIsResetGrantsNothingTwice(t *testing.T) {
@@ -74,24 +71,13 @@ func (s *site) resetWorkflow(id string, percent int) {
 		s.Fatal(err)
 	}
 	run := described.WorkflowExecutionInfo.Execution.RunId
-	var tasks []int64
-	events := s.temporal.GetWorkflowHistory(s.ctx, id, run, false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
-	for events.HasNext() {
-		event, err := events.Next()
-		if err != nil {
-			s.Fatal(err)
-		}
-		if event.EventType == enums.EVENT_TYPE_WORKFLOW_TASK_COMPLETED {
-			tasks = append(tasks, event.EventId)
-		}
+	tasks, err := world.Tasks(s.ctx, s.temporal, id, run)
+	if err != nil {
+		s.Fatal(err)
 	}
 	to := tasks[(len(tasks)-1)*percent/100]
-	_, err = s.temporal.ResetWorkflowExecution(s.ctx, &workflowservice.ResetWorkflowExecutionRequest{
-		Namespace: client.DefaultNamespace, WorkflowExecution: &commonpb.WorkflowExecution{WorkflowId: id, RunId: run},
-		Reason: "a test", WorkflowTaskFinishEventId: to, RequestId: fmt.Sprint(s.name, time.Now().UnixNano()),
-	})
-	if err != nil {
-		s.Fatalf("resetting to event %d: %v", to, err)
+	if _, err := world.Reset(s.ctx, s.temporal, id, run, to); err != nil {
+		s.Fatal(err)
 	}
 	s.Logf("%s was reset to event %d of %d tasks", id, to, len(tasks))
 }

@@ -13,6 +13,7 @@ import (
 
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/k8s"
+	"drydock.dev/drydock/lab/world"
 )
 
 // reset resets a workflow to its last completed workflow task, as `temporal workflow reset --type LastWorkflowTask` does,
@@ -43,19 +44,13 @@ func (s *site) firstTask(id string) (first int64) {
 }
 
 // lastTask is the last completed workflow task of a workflow's present run.
-func (s *site) lastTask(id string) (last int64) {
+func (s *site) lastTask(id string) int64 {
 	s.Helper()
-	history := s.temporal.GetWorkflowHistory(s.ctx, id, "", false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
-	for history.HasNext() {
-		event, err := history.Next()
-		if err != nil {
-			s.Fatal(err)
-		}
-		if event.GetEventType() == enums.EVENT_TYPE_WORKFLOW_TASK_COMPLETED {
-			last = event.GetEventId()
-		}
+	tasks, err := world.Tasks(s.ctx, s.temporal, id, "")
+	if err != nil {
+		s.Fatal(err)
 	}
-	return last
+	return tasks[len(tasks)-1]
 }
 
 func (s *site) resetTo(run client.WorkflowRun, event int64, keep bool) client.WorkflowRun {

@@ -13,13 +13,10 @@ import (
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/k8s"
 	"drydock.dev/drydock/lab/witness"
+	"drydock.dev/drydock/lab/world"
 )
 
-// Labels by which a test makes a node what it is to be.
-const (
-	notReadyLabel     = "devcluster.drydock.dev/not-ready"
-	controlPlaneLabel = "node-role.kubernetes.io/control-plane"
-)
+const controlPlaneLabel = "node-role.kubernetes.io/control-plane"
 
 func (s *site) node(name string) *corev1.Node {
 	s.Helper()
@@ -70,7 +67,7 @@ func (s *site) turn(name string, is bool, label string) {
 	if is {
 		label = "null"
 	}
-	s.patchNode(name, fmt.Sprintf(`{"metadata":{"labels":{%q:%s}}}`, notReadyLabel, label))
+	s.patchNode(name, fmt.Sprintf(`{"metadata":{"labels":{%q:%s}}}`, world.NotReadyLabel, label))
 	s.eventually(fmt.Sprintf("node %s has Ready=%t", name, is), func() error {
 		if k8s.IsReady(s.node(name)) != is {
 			return errors.New("not yet")

@@ -19,6 +19,7 @@ import (
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/deploy/devstack"
 	"drydock.dev/drydock/k8s"
+	"drydock.dev/drydock/lab/world"
 )
 
 // patience is how long a test waits for anything; it is a bound for a broken program, not a measure.
@@ -224,7 +225,7 @@ func (s *site) resetNode(n *corev1.Node) {
 		}
 	}
 	s.patchNode(n.Name, `{"spec":{"unschedulable":null},"metadata":{
-		"labels":{"`+notReadyLabel+`":null,"`+controlPlaneLabel+`":null,"`+api.PhaseLabel+`":null},
+		"labels":{"`+world.NotReadyLabel+`":null,"`+controlPlaneLabel+`":null,"`+api.PhaseLabel+`":null},
 		"annotations":{"`+api.HoldersAnnotation+`":null}}}`)
 }
 

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 
-	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -13,6 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"drydock.dev/drydock/lab/world"
 )
 
 // option changes the pods of a workload.
@@ -34,7 +35,7 @@ func labelled(key, value string) option {
 
 // slowToEnd pods take a while to go after they were deleted.
 func slowToEnd(delay string) option {
-	return annotated("devcluster.drydock.dev/termination-delay", delay)
+	return annotated(world.TerminationDelay, delay)
 }
 
 func withEmptyDir(t *corev1.PodTemplateSpec) {
@@ -51,13 +52,8 @@ func using(name string) option {
 
 // template is the pod of a workload. Its label app is the workload's name.
 func template(app string, options []option) corev1.PodTemplateSpec {
-	t := corev1.PodTemplateSpec{
-		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": app}},
-		Spec: corev1.PodSpec{Containers: []corev1.Container{{
-			Name: "main", Image: "registry.example/e2e:v1",
-			Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m")}},
-		}}},
-	}
+	t := world.Pods(app)
+	t.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m")}
 	for _, option := range options {
 		option(&t)
 	}
@@ -77,17 +73,13 @@ func (s *site) namespace() string {
 	return ns.Name
 }
 
+// in makes workloads in a namespace.
+func (s *site) in(ns string) world.Namespace { return world.Namespace{Kube: s.kube, Name: ns} }
+
 // deployment runs pods and waits until they are Ready.
 func (s *site) deployment(ns, name string, replicas int32, options ...option) {
 	s.Helper()
-	pods := template(name, options)
-	_, err := s.kube.AppsV1().Deployments(ns).Create(s.ctx, &appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec: appsv1.DeploymentSpec{
-			Replicas: &replicas, Template: pods, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": name}},
-		},
-	}, metav1.CreateOptions{})
-	if err != nil {
+	if err := s.in(ns).Deployment(s.ctx, template(name, options), replicas); err != nil {
 		s.Fatal(err)
 	}
 	s.deploymentReady(ns, name, replicas)
@@ -107,13 +99,7 @@ func (s *site) deploymentReady(ns, name string, replicas int32) {
 // daemonSet runs a pod on every node and waits until they are Ready.
 func (s *site) daemonSet(ns, name string, options ...option) {
 	s.Helper()
-	_, err := s.kube.AppsV1().DaemonSets(ns).Create(s.ctx, &appsv1.DaemonSet{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec: appsv1.DaemonSetSpec{
-			Template: template(name, options), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": name}},
-		},
-	}, metav1.CreateOptions{})
-	if err != nil {
+	if err := s.in(ns).DaemonSet(s.ctx, template(name, options)); err != nil {
 		s.Fatal(err)
 	}
 	s.eventually("the pods of daemon set "+name+" are Ready", func() error {
@@ -145,9 +131,6 @@ func (s *site) pod(ns, name, node string, options ...option) *corev1.Pod {
 	return pod
 }
 
-// completionDelay is how long the pod of a Job takes.
-const completionDelay = "devcluster.drydock.dev/completion-delay"
-
 // completes waits for the pod of a Job on a node, and has it take no longer.
 func (s *site) completes(ns, node string) {
 	s.Helper()
@@ -158,14 +141,14 @@ func (s *site) completes(ns, node string) {
 		return nil
 	})
 	for _, pod := range s.podsOn(ns, node) {
-		s.patchPod(pod, `{"metadata":{"annotations":{"`+completionDelay+`":null}}}`)
+		s.patchPod(pod, `{"metadata":{"annotations":{"`+world.CompletionDelay+`":null}}}`)
 	}
 }
 
 // job runs one pod on a node that completes after a while.
 func (s *site) job(ns, name, node, completes string) {
 	s.Helper()
-	pods := template(name, []option{on(node), annotated(completionDelay, completes)})
+	pods := template(name, []option{on(node), annotated(world.CompletionDelay, completes)})
 	pods.Spec.RestartPolicy = corev1.RestartPolicyNever
 	_, err := s.kube.BatchV1().Jobs(ns).Create(s.ctx, &batchv1.Job{
 		ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: batchv1.JobSpec{Template: pods},

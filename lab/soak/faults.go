@@ -2,18 +2,13 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync"
 	"time"
 
-	commonpb "go.temporal.io/api/common/v1"
-	"go.temporal.io/api/enums/v1"
-	"go.temporal.io/api/workflowservice/v1"
-	"go.temporal.io/sdk/client"
-
 	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/lab/world"
 )
 
 // faults lets things happen that nobody means to happen: resets, terminations, and processes that end.
@@ -97,33 +92,20 @@ func (f *faults) resetScheduler(ctx context.Context) {
 func (f *faults) reset(ctx context.Context, id string, percent int) (to string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	temporal := f.stack.temporal.Client
+	temporal := f.stack.Temporal.Client
 	described, err := temporal.DescribeWorkflowExecution(ctx, id, "")
 	if err != nil {
 		return "", err
 	}
 	run := described.WorkflowExecutionInfo.Execution.RunId
-	var tasks []int64
-	events := temporal.GetWorkflowHistory(ctx, id, run, false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
-	for events.HasNext() {
-		event, err := events.Next()
-		if err != nil {
-			return "", err
-		}
-		if event.EventType == enums.EVENT_TYPE_WORKFLOW_TASK_COMPLETED {
-			tasks = append(tasks, event.EventId)
-		}
-	}
-	if len(tasks) == 0 {
-		return "", errors.New("it has no workflow task yet")
+	tasks, err := world.Tasks(ctx, temporal, id, run)
+	if err != nil {
+		return "", err
 	}
 	least := len(tasks) * percent / 100
 	at := least + f.dice.IntN(len(tasks)-least)
-	answer, err := temporal.ResetWorkflowExecution(ctx, &workflowservice.ResetWorkflowExecutionRequest{
-		Namespace: client.DefaultNamespace, WorkflowExecution: &commonpb.WorkflowExecution{WorkflowId: id, RunId: run},
-		Reason: "soak", WorkflowTaskFinishEventId: tasks[at], RequestId: fmt.Sprint(run, time.Now().UnixNano()),
-	})
-	return fmt.Sprintf("run %s (%s) to task %d of %d, goes on as %s", run, described.WorkflowExecutionInfo.Status, at+1, len(tasks), answer.GetRunId()), err
+	next, err := world.Reset(ctx, temporal, id, run, tasks[at])
+	return fmt.Sprintf("run %s (%s) to task %d of %d, goes on as %s", run, described.WorkflowExecutionInfo.Status, at+1, len(tasks), next), err
 }
 
 // endMaintenance ends a maintenance that runs.
@@ -139,11 +121,11 @@ func (f *faults) endMaintenance(ctx context.Context, did string, end func(contex
 }
 
 func (f *faults) terminate(ctx context.Context, id string) error {
-	return f.stack.temporal.Client.TerminateWorkflow(ctx, id, "", "soak: by hand")
+	return f.stack.Temporal.Client.TerminateWorkflow(ctx, id, "", "soak: by hand")
 }
 
 func (f *faults) cancelWorkflow(ctx context.Context, id string) error {
-	return f.stack.temporal.Client.CancelWorkflow(ctx, id, "")
+	return f.stack.Temporal.Client.CancelWorkflow(ctx, id, "")
 }
 
 // terminateScheduler ends the scheduler; the workers start another.
@@ -171,7 +153,7 @@ func (f *faults) endWorker(ctx context.Context, kill bool) {
 	}
 	f.journal.did(Entry{Did: did, Detail: "for " + away.String()}, err)
 	f.recovering.Go(func() {
-		sleep(ctx, away)
+		_ = world.Sleep(ctx, away) // what follows looks at the context
 		again := context.WithoutCancel(ctx)
 		err := f.stack.startWorker(again, w)
 		f.journal.did(Entry{Did: "start " + w.name}, err)
@@ -191,11 +173,11 @@ func (f *faults) killTemporal(ctx context.Context) {
 		return
 	}
 	away := pause(f.dice, 500, 10000)
-	f.stack.temporal.Kill()
+	f.stack.Temporal.Kill()
 	f.journal.did(Entry{Did: "kill Temporal", Detail: "for " + away.String()}, nil)
 	f.recovering.Go(func() {
-		sleep(ctx, away)
-		err := f.stack.temporal.Start(context.WithoutCancel(ctx))
+		_ = world.Sleep(ctx, away) // what follows looks at the context
+		err := f.stack.Temporal.Start(context.WithoutCancel(ctx))
 		f.journal.did(Entry{Did: "start Temporal"}, err)
 		if err != nil {
 			f.journal.violated(Violation{At: time.Now(), Rule: ruleProcess, What: "Temporal does not start: " + err.Error()})

@@ -14,6 +14,7 @@ import (
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/deploy/devstack"
 	"drydock.dev/drydock/k8s"
+	"drydock.dev/drydock/lab/world"
 )
 
 // scene feeds a judge, a second an event.
@@ -83,7 +84,7 @@ func held(by ...string) func(*corev1.Node) {
 
 func web(i, on int, in ...func(*corev1.Pod)) *corev1.Pod {
 	p := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "soak", Name: fmt.Sprintf("web-%d", i), UID: types.UID(fmt.Sprintf("uid-%d", i)), Labels: map[string]string{appLabel: "web"}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "soak", Name: fmt.Sprintf("web-%d", i), UID: types.UID(fmt.Sprintf("uid-%d", i)), Labels: map[string]string{world.App: "web"}},
 		Spec:       corev1.PodSpec{NodeName: fmt.Sprintf("n%d", on)},
 		Status:     corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}},
 	}

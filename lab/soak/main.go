@@ -10,11 +10,10 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"syscall"
 	"time"
 
-	"drydock.dev/drydock/deploy/devstack"
+	"drydock.dev/drydock/lab/world"
 )
 
 func main() { os.Exit(command()) }
@@ -36,13 +35,10 @@ func command() int {
 	if o.seed == 0 {
 		o.seed = uint64(rand.Uint32())
 	}
-	if !filepath.IsAbs(o.log) {
-		root, err := devstack.Root()
-		if err != nil {
-			fmt.Fprintln(os.Stderr, "soak:", err)
-			return 1
-		}
-		o.log = filepath.Join(root, o.log)
+	var err error
+	if o.log, err = world.Output(o.log); err != nil {
+		fmt.Fprintln(os.Stderr, "soak:", err)
+		return 1
 	}
 	began := time.Now()
 	found, err := run(ctx, o)

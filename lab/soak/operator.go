@@ -12,12 +12,12 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/lab/world"
 )
 
 const (
 	// mostCordoned and mostBroken are how many nodes somebody else may have out of service at a time.
 	mostCordoned, mostBroken = 3, 2
-	notReadyLabel            = "devcluster.drydock.dev/not-ready"
 )
 
 // operator is somebody else who cordons nodes, and nodes that fail by themselves.
@@ -37,7 +37,7 @@ func (o *operator) cordon(ctx context.Context) {
 		o.uncordon(ctx)
 		return
 	}
-	name := nodeName(o.dice.IntN(o.nodes))
+	name := world.NodeName(o.dice.IntN(o.nodes))
 	if !slices.Contains(o.cordoned, name) && o.setCordon(ctx, name, true) {
 		o.cordoned = append(o.cordoned, name)
 	}
@@ -80,7 +80,7 @@ func (o *operator) breakNode(ctx context.Context) {
 		o.heal(ctx)
 		return
 	}
-	name := nodeName(o.nodes - 1 - o.dice.IntN(spareNodes))
+	name := world.NodeName(o.nodes - 1 - o.dice.IntN(spareNodes))
 	if !slices.Contains(o.broken, name) && o.setBroken(ctx, name, `"true"`) == nil {
 		o.broken = append(o.broken, name)
 	}
@@ -94,7 +94,7 @@ func (o *operator) heal(ctx context.Context) {
 func (o *operator) setBroken(ctx context.Context, name, value string) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:%s}}}`, notReadyLabel, value)
+	patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:%s}}}`, world.NotReadyLabel, value)
 	_, err := o.kube.CoreV1().Nodes().Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{})
 	o.journal.did(Entry{Did: map[bool]string{true: "heal a node", false: "break a node"}[value == "null"], Node: name}, err)
 	return err

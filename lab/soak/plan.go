@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/lab/world"
 )
 
 // ending is how a requestor means to end its maintenance.
@@ -59,7 +60,7 @@ func pick[T any](r *rand.Rand, of []T) T { return of[r.IntN(len(of))] }
 func newPlan(seed uint64, number, nodes int) plan {
 	r := dice(seed, uint64(number)<<8|'p')
 	p := plan{
-		number: number, node: nodeName(r.IntN(nodes)), requestor: pick(r, requestorNames), valid: true,
+		number: number, node: world.NodeName(r.IntN(nodes)), requestor: pick(r, requestorNames), valid: true,
 		ending: pick(r, endings), work: time.Duration(500+r.IntN(6000)) * time.Millisecond,
 	}
 	p.input = map[string]any{

@@ -9,10 +9,8 @@ import (
 
 	"drydock.dev/drydock/deploy/devstack"
 	"drydock.dev/drydock/k8s"
+	"drydock.dev/drydock/lab/world"
 )
-
-// appLabel tells the workload of a pod.
-const appLabel = "app"
 
 // podLife is a pod as it was seen.
 type podLife struct {
@@ -45,7 +43,7 @@ func newPodBook(minAvailable map[string]int, report func(Violation)) *podBook {
 func (b *podBook) see(at time.Time, p *corev1.Pod, gone bool) (ending bool) {
 	life := b.lives[p.UID]
 	if life == nil {
-		life = &podLife{name: p.Namespace + "/" + p.Name, app: p.Labels[appLabel]}
+		life = &podLife{name: p.Namespace + "/" + p.Name, app: p.Labels[world.App]}
 		b.lives[p.UID] = life
 		b.byName[life.name] = append(b.byName[life.name], life)
 	}

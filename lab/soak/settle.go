@@ -11,6 +11,7 @@ import (
 
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/lab/witness"
+	"drydock.dev/drydock/lab/world"
 )
 
 // settle has everything finished, and waits until nothing is left of it; what is left at the deadline is a violation.
@@ -31,7 +32,7 @@ func (s *soak) settle(ctx context.Context, patience time.Duration) error {
 			return nil
 		}
 		s.progressed(left)
-		sleep(ctx, 2*time.Second)
+		_ = world.Sleep(ctx, 2*time.Second) // what follows looks at the context
 	}
 }
 
@@ -85,7 +86,7 @@ func (s *soak) waitsFor(ctx context.Context, id, kind string, before int) string
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	var status api.Status
-	answer, err := s.stack.temporal.Client.QueryWorkflow(ctx, id, "", api.QueryStatus)
+	answer, err := s.stack.Temporal.Client.QueryWorkflow(ctx, id, "", api.QueryStatus)
 	if err == nil {
 		err = answer.Get(&status)
 	}
@@ -125,7 +126,7 @@ func (s *soak) leftInScheduler(ctx context.Context) (left []leftover) {
 func (s *soak) leftOnNodes(ctx context.Context) (left []leftover) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	nodes, err := s.stack.cluster.Client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	nodes, err := s.stack.Cluster.Client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return []leftover{{what: "the API server does not answer: " + err.Error()}}
 	}
@@ -142,13 +143,13 @@ func (s *soak) leftOnNodes(ctx context.Context) (left []leftover) {
 func (s *soak) progressed(left []leftover) {
 	if time.Since(s.said) >= progressEvery {
 		s.said = time.Now()
-		progress("finishing: %d things are left, such as: %s", len(left), short(left[0].what))
+		world.Say("finishing: %d things are left, such as: %s", len(left), short(left[0].what))
 	}
 }
 
 // judgeRequests judges what the API server has on record of the workers' requests to end pods.
 func (s *soak) judgeRequests() (ended int, err error) {
-	requests, err := witness.EndedPods(s.stack.audit, 0, namespace)
+	requests, err := witness.EndedPods(s.stack.Audit, 0, namespace)
 	s.watcher.mu.Lock()
 	defer s.watcher.mu.Unlock()
 	s.watcher.judge.pods.accepted(requests)

@@ -13,6 +13,7 @@ import (
 
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/lab/witness"
+	"drydock.dev/drydock/lab/world"
 )
 
 const (
@@ -68,7 +69,7 @@ func run(ctx context.Context, o options) (found []Violation, err error) {
 	if err != nil {
 		return nil, err
 	}
-	progress("seed %d: starting a control plane with %d nodes, Temporal and two workers", o.seed, o.nodes)
+	world.Say("seed %d: starting a control plane with %d nodes, Temporal and two workers", o.seed, o.nodes)
 	servers, err := startStack(ctx, dir, o.nodes, dice(o.seed, partReceiver))
 	if err != nil {
 		return nil, fmt.Errorf("%w; logs are in %s", err, dir)
@@ -78,7 +79,7 @@ func run(ctx context.Context, o options) (found []Violation, err error) {
 		if found = log.found(); len(found) == 0 && err == nil {
 			err = servers.remove()
 		} else {
-			progress("logs of the servers are in %s", dir)
+			world.Say("logs of the servers are in %s", dir)
 		}
 	}()
 	s := newSoak(o, servers, log)
@@ -92,13 +93,13 @@ func run(ctx context.Context, o options) (found []Violation, err error) {
 		s.faults.recovering.Wait()
 		return nil, errors.New("interrupted: whether anything was left is not judged")
 	}
-	progress("nothing new is begun; everything is to be finished within %s", o.settle)
+	world.Say("nothing new is begun; everything is to be finished within %s", o.settle)
 	if err := s.settle(ctx, o.settle); err != nil {
 		return nil, err
 	}
-	sleep(ctx, 2*orderedAfter)
+	_ = world.Sleep(ctx, 2*orderedAfter) // what follows looks at the context
 	ended, err := s.judgeRequests()
-	progress("%d pods were told to end", ended)
+	world.Say("%d pods were told to end", ended)
 	if err == nil && ended == 0 {
 		err = errors.New("no pod was evicted: nothing was tested")
 	}
@@ -106,12 +107,12 @@ func run(ctx context.Context, o options) (found []Violation, err error) {
 }
 
 func newSoak(o options, servers *stack, log *journal) *soak {
-	temporal := func() client.Client { return servers.temporal.Client }
+	temporal := func() client.Client { return servers.Temporal.Client }
 	s := &soak{options: o, stack: servers, journal: log, imprints: map[string]string{}}
 	s.watcher = newWatcher(newJudge(firstLimits.parallel, firstLimits.unavailable, zoneLimit, minAvailable(), log.violated), log)
 	s.fleet = newFleet(temporal, log)
 	s.controls = newControls(temporal, log, s.watcher, dice(o.seed, partControls))
-	s.operator = &operator{kube: servers.cluster.Client, journal: log, watcher: s.watcher, dice: dice(o.seed, partOperator), nodes: o.nodes}
+	s.operator = &operator{kube: servers.Cluster.Client, journal: log, watcher: s.watcher, dice: dice(o.seed, partOperator), nodes: o.nodes}
 	s.faults = &faults{
 		stack: servers, fleet: s.fleet, controls: s.controls, operator: s.operator, journal: log, dice: dice(o.seed, partFaults), temporalUp: true,
 	}
@@ -120,22 +121,22 @@ func newSoak(o options, servers *stack, log *journal) *soak {
 
 // begin waits until all is as it is to be in the end.
 func (s *soak) begin(ctx, watching context.Context) error {
-	if err := s.watcher.watch(watching, s.stack.cluster.Client); err != nil {
+	if err := s.watcher.watch(watching, s.stack.Cluster.Client); err != nil {
 		return err
 	}
 	for limit := time.Now().Add(3 * time.Minute); !s.watcher.settled(); {
-		if time.Now().After(limit) || !sleep(ctx, 500*time.Millisecond) {
+		if time.Now().After(limit) || world.Sleep(ctx, 500*time.Millisecond) != nil {
 			return errors.Join(ctx.Err(), errors.New("the workloads' pods are not Ready"))
 		}
 	}
 	for limit := time.Now().Add(time.Minute); ; {
 		if _, err := s.controls.state(ctx); err == nil {
 			break
-		} else if time.Now().After(limit) || !sleep(ctx, 500*time.Millisecond) {
+		} else if time.Now().After(limit) || world.Sleep(ctx, 500*time.Millisecond) != nil {
 			return fmt.Errorf("the scheduler does not answer: %w", err)
 		}
 	}
-	nodes, err := s.stack.cluster.Client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	nodes, err := s.stack.Cluster.Client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return err
 	}
@@ -171,7 +172,7 @@ func (s *soak) work(ctx context.Context) {
 		{func() time.Duration { return progressEvery }, s.tell},
 	} {
 		all.Go(func() {
-			for sleep(ctx, part.every()) {
+			for world.Sleep(ctx, part.every()) == nil {
 				part.turn(ctx)
 			}
 		})
@@ -189,15 +190,11 @@ func (s *soak) keepLooking(ctx context.Context) {
 }
 
 func (s *soak) tell(context.Context) {
-	progress("%d started, %d open, %d nodes held; %d messages, %d faults; %d violations",
+	world.Say("%d started, %d open, %d nodes held; %d messages, %d faults; %d violations",
 		s.journal.count("start"), len(s.fleet.openOf(api.NodeMaintenanceType)), s.watcher.held(),
 		s.journal.count("message")+s.journal.count("wrong message")+s.journal.count("forged message")+s.journal.count("wrong message to the scheduler"),
 		s.journal.count("reset")+s.journal.count("reset the scheduler")+s.journal.count("terminate")+s.journal.count("terminate the scheduler")+
 			s.journal.count("cancel workflow")+s.journal.count("kill worker-1")+s.journal.count("kill worker-2")+s.journal.count("stop worker-1")+
 			s.journal.count("stop worker-2")+s.journal.count("kill Temporal"),
 		len(s.journal.found()))
-}
-
-func progress(format string, args ...any) {
-	fmt.Printf("== %s "+format+"\n", append([]any{time.Now().Format("15:04:05")}, args...)...)
 }

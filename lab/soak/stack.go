@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"sync"
 	"time"
 
 	"drydock.dev/drydock/deploy/devstack"
+	"drydock.dev/drydock/lab/world"
 )
 
 // firstLimits are in force from the beginning.
@@ -24,10 +24,7 @@ type limits struct{ parallel, unavailable int }
 
 // stack is the servers that Drydock runs against, and its workers.
 type stack struct {
-	dir      string
-	audit    string
-	cluster  *devstack.Cluster
-	temporal *devstack.Temporal
+	*world.World
 	receiver *receiver
 	workers  []*fleetWorker
 }
@@ -41,7 +38,7 @@ type fleetWorker struct {
 }
 
 func startStack(ctx context.Context, dir string, nodes int, dice *rand.Rand) (s *stack, err error) {
-	s = &stack{dir: dir, audit: filepath.Join(dir, "audit.log")}
+	s = &stack{World: &world.World{Dir: dir}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.stop())
@@ -50,14 +47,10 @@ func startStack(ctx context.Context, dir string, nodes int, dice *rand.Rand) (s 
 	if s.receiver, err = newReceiver(ctx, dice); err != nil {
 		return s, err
 	}
-	if s.cluster, err = devstack.StartCluster(ctx, filepath.Join(dir, "cluster"), nodes, "--audit-log", s.audit); err != nil {
+	if s.World, err = world.Start(ctx, world.Options{Dir: dir, Nodes: nodes, Audit: true}); err != nil {
 		return s, err
 	}
-	if err = populate(ctx, s.cluster.Client, nodes); err != nil {
-		return s, err
-	}
-	s.temporal, err = devstack.StartTemporal(ctx, devstack.TemporalOptions{Dir: filepath.Join(dir, "temporal"), Attributes: true})
-	if err != nil {
+	if err = populate(ctx, s.Cluster.Client, nodes); err != nil {
 		return s, err
 	}
 	for i := range 2 {
@@ -72,9 +65,7 @@ func startStack(ctx context.Context, dir string, nodes int, dice *rand.Rand) (s 
 
 // startWorker starts a worker that is down and waits until it polls.
 func (s *stack) startWorker(ctx context.Context, w *fleetWorker) error {
-	started, err := devstack.LaunchWorker(devstack.WorkerOptions{
-		Dir: filepath.Join(s.dir, "workers"), Name: w.name, Config: s.config(), Kubeconfig: s.cluster.Kubeconfig, Temporal: s.temporal,
-	})
+	started, err := devstack.LaunchWorker(s.Worker(w.name, s.config()))
 	if err != nil {
 		return err
 	}
@@ -145,12 +136,7 @@ func (s *stack) stop() error {
 			problems = append(problems, at.Stop(time.Minute))
 		}
 	}
-	if s.temporal != nil && s.temporal.Process != nil {
-		problems = append(problems, s.temporal.Stop(time.Minute))
-	}
-	if s.cluster != nil {
-		problems = append(problems, s.cluster.Stop(time.Minute))
-	}
+	problems = append(problems, s.World.Stop())
 	if s.receiver != nil {
 		problems = append(problems, s.receiver.close())
 	}
@@ -158,4 +144,4 @@ func (s *stack) stop() error {
 }
 
 // remove forgets the logs of a run in which nothing was found.
-func (s *stack) remove() error { return os.RemoveAll(s.dir) }
+func (s *stack) remove() error { return os.RemoveAll(s.Dir) }

@@ -15,6 +15,7 @@ import (
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/k8s"
 	"drydock.dev/drydock/lab/witness"
+	"drydock.dev/drydock/lab/world"
 )
 
 // orderedAfter is how long an event waits for those of the other watch that were made before it.
@@ -58,7 +59,7 @@ func (w *watcher) watch(ctx context.Context, client kubernetes.Interface) error 
 		return err
 	}
 	go func() {
-		for sleep(ctx, 250*time.Millisecond) {
+		for world.Sleep(ctx, 250*time.Millisecond) == nil {
 			w.judgeUntil(time.Now().Add(-orderedAfter))
 		}
 	}()
@@ -153,14 +154,4 @@ func (w *watcher) settled() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.judge.pods.settled()
-}
-
-// sleep waits, and tells whether the context lasts.
-func sleep(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-time.After(d):
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

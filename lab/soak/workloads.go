@@ -4,13 +4,14 @@ import (
 	"context"
 	"fmt"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/kubernetes"
+
+	"drydock.dev/drydock/lab/world"
 )
 
 const (
@@ -55,14 +56,13 @@ func minAvailable() map[string]int {
 	return wanted
 }
 
-func nodeName(i int) string { return fmt.Sprintf("worker-%02d", i+1) }
-
 // isSpare tells whether the i-th of so many nodes runs no workload.
 func isSpare(i, nodes int) bool { return i >= nodes-spareNodes }
 
 // populate labels the nodes and runs the workloads.
 func populate(ctx context.Context, kube kubernetes.Interface, nodes int) error {
-	if _, err := kube.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{}); err != nil {
+	in := world.Namespace{Kube: kube, Name: namespace}
+	if err := in.Create(ctx); err != nil {
 		return err
 	}
 	for i := range nodes {
@@ -75,56 +75,34 @@ func populate(ctx context.Context, kube kubernetes.Interface, nodes int) error {
 		default:
 			continue
 		}
-		if _, err := kube.CoreV1().Nodes().Patch(ctx, nodeName(i), types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
+		if _, err := kube.CoreV1().Nodes().Patch(ctx, world.NodeName(i), types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
 			return err
 		}
 	}
 	for _, w := range workloads() {
-		if err := w.create(ctx, kube); err != nil {
+		if err := w.create(ctx, in); err != nil {
 			return fmt.Errorf("workload %s: %w", w.name, err)
 		}
 	}
 	agent := podsOf("agent")
 	agent.Spec.NodeSelector = map[string]string{agentLabel: ""}
-	_, err := kube.AppsV1().DaemonSets(namespace).Create(ctx, &appsv1.DaemonSet{
-		ObjectMeta: metav1.ObjectMeta{Name: "agent"},
-		Spec:       appsv1.DaemonSetSpec{Template: agent, Selector: &metav1.LabelSelector{MatchLabels: agent.Labels}},
-	}, metav1.CreateOptions{})
-	return err
+	return in.DaemonSet(ctx, agent)
 }
 
-func (w workload) create(ctx context.Context, kube kubernetes.Interface) error {
-	template := podsOf(w.name)
-	selector := &metav1.LabelSelector{MatchLabels: template.Labels}
-	meta := metav1.ObjectMeta{Name: w.name}
+func (w workload) create(ctx context.Context, in world.Namespace) error {
 	least := intstr.FromInt32(int32(w.minAvailable))
-	if _, err := kube.PolicyV1().PodDisruptionBudgets(namespace).Create(ctx, &policyv1.PodDisruptionBudget{
-		ObjectMeta: meta, Spec: policyv1.PodDisruptionBudgetSpec{MinAvailable: &least, Selector: selector},
-	}, metav1.CreateOptions{}); err != nil {
+	if err := in.Budget(ctx, w.name, w.name, policyv1.PodDisruptionBudgetSpec{MinAvailable: &least}); err != nil {
 		return err
 	}
-	var err error
 	if w.stateful {
-		_, err = kube.AppsV1().StatefulSets(namespace).Create(ctx, &appsv1.StatefulSet{
-			ObjectMeta: meta, Spec: appsv1.StatefulSetSpec{
-				Replicas: &w.replicas, Template: template, Selector: selector, ServiceName: w.name, PodManagementPolicy: appsv1.ParallelPodManagement,
-			},
-		}, metav1.CreateOptions{})
-	} else {
-		_, err = kube.AppsV1().Deployments(namespace).Create(ctx, &appsv1.Deployment{
-			ObjectMeta: meta, Spec: appsv1.DeploymentSpec{Replicas: &w.replicas, Template: template, Selector: selector},
-		}, metav1.CreateOptions{})
+		return in.StatefulSet(ctx, podsOf(w.name), w.replicas)
 	}
-	return err
+	return in.Deployment(ctx, podsOf(w.name), w.replicas)
 }
 
 // podsOf is a template of pods that take a moment to end.
 func podsOf(app string) corev1.PodTemplateSpec {
-	return corev1.PodTemplateSpec{
-		ObjectMeta: metav1.ObjectMeta{
-			Labels:      map[string]string{appLabel: app},
-			Annotations: map[string]string{"devcluster.drydock.dev/termination-delay": "700ms"},
-		},
-		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "registry.example/soak:v1"}}},
-	}
+	t := world.Pods(app)
+	t.Annotations = map[string]string{world.TerminationDelay: "700ms"}
+	return t
 }

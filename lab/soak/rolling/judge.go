@@ -13,6 +13,7 @@ import (
 
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/lab/witness"
+	"drydock.dev/drydock/lab/world"
 )
 
 // judge sees every version of every node, and plays the requestor: it is done as soon as a node is Ready, or has failed.
@@ -35,7 +36,7 @@ func newJudge(o options) *judge {
 // failsAt tells which nodes fail: one in the canary's zone, and four further on.
 func (j *judge) failsAt(name string) bool {
 	for i := range failing {
-		if name == fmt.Sprintf("worker-%02d", (i+1)*j.o.nodes/(failing+1)) {
+		if name == world.NodeName((i+1)*j.o.nodes/(failing+1)-1) {
 			return true
 		}
 	}
@@ -43,7 +44,7 @@ func (j *judge) failsAt(name string) bool {
 }
 
 func (j *judge) watch(ctx context.Context, s *stack) error {
-	return witness.Nodes(ctx, s.cluster.Client, func(_ watch.EventType, n *corev1.Node) { j.see(ctx, s, n) },
+	return witness.Nodes(ctx, s.Cluster.Client, func(_ watch.EventType, n *corev1.Node) { j.see(ctx, s, n) },
 		func(err error) { j.violated("%v", err) })
 }
 
@@ -51,7 +52,7 @@ func (j *judge) violated(format string, args ...any) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	text := fmt.Sprintf(format, args...)
-	say("VIOLATED: %s", text)
+	world.Say("VIOLATED: %s", text)
 	j.wrong = append(j.wrong, text)
 }
 
@@ -98,14 +99,14 @@ func (j *judge) answer(ctx context.Context, s *stack, name string) {
 	for ctx.Err() == nil {
 		var err error
 		if j.failsAt(name) {
-			err = s.temporal.Client.SignalWorkflow(ctx, id, "", api.MsgFailed, api.FailedMessage{Reason: "the disk is broken"})
+			err = s.Temporal.Client.SignalWorkflow(ctx, id, "", api.MsgFailed, api.FailedMessage{Reason: "the disk is broken"})
 		} else {
-			err = s.temporal.Client.SignalWorkflow(ctx, id, "", api.MsgDone, nil)
+			err = s.Temporal.Client.SignalWorkflow(ctx, id, "", api.MsgDone, nil)
 		}
 		if err == nil {
 			return
 		}
-		pause(ctx, time.Second)
+		_ = world.Sleep(ctx, time.Second) // the loop looks at the context
 	}
 }
 
@@ -123,7 +124,7 @@ func (j *judge) windows(ctx context.Context, temporal client.Client) error {
 	var problems []error
 	minutes := map[int]bool{}
 	for i := range j.o.nodes {
-		name := fmt.Sprintf("worker-%02d", i+1)
+		name := world.NodeName(i)
 		value, err := temporal.QueryWorkflow(ctx, api.MaintenanceID("", name, requestor), "", api.QueryStatus)
 		var status api.Status
 		if err == nil {
@@ -142,7 +143,7 @@ func (j *judge) windows(ctx context.Context, temporal client.Client) error {
 			}
 		}
 	}
-	say("slots were granted in %d openings of the window", len(minutes))
+	world.Say("slots were granted in %d openings of the window", len(minutes))
 	if len(minutes) < 2 {
 		problems = append(problems, errors.New("the window did not close on the way: nothing was tested"))
 	}
@@ -153,7 +154,7 @@ func (j *judge) windows(ctx context.Context, temporal client.Client) error {
 func (j *judge) verdict() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	say("at most %d nodes were held at once", j.mostAtOnce)
+	world.Say("at most %d nodes were held at once", j.mostAtOnce)
 	var problems []error
 	for _, text := range j.wrong {
 		problems = append(problems, errors.New(text))

@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"syscall"
 	"time"
 
@@ -19,6 +18,7 @@ import (
 
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/deploy/devstack"
+	"drydock.dev/drydock/lab/world"
 	"drydock.dev/drydock/rules/plan"
 )
 
@@ -63,46 +63,35 @@ const (
 	openFor    = 2 * time.Minute
 )
 
-func say(format string, args ...any) {
-	fmt.Printf("%s  %s\n", time.Now().Format("15:04:05"), fmt.Sprintf(format, args...))
-}
-
 // stack is the servers, and the worker.
 type stack struct {
-	dir      string
-	cluster  *devstack.Cluster
-	temporal *devstack.Temporal
-	worker   *devstack.Worker
-	workers  int
+	*world.World
+	worker  *devstack.Worker
+	workers int
 }
 
 func (s *stack) startWorker(ctx context.Context) (err error) {
 	s.workers++
-	s.worker, err = devstack.StartWorker(ctx, devstack.WorkerOptions{
-		Dir: filepath.Join(s.dir, "workers"), Name: fmt.Sprintf("worker-%d", s.workers), Kubeconfig: s.cluster.Kubeconfig, Temporal: s.temporal,
-		Config: fmt.Sprintf("scheduler: {maxParallel: 20}\nwindows: {nights: {cron: %q, for: %s, timezone: UTC}}\n", windowCron, openFor),
-	})
+	s.worker, err = devstack.StartWorker(ctx, s.Worker(fmt.Sprintf("worker-%d", s.workers),
+		fmt.Sprintf("scheduler: {maxParallel: 20}\nwindows: {nights: {cron: %q, for: %s, timezone: UTC}}\n", windowCron, openFor)))
 	return err
 }
 
 func roll(ctx context.Context, o options) (err error) {
-	s := &stack{}
-	if s.dir, err = os.MkdirTemp("", "drydock-rolling-"); err != nil {
-		return err
-	}
-	say("starting a control plane with %d nodes, Temporal and a worker; logs are in %s", o.nodes, s.dir)
-	if s.cluster, err = devstack.StartCluster(ctx, filepath.Join(s.dir, "cluster"), o.nodes); err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, s.cluster.Stop(time.Minute)) }()
-	if err := populate(ctx, s.cluster.Client, o.nodes); err != nil {
-		return err
-	}
-	s.temporal, err = devstack.StartTemporal(ctx, devstack.TemporalOptions{Dir: filepath.Join(s.dir, "temporal"), Attributes: true})
+	dir, err := os.MkdirTemp("", "drydock-rolling-")
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.temporal.Stop(time.Minute)) }()
+	world.Say("starting a control plane with %d nodes, Temporal and a worker; logs are in %s", o.nodes, dir)
+	s := &stack{}
+	s.World, err = world.Start(ctx, world.Options{Dir: dir, Nodes: o.nodes})
+	defer func() { err = errors.Join(err, s.Stop()) }()
+	if err != nil {
+		return err
+	}
+	if err := populate(ctx, s.Cluster.Client, o.nodes); err != nil {
+		return err
+	}
 	if err := s.startWorker(ctx); err != nil {
 		return err
 	}
@@ -113,7 +102,7 @@ func roll(ctx context.Context, o options) (err error) {
 	if err := j.watch(watching, s); err != nil {
 		return err
 	}
-	if err := start(ctx, s.temporal.Client, o); err != nil {
+	if err := start(ctx, s.Temporal.Client, o); err != nil {
 		return err
 	}
 	return errors.Join(s.live(ctx, j, o), j.verdict())
@@ -137,36 +126,29 @@ func (s *stack) live(ctx context.Context, j *judge, o options) error {
 		do    func() error
 	}{
 		{o.nodes / 10, "killing the worker", func() error { s.worker.Kill(); return s.startWorker(ctx) }},
-		{o.nodes / 3, "killing the Temporal server", func() error { s.temporal.Kill(); return s.temporal.Start(ctx) }},
+		{o.nodes / 3, "killing the Temporal server", func() error { s.Temporal.Kill(); return s.Temporal.Start(ctx) }},
 		{o.nodes * 2 / 3, "killing the worker again", func() error { s.worker.Kill(); return s.startWorker(ctx) }},
 	}
 	for said := time.Now(); ; {
-		status, err := planStatus(ctx, s.temporal.Client)
+		status, err := planStatus(ctx, s.Temporal.Client)
 		if ctx.Err() != nil {
 			return fmt.Errorf("it did not end: %+v, waits for %q: %w", status.Counts, status.WaitingFor, ctx.Err())
 		}
 		if err == nil && time.Since(said) > 10*time.Second {
 			said = time.Now()
-			say("%s: %d done, %d running, %d failed, %d waiting", status.Phase, status.Counts.Done, status.Counts.Running, status.Counts.Failures(), status.Counts.Waiting)
+			world.Say("%s: %d done, %d running, %d failed, %d waiting", status.Phase, status.Counts.Done, status.Counts.Running, status.Counts.Failures(), status.Counts.Waiting)
 		}
 		if err == nil && len(faults) > 0 && status.Counts.Done >= faults[0].after {
-			say("%s", faults[0].what)
+			world.Say("%s", faults[0].what)
 			if err := faults[0].do(); err != nil {
 				return err
 			}
 			faults = faults[1:]
 		}
 		if err == nil && status.Phase.Ended() {
-			return errors.Join(ended(status, o), s.repair(ctx, j, status), j.windows(ctx, s.temporal.Client))
+			return errors.Join(ended(status, o), s.repair(ctx, j, status), j.windows(ctx, s.Temporal.Client))
 		}
-		pause(ctx, time.Second)
-	}
-}
-
-func pause(ctx context.Context, d time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
+		_ = world.Sleep(ctx, time.Second) // the loop looks at the context
 	}
 }
 
@@ -182,7 +164,7 @@ func planStatus(ctx context.Context, temporal client.Client) (status api.PlanSta
 
 // ended checks the summary of the plan.
 func ended(status api.PlanStatus, o options) error {
-	say("the plan is %s: %+v", status.Phase, status.Counts)
+	world.Say("the plan is %s: %+v", status.Phase, status.Counts)
 	want := plan.Counts{Total: o.nodes, Held: failing, Done: o.nodes - failing}
 	if status.Phase != api.PlanIncomplete || status.Counts != want {
 		return fmt.Errorf("the plan is %s with %+v: want %s with %+v", status.Phase, status.Counts, api.PlanIncomplete, want)
@@ -193,7 +175,7 @@ func ended(status api.PlanStatus, o options) error {
 // repair is done with the nodes that failed, and waits until all are back.
 func (s *stack) repair(ctx context.Context, j *judge, status api.PlanStatus) error {
 	for _, n := range status.Nodes {
-		if err := s.temporal.Client.SignalWorkflow(ctx, api.MaintenanceID("", n.Node, requestor), "", api.MsgDone, nil); err != nil {
+		if err := s.Temporal.Client.SignalWorkflow(ctx, api.MaintenanceID("", n.Node, requestor), "", api.MsgDone, nil); err != nil {
 			return err
 		}
 	}
@@ -201,7 +183,7 @@ func (s *stack) repair(ctx context.Context, j *judge, status api.PlanStatus) err
 		if ctx.Err() != nil {
 			return fmt.Errorf("%d nodes are not back: %w", j.heldNow(), ctx.Err())
 		}
-		pause(ctx, 200*time.Millisecond)
+		_ = world.Sleep(ctx, 200*time.Millisecond) // the loop looks at the context
 	}
 	return nil
 }

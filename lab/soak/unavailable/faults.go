@@ -3,22 +3,19 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"time"
 
-	commonpb "go.temporal.io/api/common/v1"
 	"go.temporal.io/api/enums/v1"
-	"go.temporal.io/api/workflowservice/v1"
-	"go.temporal.io/sdk/client"
 
 	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/lab/world"
 )
 
 // goWrong lets one thing go wrong, and waits until it is over.
 func (t *takers) goWrong(ctx context.Context, dice *rand.Rand) {
 	deciders := []string{api.SchedulerID(""), api.ProfilesID(""), api.HealthCheckID("", checkName), api.PlanID("", planName)}
-	node := nodeName(dice.IntN(t.nodes))
+	node := world.NodeName(dice.IntN(t.nodes))
 	others := []string{
 		api.RemediationID("", checkName, node), api.MaintenanceID("", node, "sre"), api.MaintenanceID("", node, planRequestor),
 		api.ProfileTransitionID("", profileName, node),
@@ -47,7 +44,7 @@ func (t *takers) goWrong(ctx context.Context, dice *rand.Rand) {
 	if err != nil {
 		what += ": " + err.Error() // most of what is not there cannot be hit
 	}
-	say("%s", what)
+	world.Say("%s", what)
 }
 
 // again is for what has to be put right also when the time is over.
@@ -75,8 +72,8 @@ func (t *takers) killWorkers(ctx context.Context, which ...int) error {
 func (t *takers) killTemporal(ctx context.Context) error {
 	ctx, cancel := again(ctx)
 	defer cancel()
-	t.stack.temporal.Kill()
-	if err := t.stack.temporal.Start(ctx); err != nil {
+	t.stack.Temporal.Kill()
+	if err := t.stack.Temporal.Start(ctx); err != nil {
 		t.judge.violated("Temporal does not start: %v", err)
 	}
 	return nil
@@ -85,13 +82,13 @@ func (t *takers) killTemporal(ctx context.Context) error {
 func (t *takers) terminate(ctx context.Context, id string) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	return t.stack.temporal.Client.TerminateWorkflow(ctx, id, "", "by hand")
+	return t.stack.Temporal.Client.TerminateWorkflow(ctx, id, "", "by hand")
 }
 
 func (t *takers) isRunning(ctx context.Context, id string) bool {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	described, err := t.stack.temporal.Client.DescribeWorkflowExecution(ctx, id, "")
+	described, err := t.stack.Temporal.Client.DescribeWorkflowExecution(ctx, id, "")
 	return err != nil || described.WorkflowExecutionInfo.Status == enums.WORKFLOW_EXECUTION_STATUS_RUNNING
 }
 
@@ -99,7 +96,7 @@ func (t *takers) isRunning(ctx context.Context, id string) bool {
 func (t *takers) reset(ctx context.Context, dice *rand.Rand, id string) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	temporal := t.stack.temporal.Client
+	temporal := t.stack.Temporal.Client
 	described, err := temporal.DescribeWorkflowExecution(ctx, id, "")
 	if err != nil {
 		return err
@@ -108,22 +105,10 @@ func (t *takers) reset(ctx context.Context, dice *rand.Rand, id string) error {
 		return errors.New("it does not run")
 	}
 	run := described.WorkflowExecutionInfo.Execution.RunId
-	var tasks []int64
-	for events := temporal.GetWorkflowHistory(ctx, id, run, false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT); events.HasNext(); {
-		event, err := events.Next()
-		if err != nil {
-			return err
-		}
-		if event.EventType == enums.EVENT_TYPE_WORKFLOW_TASK_COMPLETED {
-			tasks = append(tasks, event.EventId)
-		}
+	tasks, err := world.Tasks(ctx, temporal, id, run)
+	if err != nil {
+		return err
 	}
-	if len(tasks) == 0 {
-		return errors.New("it has no workflow task yet")
-	}
-	_, err = temporal.ResetWorkflowExecution(ctx, &workflowservice.ResetWorkflowExecutionRequest{
-		Namespace: client.DefaultNamespace, WorkflowExecution: &commonpb.WorkflowExecution{WorkflowId: id, RunId: run},
-		Reason: "by hand", WorkflowTaskFinishEventId: tasks[dice.IntN(len(tasks))], RequestId: fmt.Sprint(run, time.Now().UnixNano()),
-	})
+	_, err = world.Reset(ctx, temporal, id, run, tasks[dice.IntN(len(tasks))])
 	return err
 }

@@ -17,6 +17,7 @@ import (
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/k8s"
 	"drydock.dev/drydock/lab/witness"
+	"drydock.dev/drydock/lab/world"
 	"drydock.dev/drydock/rules/profile/state"
 )
 
@@ -116,7 +117,7 @@ func (j *judge) violated(format string, args ...any) {
 // note keeps a violation; the caller has the lock.
 func (j *judge) note(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
-	say("VIOLATED: %s", text)
+	world.Say("VIOLATED: %s", text)
 	j.wrong = append(j.wrong, text)
 }
 

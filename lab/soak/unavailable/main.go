@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"drydock.dev/drydock/deploy/devstack"
+	"drydock.dev/drydock/lab/world"
 )
 
 func main() { os.Exit(command()) }
@@ -51,20 +52,14 @@ func command() int {
 	return 0
 }
 
-func say(format string, args ...any) {
-	fmt.Printf("%s  %s\n", time.Now().Format("15:04:05"), fmt.Sprintf(format, args...))
-}
-
 // workers is how many there are.
 const workers = 2
 
 // stack is the servers and the workers.
 type stack struct {
-	dir      string
-	cluster  *devstack.Cluster
-	temporal *devstack.Temporal
-	workers  [workers]*devstack.Worker
-	begun    int
+	*world.World
+	workers [workers]*devstack.Worker
+	begun   int
 }
 
 // config is that of the workers.
@@ -79,15 +74,12 @@ healthChecks:
 `, s.profiles(), checkName, takenLabel, takenBy, broken)
 }
 
-func (s *stack) profiles() string { return filepath.Join(s.dir, "profiles.yaml") }
+func (s *stack) profiles() string { return filepath.Join(s.Dir, "profiles.yaml") }
 
 // startWorker starts the i-th worker and waits until it polls.
 func (s *stack) startWorker(ctx context.Context, i int) (err error) {
 	s.begun++
-	s.workers[i], err = devstack.StartWorker(ctx, devstack.WorkerOptions{
-		Dir: filepath.Join(s.dir, "workers"), Name: fmt.Sprintf("worker-%d-%d", i+1, s.begun), Kubeconfig: s.cluster.Kubeconfig,
-		Temporal: s.temporal, Config: s.config(),
-	})
+	s.workers[i], err = devstack.StartWorker(ctx, s.Worker(fmt.Sprintf("worker-%d-%d", i+1, s.begun), s.config()))
 	return err
 }
 
@@ -96,11 +88,7 @@ func (s *stack) start(ctx context.Context, o options) (err error) {
 	if err = os.WriteFile(s.profiles(), []byte(profilesFile), 0o600); err != nil {
 		return err
 	}
-	if s.cluster, err = devstack.StartCluster(ctx, filepath.Join(s.dir, "cluster"), o.nodes); err != nil {
-		return err
-	}
-	s.temporal, err = devstack.StartTemporal(ctx, devstack.TemporalOptions{Dir: filepath.Join(s.dir, "temporal"), Attributes: true})
-	if err != nil {
+	if s.World, err = world.Start(ctx, world.Options{Dir: s.Dir, Nodes: o.nodes}); err != nil {
 		return err
 	}
 	for i := range s.workers {
@@ -119,24 +107,18 @@ func (s *stack) stop() error {
 			problems = append(problems, w.Stop(time.Minute))
 		}
 	}
-	if s.temporal != nil {
-		problems = append(problems, s.temporal.Stop(time.Minute))
-	}
-	if s.cluster != nil {
-		problems = append(problems, s.cluster.Stop(time.Minute))
-	}
-	return errors.Join(problems...)
+	return errors.Join(append(problems, s.World.Stop())...)
 }
 
 func run(ctx context.Context, o options) (err error) {
-	s := &stack{}
-	if s.dir, err = os.MkdirTemp("", "drydock-unavailable-"); err != nil {
+	s := &stack{World: &world.World{}}
+	if s.Dir, err = os.MkdirTemp("", "drydock-unavailable-"); err != nil {
 		return err
 	}
-	say("seed %d: starting a control plane with %d nodes, Temporal and %d workers; logs are in %s", o.seed, o.nodes, workers, s.dir)
+	world.Say("seed %d: starting a control plane with %d nodes, Temporal and %d workers; logs are in %s", o.seed, o.nodes, workers, s.Dir)
 	defer func() {
 		if err = errors.Join(err, s.stop()); err == nil {
-			err = os.RemoveAll(s.dir)
+			err = os.RemoveAll(s.Dir)
 		}
 	}()
 	if err := s.start(ctx, o); err != nil {
@@ -145,7 +127,7 @@ func run(ctx context.Context, o options) (err error) {
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
 	j := newJudge()
-	if err := j.watch(watching, s.cluster.Client); err != nil {
+	if err := j.watch(watching, s.Cluster.Client); err != nil {
 		return err
 	}
 	t := &takers{stack: s, judge: j, nodes: o.nodes}
@@ -153,7 +135,7 @@ func run(ctx context.Context, o options) (err error) {
 		return err
 	}
 	t.work(ctx, o)
-	say("nothing new is begun; all nodes are to be back within %s", o.settle)
+	world.Say("nothing new is begun; all nodes are to be back within %s", o.settle)
 	return errors.Join(t.finish(ctx, o.settle), j.verdict())
 }
 
@@ -172,24 +154,14 @@ func (t *takers) work(ctx context.Context, o options) {
 		{25 * time.Second, t.fallIll},
 		{time.Second, func(ctx context.Context, _ *rand.Rand) { t.serve(ctx) }},
 		{9 * time.Second, t.goWrong},
-		{20 * time.Second, func(context.Context, *rand.Rand) { say("%s", t.judge.tell()) }},
+		{20 * time.Second, func(context.Context, *rand.Rand) { world.Say("%s", t.judge.tell()) }},
 	} {
 		dice := rand.New(rand.NewPCG(o.seed, uint64(i)))
 		all.Go(func() {
-			for pause(ctx, time.Duration(float64(part.every)*(0.5+dice.Float64()))) {
+			for world.Sleep(ctx, time.Duration(float64(part.every)*(0.5+dice.Float64()))) == nil {
 				part.do(ctx, dice)
 			}
 		})
 	}
 	all.Wait()
-}
-
-// pause waits, and tells whether the context lasts.
-func pause(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(d):
-		return true
-	}
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/lab/world"
 	"drydock.dev/drydock/rules/profile/state"
 )
 
@@ -50,8 +51,6 @@ type takers struct {
 	nodes int
 }
 
-func nodeName(i int) string { return fmt.Sprintf("worker-%02d", i+1) }
-
 // patch changes a node. What fails is tried again at the next occasion.
 func (t *takers) patch(ctx context.Context, node string, kind types.PatchType, patch, subresource string) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
@@ -60,7 +59,7 @@ func (t *takers) patch(ctx context.Context, node string, kind types.PatchType, p
 	if subresource != "" {
 		of = append(of, subresource)
 	}
-	_, err := t.stack.cluster.Client.CoreV1().Nodes().Patch(ctx, node, kind, []byte(patch), metav1.PatchOptions{}, of...)
+	_, err := t.stack.Cluster.Client.CoreV1().Nodes().Patch(ctx, node, kind, []byte(patch), metav1.PatchOptions{}, of...)
 	return err
 }
 
@@ -68,7 +67,7 @@ func (t *takers) patch(ctx context.Context, node string, kind types.PatchType, p
 func (t *takers) prepare(ctx context.Context) error {
 	for i := range t.nodes {
 		patch := fmt.Sprintf(`{"metadata":{"labels":{%q:%q,%q:%q}}}`, state.ProfileLabel, profileName, takenLabel, takenBy)
-		if err := t.patch(ctx, nodeName(i), types.MergePatchType, patch, ""); err != nil {
+		if err := t.patch(ctx, world.NodeName(i), types.MergePatchType, patch, ""); err != nil {
 			return err
 		}
 	}
@@ -79,23 +78,23 @@ func (t *takers) prepare(ctx context.Context) error {
 func (t *takers) begin(ctx context.Context, id, kind, input string) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	if _, err := t.stack.temporal.Client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: id, TaskQueue: api.DefaultTaskQueue}, kind, json.RawMessage(input)); err != nil {
-		say("%s was not started: %v", id, err)
+	if _, err := t.stack.Temporal.Client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: id, TaskQueue: api.DefaultTaskQueue}, kind, json.RawMessage(input)); err != nil {
+		world.Say("%s was not started: %v", id, err)
 	}
 }
 
 // maintain asks for a maintenance of a node.
 func (t *takers) maintain(ctx context.Context, dice *rand.Rand) {
-	node, requestor := nodeName(dice.IntN(t.nodes)), []string{"sre", "patcher"}[dice.IntN(2)]
+	node, requestor := world.NodeName(dice.IntN(t.nodes)), []string{"sre", "patcher"}[dice.IntN(2)]
 	t.begin(ctx, api.MaintenanceID("", node, requestor), api.NodeMaintenanceType,
 		fmt.Sprintf(`{"node":%q,"requestor":%q,"readyTimeout":"30s","onReadyTimeout":"release","drain":{"mode":"none"}}`, node, requestor))
 }
 
 // roll starts a plan over some nodes.
 func (t *takers) roll(ctx context.Context, dice *rand.Rand) {
-	nodes, err := json.Marshal([]string{nodeName(dice.IntN(t.nodes / 2)), nodeName(t.nodes/2 + dice.IntN(t.nodes/2))})
+	nodes, err := json.Marshal([]string{world.NodeName(dice.IntN(t.nodes / 2)), world.NodeName(t.nodes/2 + dice.IntN(t.nodes/2))})
 	if err != nil {
-		say("%v", err)
+		world.Say("%v", err)
 		return
 	}
 	t.begin(ctx, api.PlanID("", planName), api.MaintenancePlanType, fmt.Sprintf(
@@ -105,25 +104,25 @@ func (t *takers) roll(ctx context.Context, dice *rand.Rand) {
 
 // need has the profile want a node.
 func (t *takers) need(ctx context.Context, dice *rand.Rand) {
-	t.set(ctx, nodeName(dice.IntN(t.nodes)), `"true"`)
+	t.set(ctx, world.NodeName(dice.IntN(t.nodes)), `"true"`)
 }
 
 func (t *takers) set(ctx context.Context, node, needed string) {
 	if err := t.patch(ctx, node, types.MergePatchType, fmt.Sprintf(`{"metadata":{"annotations":{%q:%s}}}`, neededMark, needed), ""); err != nil {
-		say("node %s was not annotated: %v", node, err)
+		world.Say("node %s was not annotated: %v", node, err)
 	}
 }
 
 // fallIll has a node fall ill.
 func (t *takers) fallIll(ctx context.Context, dice *rand.Rand) {
-	t.ill(ctx, nodeName(dice.IntN(t.nodes)), "True")
+	t.ill(ctx, world.NodeName(dice.IntN(t.nodes)), "True")
 }
 
 func (t *takers) ill(ctx context.Context, node, is string) {
 	patch := fmt.Sprintf(`{"status":{"conditions":[{"type":%q,"status":%q,"reason":"Test","message":"as the test has it","lastTransitionTime":%q}]}}`,
 		broken, is, time.Now().UTC().Format(time.RFC3339))
 	if err := t.patch(ctx, node, types.StrategicMergePatchType, patch, "status"); err != nil {
-		say("node %s does not become ill %s: %v", node, is, err)
+		world.Say("node %s does not become ill %s: %v", node, is, err)
 	}
 }
 
@@ -152,8 +151,8 @@ func (t *takers) serve(ctx context.Context) {
 func (t *takers) tell(ctx context.Context, id, name string, payload any) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	if err := t.stack.temporal.Client.SignalWorkflow(ctx, id, "", name, payload); err != nil {
-		say("%s was not told %s: %v", id, name, err)
+	if err := t.stack.Temporal.Client.SignalWorkflow(ctx, id, "", name, payload); err != nil {
+		world.Say("%s was not told %s: %v", id, name, err)
 	}
 }
 
@@ -162,11 +161,11 @@ func (t *takers) finish(ctx context.Context, within time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	for i := range t.nodes {
-		t.set(ctx, nodeName(i), "null")
-		t.ill(ctx, nodeName(i), "False")
+		t.set(ctx, world.NodeName(i), "null")
+		t.ill(ctx, world.NodeName(i), "False")
 	}
 	calm := 0
-	for pause(ctx, time.Second) {
+	for world.Sleep(ctx, time.Second) == nil {
 		if t.serve(ctx); len(t.judge.outNow()) > 0 {
 			calm = 0
 		} else if calm++; calm == 15 && !t.isRunning(ctx, api.PlanID("", planName)) {
