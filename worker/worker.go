@@ -110,7 +110,9 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	options.MetricsHandler = measured
-	options.ConnectionOptions.DialOptions = append(slices.Clone(options.ConnectionOptions.DialOptions), grpc.WithChainUnaryInterceptor(o.acks.Intercept))
+	// results comes first, so that what it sends again has a renewed API key.
+	options.ConnectionOptions.DialOptions = slices.Concat([]grpc.DialOption{grpc.WithChainUnaryInterceptor(results{ctx}.Intercept)},
+		options.ConnectionOptions.DialOptions, []grpc.DialOption{grpc.WithChainUnaryInterceptor(o.acks.Intercept)})
 	temporal, err := dial(ctx, options, o.Logger)
 	if err != nil {
 		return err

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
 	"drydock.dev/drydock/config/renewed"
@@ -50,7 +51,15 @@ func apiKeyFile(env Environment, profile *envconfig.ClientConfigProfile, report 
 // apply has each call bring the key.
 func (k *keyFile) apply(options *client.Options) {
 	options.Credentials = client.NewAPIKeyDynamicCredentials(func(context.Context) (string, error) { return k.key.Get(), nil })
-	options.ConnectionOptions.DialOptions = append(options.ConnectionOptions.DialOptions, grpc.WithChainUnaryInterceptor(k.explain))
+	options.ConnectionOptions.DialOptions = append(options.ConnectionOptions.DialOptions, grpc.WithChainUnaryInterceptor(k.renew, k.explain))
+}
+
+// renew has a call that another interceptor makes again bring the key of now: the SDK's credentials are outside of those interceptors.
+func (k *keyFile) renew(ctx context.Context, method string, in, out any, conn *grpc.ClientConn, call grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	headers, _ := metadata.FromOutgoingContext(ctx)
+	headers = headers.Copy()
+	headers.Set("authorization", "Bearer "+k.key.Get())
+	return call(metadata.NewOutgoingContext(ctx, headers), method, in, out, conn, opts...)
 }
 
 // explain says of a call that was refused that the key is an old one, where the file cannot be read any more.

@@ -14,6 +14,7 @@ import (
 
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/contrib/envconfig"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
@@ -200,5 +201,27 @@ func TestAnAPIKeyFileThatIsNone(t *testing.T) {
 				t.Errorf("error = %v, want one that names %q", err, c.names)
 			}
 		})
+	}
+}
+
+// TestACallThatIsRepeatedBringsTheRenewedKey repeats a call inside of the SDK's credentials, which have set the header by then.
+func TestACallThatIsRepeatedBringsTheRenewedKey(t *testing.T) {
+	own := files{T: t, folder: t.TempDir()}
+	path := own.set("api-key", "key-2")
+	key, err := apiKeyFile(variables{VariableAPIKeyFile: path}, &envconfig.ClientConfigProfile{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer key-1", "client-name", "temporal-go")
+	var got metadata.MD
+	call := func(ctx context.Context, _ string, _, _ any, _ *grpc.ClientConn, _ ...grpc.CallOption) error {
+		got, _ = metadata.FromOutgoingContext(ctx)
+		return nil
+	}
+	if err := key.renew(ctx, "", nil, nil, nil, call); err != nil {
+		t.Fatal(err)
+	}
+	if keys := got.Get("authorization"); len(keys) != 1 || keys[0] != "Bearer key-2" || len(got.Get("client-name")) != 1 {
+		t.Errorf("headers %v", got)
 	}
 }

@@ -106,8 +106,9 @@ const (
 	// repeatSoon and repeatLate are the first pause before an intent is repeated that is not answered, and the longest.
 	repeatSoon = 5 * time.Second
 	repeatLate = 2 * time.Minute
-	// repeatEvery is the pause between two intents that are answered: it begins anew a lockstep that somebody has terminated.
-	repeatEvery = 5 * time.Minute
+	// repeatEvery is the pause before an intent is repeated that was answered: it begins anew a lockstep that somebody has deleted. One
+	// that was terminated is begun anew by a worker.
+	repeatEvery = time.Hour
 )
 
 // stage decides about a plan whose nodes go through stages together: it watches the nodes, and sends the lockstep its intents.
@@ -175,7 +176,7 @@ func (p *maintenancePlan) intent(now time.Time) controller.Effect {
 	}
 }
 
-// intentSent takes that the lockstep has received an intent, which is repeated until it is answered, and then every few minutes.
+// intentSent takes that the lockstep has received an intent, which is repeated until it is answered, and then every hour.
 func (p *maintenancePlan) intentSent(o controller.Outcome, now time.Time) {
 	s := p.Staged
 	if o.Err != nil {
