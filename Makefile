@@ -104,15 +104,20 @@ unit: ## everything but the end-to-end tests
 	@go test $(RACE) -timeout 30m ./...
 	@cd lab && go test $(RACE) -timeout 30m $$(go list ./... | grep -v -e /e2e -e /chaos)
 
-# Each of the tests that run at once has a control plane of its own, some 600 MB. They mostly wait: four keep two cores busy.
+# Each of the tests that run at once has a control plane of its own, some 600 MB. They mostly wait: four keep two cores busy. They are two
+# each of two packages, so that hardly anything waits for the last test of one.
 E2E_AT_ONCE ?= 4
+E2E := -p 2 -parallel $(shell expr \( $(E2E_AT_ONCE) + 1 \) / 2)
+PERMISSIONS := $(BIN)/permissions
 e2e: drydock $(BIN)/devcluster $(BIN)/devtemporal ## all end-to-end tests: real control plane, real Temporal server, real binaries
 	@echo "== all end-to-end tests (about thirteen minutes)"
-	@cd lab && $(STATIC_GO) test -timeout 45m -count 1 -parallel $(E2E_AT_ONCE) ./e2e/...
+	@rm -rf $(PERMISSIONS) && mkdir -p $(PERMISSIONS)
+	@cd lab && DRYDOCK_PERMISSIONS=$(PERMISSIONS) $(STATIC_GO) test -timeout 45m -count 1 $(E2E) ./e2e/...
+	@cd lab && DRYDOCK_PERMISSIONS_OF_ALL=$(PERMISSIONS) $(STATIC_GO) test -count 1 -run TestNoPermissionIsUnused ./e2e/site
 
 e2e-short: drydock $(BIN)/devcluster $(BIN)/devtemporal ## the end-to-end tests but those that call slow
 	@echo "== end-to-end tests but those that take long (about five minutes)"
-	@cd lab && $(STATIC_GO) test -short -timeout 30m -count 1 -parallel $(E2E_AT_ONCE) ./e2e/...
+	@cd lab && $(STATIC_GO) test -short -timeout 30m -count 1 $(E2E) ./e2e/...
 
 HISTORIES := workflows/testdata/histories
 record: build ## keep the histories of the end-to-end tests' workflows as those of a release (RELEASE=v0.2.0)
@@ -120,7 +125,7 @@ record: build ## keep the histories of the end-to-end tests' workflows as those 
 	@test ! -e $(HISTORIES)/$(RELEASE) || { echo "$(HISTORIES)/$(RELEASE) is there: a release's histories are frozen" >&2; exit 1; }
 	@echo "== recording histories"
 	@rm -rf $(BIN)/recording && mkdir -p $(BIN)/recording
-	@cd lab && DRYDOCK_RECORD=$(BIN)/recording $(STATIC_GO) test -timeout 30m -count 1 -parallel $(E2E_AT_ONCE) ./e2e/...
+	@cd lab && DRYDOCK_RECORD=$(BIN)/recording $(STATIC_GO) test -timeout 30m -count 1 $(E2E) ./e2e/...
 	@cd $(BIN)/recording && sha256sum *.json.gz > SHA256SUMS
 	@mkdir -p $(HISTORIES) && mv $(BIN)/recording $(HISTORIES)/$(RELEASE)
 	@du -sh $(HISTORIES)/$(RELEASE)
