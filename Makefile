@@ -19,10 +19,10 @@ help: ## show the targets
 	@grep -hE '^[a-z][a-z-]*:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
 
 demo: build ## the main job, end to end, on a cluster of this machine (KEEP=1 leaves it running)
-	@$(STATIC_GO) run ./deploy/demo $(if $(KEEP),--keep)
+	@cd lab && $(STATIC_GO) run ./demo $(if $(KEEP),--keep)
 
 demo-stop: ## stop what `make demo KEEP=1` left running
-	@$(STATIC_GO) run ./deploy/demo --stop
+	@cd lab && $(STATIC_GO) run ./demo --stop
 
 up: cluster-answers drydock $(BIN)/devtemporal ## Drydock on this machine for a cluster of yours (CONTEXT=name, YES=1, APPLY_RBAC=1, UP_DIR=folder)
 	@$(STATIC_GO) run ./deploy/up
@@ -79,6 +79,7 @@ $(TOOLS)/.built: tools/go.mod tools/go.sum
 lint: $(TOOLS)/.built ## golangci-lint, and workflowcheck for determinism
 	@echo "== golangci-lint"
 	@$(TOOLS)/golangci-lint run ./...
+	@cd lab && $(TOOLS)/golangci-lint run ./...
 	@echo "== workflowcheck"
 	@$(TOOLS)/workflowcheck -test=false -config workflowcheck.yaml ./workflows/...
 
@@ -91,25 +92,32 @@ $(TOOLS)/.vuln-built: tools/vuln/go.mod tools/vuln/go.sum
 VULN_DB ?= https://vuln.go.dev
 vuln: $(TOOLS)/.vuln-built ## known vulnerabilities in what is called (VULN_DB=URL for a mirror of the database)
 	@echo "== govulncheck"
-	@for module in . deploy/devcluster deploy/devtemporal; do echo "-- $$module"; \
+	@for module in . lab deploy/devcluster deploy/devtemporal; do echo "-- $$module"; \
 	if out=$$(cd $$module && GOMAXPROCS=2 $(TOOLS)/govulncheck -db $(VULN_DB) ./... 2>&1); then echo "$$out"; \
 	elif echo "$$out" | grep -q 'fetching vulnerabilities'; then \
 		echo "$$out"; echo "NOT CHECKED: the vulnerability database cannot be reached from here (VULN_DB names a mirror)"; \
 	else echo "$$out"; exit 1; fi; done
 
+RACE := $(if $(shell command -v gcc),-race)
 unit: ## everything but the end-to-end tests
 	@echo "== unit tests, with the race detector where cgo is at hand"
-	@go test $(if $(shell command -v gcc),-race) -timeout 30m $$(go list ./... | grep -v -e /e2e -e /chaos)
+	@go test $(RACE) -timeout 30m ./...
+	@cd lab && go test $(RACE) -timeout 30m $$(go list ./... | grep -v -e /e2e -e /chaos)
 
-# Each of the tests that run at once has a control plane of its own, some 600 MB. They mostly wait: four keep two cores busy.
+# Each of the tests that run at once has a control plane of its own, some 600 MB. They mostly wait: four keep two cores busy. They are two
+# each of two packages, so that hardly anything waits for the last test of one.
 E2E_AT_ONCE ?= 4
+E2E := -p 2 -parallel $(shell expr \( $(E2E_AT_ONCE) + 1 \) / 2)
+PERMISSIONS := $(BIN)/permissions
 e2e: drydock $(BIN)/devcluster $(BIN)/devtemporal ## all end-to-end tests: real control plane, real Temporal server, real binaries
 	@echo "== all end-to-end tests (about thirteen minutes)"
-	@$(STATIC_GO) test -timeout 45m -count 1 -parallel $(E2E_AT_ONCE) ./e2e/...
+	@rm -rf $(PERMISSIONS) && mkdir -p $(PERMISSIONS)
+	@cd lab && DRYDOCK_PERMISSIONS=$(PERMISSIONS) $(STATIC_GO) test -timeout 45m -count 1 $(E2E) ./e2e/...
+	@cd lab && DRYDOCK_PERMISSIONS_OF_ALL=$(PERMISSIONS) $(STATIC_GO) test -count 1 -run TestNoPermissionIsUnused ./e2e/site
 
 e2e-short: drydock $(BIN)/devcluster $(BIN)/devtemporal ## the end-to-end tests but those that call slow
 	@echo "== end-to-end tests but those that take long (about five minutes)"
-	@$(STATIC_GO) test -short -timeout 30m -count 1 -parallel $(E2E_AT_ONCE) ./e2e/...
+	@cd lab && $(STATIC_GO) test -short -timeout 30m -count 1 $(E2E) ./e2e/...
 
 HISTORIES := workflows/testdata/histories
 record: build ## keep the histories of the end-to-end tests' workflows as those of a release (RELEASE=v0.2.0)
@@ -117,7 +125,7 @@ record: build ## keep the histories of the end-to-end tests' workflows as those 
 	@test ! -e $(HISTORIES)/$(RELEASE) || { echo "$(HISTORIES)/$(RELEASE) is there: a release's histories are frozen" >&2; exit 1; }
 	@echo "== recording histories"
 	@rm -rf $(BIN)/recording && mkdir -p $(BIN)/recording
-	@DRYDOCK_RECORD=$(BIN)/recording $(STATIC_GO) test -timeout 30m -count 1 -parallel $(E2E_AT_ONCE) ./e2e/...
+	@cd lab && DRYDOCK_RECORD=$(BIN)/recording $(STATIC_GO) test -timeout 30m -count 1 $(E2E) ./e2e/...
 	@cd $(BIN)/recording && sha256sum *.json.gz > SHA256SUMS
 	@mkdir -p $(HISTORIES) && mv $(BIN)/recording $(HISTORIES)/$(RELEASE)
 	@du -sh $(HISTORIES)/$(RELEASE)
@@ -169,23 +177,23 @@ fuzz: ## each fuzz test for FUZZ_TIME (60s); its seeds are in make test
 	done
 
 bench: build ## the benchmarks: a table, and bench.json (RUN=regexp chooses by name)
-	@$(STATIC_GO) run ./bench $(if $(RUN),-run '$(RUN)')
+	@cd lab && $(STATIC_GO) run ./bench $(if $(RUN),-run '$(RUN)')
 
 chaos-short: build ## a few faults, of those that make chaos lets happen
 	@echo "== a few faults (a minute or two)"
-	@$(STATIC_GO) test -timeout 15m -count 1 ./chaos/...
+	@cd lab && $(STATIC_GO) test -timeout 15m -count 1 ./chaos/...
 
 chaos: build ## every fault before and after every step: a matrix, and chaos.json (RUN=regexp chooses by name)
-	@$(STATIC_GO) run ./chaos $(if $(RUN),-run '$(RUN)')
+	@cd lab && $(STATIC_GO) run ./chaos $(if $(RUN),-run '$(RUN)')
 
 soak: build ## everything at once on 200 nodes, under a judge (FOR=duration, 10m; SEED=n repeats the choices of a run)
-	@$(STATIC_GO) run ./soak $(if $(FOR),-for $(FOR)) $(if $(SEED),-seed $(SEED))
+	@cd lab && $(STATIC_GO) run ./soak $(if $(FOR),-for $(FOR)) $(if $(SEED),-seed $(SEED))
 
 rolling: build ## a plan over 300 nodes with everything that goes wrong on the way, under a judge
-	@$(STATIC_GO) run ./soak/rolling
+	@cd lab && $(STATIC_GO) run ./soak/rolling
 
 unavailable: build ## all that takes nodes out at once, under maxUnavailable 1, with kills (FOR=duration, 10m; SEED=n)
-	@$(STATIC_GO) run ./soak/unavailable $(if $(FOR),-for $(FOR)) $(if $(SEED),-seed $(SEED))
+	@cd lab && $(STATIC_GO) run ./soak/unavailable $(if $(FOR),-for $(FOR)) $(if $(SEED),-seed $(SEED))
 
 images: ## container images FROM scratch, with SBOMs in .bin/images (ARCHITECTURES="amd64 arm64")
 	@deploy/docker/build.sh $(VERSION)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"maps"
 	"os/exec"
 	"slices"
 	"strings"
@@ -17,10 +18,25 @@ type listed struct {
 	Imports, Deps []string
 }
 
-// packages lists the packages of this module.
+// The product is the module of this folder, and what tests it one of its own.
+const (
+	product = "drydock.dev/drydock"
+	lab     = product + "/lab"
+)
+
+// packages lists the packages of the product and of the lab.
 func packages(t *testing.T) map[string]listed {
 	t.Helper()
-	command := exec.CommandContext(t.Context(), "go", "list", "-deps", "-json=ImportPath,Imports,Deps", "drydock.dev/drydock/...")
+	all := packagesIn(t, ".")
+	maps.Copy(all, packagesIn(t, "lab"))
+	return all
+}
+
+// packagesIn lists the packages of the module in a folder, and those of ours on which they depend.
+func packagesIn(t *testing.T, folder string) map[string]listed {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), "go", "list", "-deps", "-json=ImportPath,Imports,Deps", "./...")
+	command.Dir = folder
 	output, err := command.Output()
 	if err != nil {
 		var exit *exec.ExitError
@@ -37,7 +53,7 @@ func packages(t *testing.T) map[string]listed {
 		} else if err != nil {
 			t.Fatal(err)
 		}
-		if isUnder(p.ImportPath, "drydock.dev/drydock") {
+		if isUnder(p.ImportPath, product) {
 			all[p.ImportPath] = p
 		}
 	}
@@ -82,11 +98,12 @@ var layers = []layer{
 	{folder: "drydock.dev/drydock/worker", refused: []string{"drydock.dev/drydock/starter", "drydock.dev/drydock/client"}},
 	{folder: "drydock.dev/drydock/client", refused: slices.Concat(clients, receivers, effects, rulesInCEL), own: []string{"drydock.dev/drydock/rules", "drydock.dev/drydock/api"}},
 	{folder: "drydock.dev/drydock/starter", refused: slices.Concat(receivers, effects, []string{"drydock.dev/drydock/rules/policy", "drydock.dev/drydock/worker"})},
-	{folder: "drydock.dev/drydock/chaos", refused: slices.Concat(receivers, effects)},
-	{folder: "drydock.dev/drydock/soak", refused: slices.Concat(receivers, effects, []string{"drydock.dev/drydock/chaos"})},
+	{folder: lab + "/chaos", refused: slices.Concat(receivers, effects)},
+	{folder: lab + "/soak", refused: slices.Concat(receivers, effects, []string{lab + "/chaos"})},
 	{folder: "drydock.dev/drydock/deploy", refused: slices.Concat(receivers, effects)},
+	{folder: lab + "/demo", refused: slices.Concat(receivers, effects)},
 	// A benchmark runs the scheduler's workflow by itself.
-	{folder: "drydock.dev/drydock/bench", refused: sdks},
+	{folder: lab + "/bench", refused: sdks},
 }
 
 // TestImportsPointOneWay holds the packages to the layers of docs/architecture.md: what needs the contract only links
@@ -114,12 +131,21 @@ func TestImportsPointOneWay(t *testing.T) {
 	}
 }
 
+// TestTheProductDoesNotDependOnTheLab keeps what tests the product, and the modules that only tests need, out of the product's module.
+func TestTheProductDoesNotDependOnTheLab(t *testing.T) {
+	for path := range packagesIn(t, ".") {
+		if isUnder(path, lab) {
+			t.Errorf("the product depends on %s", path)
+		}
+	}
+}
+
 // TestOnlyActivitiesTouchTheWorld keeps clients of Kubernetes and rules in CEL out of workflow code, and what is for tests out of the rest.
 func TestOnlyActivitiesTouchTheWorld(t *testing.T) {
 	for path, p := range packages(t) {
 		for _, imported := range p.Imports {
 			switch {
-			case isForTests(imported) && !isForTests(path) && !isUnder(path, "drydock.dev/drydock/bench"):
+			case isForTests(imported) && !isForTests(path) && !isUnder(path, lab):
 				t.Errorf("%s imports %s, which is for tests", path, imported)
 			case isUnder(path, "drydock.dev/drydock/workflows") && isUnderAny(imported, slices.Concat([]string{"drydock.dev/drydock/k8s"}, clients, rulesInCEL)):
 				t.Errorf("%s imports %s", path, imported)

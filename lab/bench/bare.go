@@ -1,0 +1,79 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+	"golang.org/x/sync/errgroup"
+)
+
+const bareQueue = "bare"
+
+// bareRate is how many workflows per second the same Temporal server and the same machine manage that do nothing: five
+// activities without effect and the three signals of a slot, between a workflow and a scheduler that grants at once.
+func (b *bench) bareRate(ctx context.Context) (float64, error) {
+	w := worker.New(b.Temporal.Client, bareQueue, worker.Options{})
+	w.RegisterWorkflow(bareMaintenance)
+	w.RegisterWorkflow(bareScheduler)
+	w.RegisterActivityWithOptions(func(context.Context) error { return nil }, activity.RegisterOptions{Name: "nothing"})
+	if err := w.Start(); err != nil {
+		return 0, err
+	}
+	defer w.Stop()
+	if _, err := b.Temporal.Client.ExecuteWorkflow(ctx,
+		client.StartWorkflowOptions{ID: "bare-scheduler", TaskQueue: bareQueue}, bareScheduler); err != nil {
+		return 0, err
+	}
+	began := time.Now()
+	group, groupCtx := errgroup.WithContext(ctx)
+	group.SetLimit(slots)
+	for i := range fleet {
+		group.Go(func() error {
+			run, err := b.Temporal.Client.ExecuteWorkflow(groupCtx,
+				client.StartWorkflowOptions{ID: fmt.Sprintf("bare/%d", i), TaskQueue: bareQueue}, bareMaintenance)
+			if err != nil {
+				return err
+			}
+			return run.Get(groupCtx, nil)
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return 0, err
+	}
+	return fleet / time.Since(began).Seconds(), nil
+}
+
+func bareMaintenance(ctx workflow.Context) error {
+	id := workflow.GetInfo(ctx).WorkflowExecution.ID
+	if err := workflow.SignalExternalWorkflow(ctx, "bare-scheduler", "", "request", id).Get(ctx, nil); err != nil {
+		return err
+	}
+	workflow.GetSignalChannel(ctx, "granted").Receive(ctx, nil)
+	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{StartToCloseTimeout: time.Minute})
+	for range 5 {
+		if err := workflow.ExecuteActivity(ctx, "nothing").Get(ctx, nil); err != nil {
+			return err
+		}
+	}
+	return workflow.SignalExternalWorkflow(ctx, "bare-scheduler", "", "release", id).Get(ctx, nil)
+}
+
+func bareScheduler(ctx workflow.Context) error {
+	selector := workflow.NewSelector(ctx)
+	selector.AddReceive(workflow.GetSignalChannel(ctx, "request"), func(c workflow.ReceiveChannel, _ bool) {
+		var id string
+		c.Receive(ctx, &id)
+		workflow.SignalExternalWorkflow(ctx, id, "", "granted", nil)
+	})
+	selector.AddReceive(workflow.GetSignalChannel(ctx, "release"), func(c workflow.ReceiveChannel, _ bool) {
+		c.Receive(ctx, nil)
+	})
+	for {
+		selector.Select(ctx)
+	}
+}

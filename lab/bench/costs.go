@@ -1,0 +1,193 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.temporal.io/api/enums/v1"
+
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/lab/world"
+)
+
+// costCard is what one maintenance with the default input of an empty node costs, the scheduler's share included:
+// history events, billable actions as Temporal Cloud counts them, and requests to the API server beyond its watches.
+func (b *bench) costCard(ctx context.Context) ([]Figure, error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	defer cancel()
+	world.Say("cost card of one maintenance")
+	c := &costs{bench: b, scheduler: api.SchedulerID(""), id: api.MaintenanceID("", world.NodeName(0), "cost")}
+	before, err := c.spent(ctx)
+	if err != nil {
+		return nil, err
+	}
+	mark, err := b.audit.mark()
+	if err != nil {
+		return nil, err
+	}
+	if err := c.maintain(ctx); err != nil {
+		return nil, err
+	}
+	after, err := c.spent(ctx)
+	if err != nil {
+		return nil, err
+	}
+	mine, err := c.history(ctx, c.id)
+	if err != nil {
+		return nil, err
+	}
+	requests, events, err := b.audit.requests(theWorker, mark)
+	if err != nil {
+		return nil, err
+	}
+	return []Figure{
+		atMost("history events of one maintenance", float64(mine.events+after.events-before.events), "events", 80),
+		report("- of these its own", float64(mine.events), "events"),
+		atMost("billable actions of one maintenance", float64(mine.actions+after.actions-before.actions), "actions", 20),
+		report("heartbeats beside them", after.heartbeats-before.heartbeats, "heartbeats"),
+		atMost("API requests of one maintenance", float64(requests+events), "requests", 9),
+	}, nil
+}
+
+// costs are those of one maintenance, the scheduler's share included.
+type costs struct {
+	*bench
+	scheduler, id string
+}
+
+// spending is what the scheduler and the worker have spent so far.
+type spending struct {
+	tally
+	heartbeats float64
+}
+
+// spent reads what was spent once the scheduler has nothing left to do.
+func (b *costs) spent(ctx context.Context) (s spending, err error) {
+	if err := b.untilIdle(ctx, b.scheduler); err != nil {
+		return s, err
+	}
+	if s.tally, err = b.history(ctx, b.scheduler); err != nil {
+		return s, err
+	}
+	s.heartbeats, err = b.beats(ctx)
+	return s, err
+}
+
+// maintain takes a node through a maintenance.
+func (b *costs) maintain(ctx context.Context) error {
+	if err := b.start(ctx, world.NodeName(0), "cost"); err != nil {
+		return err
+	}
+	if err := b.untilPhase(ctx, b.id, api.Ready); err != nil {
+		return err
+	}
+	if err := b.Temporal.Client.SignalWorkflow(ctx, b.id, "", api.MsgDone, nil); err != nil {
+		return err
+	}
+	return b.Temporal.Client.GetWorkflow(ctx, b.id, "").Get(ctx, nil)
+}
+
+type tally struct{ events, actions int }
+
+// billable are the events by which Temporal Cloud counts actions. A signal between workflows is counted where it is
+// received.
+var billable = map[enums.EventType]int{
+	enums.EVENT_TYPE_WORKFLOW_EXECUTION_STARTED:                           1,
+	enums.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED:                              1,
+	enums.EVENT_TYPE_TIMER_STARTED:                                        1,
+	enums.EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED:                          1,
+	enums.EVENT_TYPE_MARKER_RECORDED:                                      1,
+	enums.EVENT_TYPE_UPSERT_WORKFLOW_SEARCH_ATTRIBUTES:                    1,
+	enums.EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_ACCEPTED:                   1,
+	enums.EVENT_TYPE_START_CHILD_WORKFLOW_EXECUTION_INITIATED:             1,
+	enums.EVENT_TYPE_WORKFLOW_EXECUTION_CONTINUED_AS_NEW:                  1,
+	enums.EVENT_TYPE_WORKFLOW_EXECUTION_OPTIONS_UPDATED:                   1,
+	enums.EVENT_TYPE_NEXUS_OPERATION_SCHEDULED:                            1,
+	enums.EVENT_TYPE_REQUEST_CANCEL_EXTERNAL_WORKFLOW_EXECUTION_INITIATED: 1,
+}
+
+func (b *costs) history(ctx context.Context, id string) (tally, error) {
+	var t tally
+	events := b.Temporal.Client.GetWorkflowHistory(ctx, id, "", false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	for events.HasNext() {
+		event, err := events.Next()
+		if err != nil {
+			return t, err
+		}
+		t.events++
+		t.actions += billable[event.EventType]
+	}
+	return t, nil
+}
+
+// untilIdle waits until a workflow has nothing under way: no activity, no task.
+func (b *bench) untilIdle(ctx context.Context, id string) error {
+	return poll(ctx, id+" to be idle", func() (bool, error) {
+		d, err := b.Temporal.Client.DescribeWorkflowExecution(ctx, id, "")
+		if err != nil {
+			return false, nil //nolint:nilerr // not started yet
+		}
+		return len(d.PendingActivities) == 0 && d.PendingWorkflowTask == nil, nil
+	})
+}
+
+func (b *bench) untilPhase(ctx context.Context, id string, phase api.Phase) error {
+	return poll(ctx, fmt.Sprintf("%s to be %s", id, phase), func() (bool, error) {
+		value, err := b.Temporal.Client.QueryWorkflow(ctx, id, "", api.QueryStatus)
+		if err != nil {
+			return false, err
+		}
+		var status api.Status
+		return status.Phase == phase, value.Get(&status)
+	})
+}
+
+func poll(ctx context.Context, what string, done func() (bool, error)) error {
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if ok, err := done(); ok || err != nil {
+			return err
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for %s: %w", what, ctx.Err())
+		}
+	}
+}
+
+// beats reads from the worker how many heartbeats it sent.
+func (b *costs) beats(ctx context.Context) (float64, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, b.worker.URL+"/metrics", nil)
+	if err != nil {
+		return 0, err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return 0, err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		return 0, err
+	}
+	total := 0.0
+	for line := range strings.Lines(string(body)) {
+		// temporal_request_attempt counts the same requests again.
+		if strings.HasPrefix(line, "temporal_request{") && strings.Contains(line, `operation="RecordActivityTaskHeartbeat"`) {
+			fields := strings.Fields(line)
+			value, err := strconv.ParseFloat(fields[len(fields)-1], 64)
+			if err != nil {
+				return 0, err
+			}
+			total += value
+		}
+	}
+	return total, nil
+}

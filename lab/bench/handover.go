@@ -1,0 +1,165 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"go.temporal.io/sdk/client"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/deploy/devstack"
+	"drydock.dev/drydock/lab/world"
+)
+
+const (
+	fleet = 100
+	slots = 8
+)
+
+// handOver rolls over a fleet of empty nodes, with a requestor that is done at once. One watch client sees both ends
+// of a hand-over: a node made schedulable again, and the next one cordoned.
+func (b *bench) handOver(ctx context.Context) ([]Figure, error) {
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
+	defer cancel()
+	world.Say("slot hand-over: %d empty nodes, maxParallel %d", fleet, slots)
+	seen, err := b.watchNodes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	began := time.Now()
+	for i := range fleet {
+		if err := b.start(ctx, world.NodeName(i), "bench"); err != nil {
+			return nil, err
+		}
+	}
+	if err := seen.untilReleased(ctx, fleet); err != nil {
+		return nil, errors.Join(err, unfinished(b.Temporal))
+	}
+	perSecond := fleet / time.Since(began).Seconds()
+	gaps := seen.handOvers(slots)
+	if len(gaps) == 0 {
+		return nil, errors.New("no hand-over was seen")
+	}
+	slices.Sort(gaps)
+
+	world.Say("the same number of bare workflows, %d at a time", slots)
+	bare, err := b.bareRate(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return []Figure{
+		atMost("slot hand-over, median", ms(gaps[len(gaps)/2]), "ms", 150),
+		atMost("slot hand-over, p95", ms(gaps[len(gaps)*95/100]), "ms", 300),
+		report("maintenances of empty nodes", perSecond, "nodes/s"),
+		report("bare workflows", bare, "workflows/s"),
+		atLeast("maintenances / bare workflows", perSecond/bare, "ratio", 0.5),
+	}, nil
+}
+
+func (b *bench) start(ctx context.Context, node, requestor string) error {
+	return b.startWith(ctx, node, requestor, "")
+}
+
+// startWith starts a maintenance with further fields of its input, each with a comma before it.
+func (b *bench) startWith(ctx context.Context, node, requestor, fields string) error {
+	_, err := b.Temporal.Client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
+		ID: api.MaintenanceID("", node, requestor), TaskQueue: api.DefaultTaskQueue,
+	}, api.NodeMaintenanceType, json.RawMessage(fmt.Sprintf(`{"node":%q,"requestor":%q%s}`, node, requestor, fields)))
+	return err
+}
+
+// unfinished names the maintenances that did not end, and what they wait for.
+func unfinished(t *devstack.Temporal) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	var problems []error
+	for i := range fleet {
+		id := api.MaintenanceID("", world.NodeName(i), "bench")
+		value, err := t.Client.QueryWorkflow(ctx, id, "", api.QueryStatus)
+		var status api.Status
+		if err == nil {
+			err = value.Get(&status)
+		}
+		if err != nil || !status.Phase.Ended() {
+			problems = append(problems, fmt.Errorf("%s: %s, waiting for %s %w", id, status.Phase, status.WaitingFor, errors.Join(err, ctx.Err())))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// sightings is what the watch client saw.
+type sightings struct {
+	cordons, releases []time.Time
+	changed           chan struct{}
+	failed            chan error
+}
+
+// watchNodes notes when nodes are cordoned and released, and plays the requestor: it is done as soon as a node is
+// Ready.
+func (b *bench) watchNodes(ctx context.Context) (*sightings, error) {
+	watch, err := b.Cluster.Client.CoreV1().Nodes().Watch(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	s := &sightings{changed: make(chan struct{}), failed: make(chan error, 1)}
+	go func() {
+		cordoned, done := map[string]bool{}, map[string]bool{}
+		for event := range watch.ResultChan() {
+			node, ok := event.Object.(*corev1.Node)
+			if !ok {
+				continue
+			}
+			now := time.Now()
+			switch {
+			case node.Spec.Unschedulable && !cordoned[node.Name]:
+				cordoned[node.Name] = true
+				s.cordons = append(s.cordons, now)
+			case !node.Spec.Unschedulable && cordoned[node.Name]:
+				cordoned[node.Name] = false
+				s.releases = append(s.releases, now)
+				s.changed <- struct{}{}
+			}
+			if node.Labels[api.PhaseLabel] == string(api.Ready) && !done[node.Name] {
+				done[node.Name] = true
+				go func() {
+					id := api.MaintenanceID("", node.Name, "bench")
+					if err := b.Temporal.Client.SignalWorkflow(ctx, id, "", api.MsgDone, nil); err != nil {
+						s.failed <- fmt.Errorf("signalling %s: %w", id, err)
+					}
+				}()
+			}
+		}
+	}()
+	return s, nil
+}
+
+func (s *sightings) untilReleased(ctx context.Context, n int) error {
+	for released := 0; released < n; released++ {
+		select {
+		case <-s.changed:
+		case err := <-s.failed:
+			return err
+		case <-ctx.Done():
+			return fmt.Errorf("%d of %d nodes came back: %w", released, n, ctx.Err())
+		}
+	}
+	return nil
+}
+
+// handOvers pairs each release with the cordon that took its slot: the slots being full, the k-th release makes room
+// for the k-th cordon after the first ones.
+func (s *sightings) handOvers(slots int) []time.Duration {
+	var gaps []time.Duration
+	for k := 0; k+slots < len(s.cordons) && k < len(s.releases); k++ {
+		gaps = append(gaps, s.cordons[k+slots].Sub(s.releases[k]))
+	}
+	return gaps
+}
+
+func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

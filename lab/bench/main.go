@@ -1,0 +1,284 @@
+// Command bench measures Drydock on a control plane and a Temporal server of its own. Every figure that is a claim
+// about speed is a ratio, or a time between two events that one client saw, taken in one run on one machine.
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"text/tabwriter"
+	"time"
+
+	"drydock.dev/drydock/deploy/devstack"
+	"drydock.dev/drydock/lab/world"
+)
+
+// Figure is one measured value and what it is held against.
+type Figure struct {
+	Name  string  `json:"name"`
+	Value float64 `json:"value"`
+	Unit  string  `json:"unit"`
+	// Target is empty for a figure that is only reported.
+	Target string `json:"target"`
+	OK     bool   `json:"ok"`
+}
+
+func atMost(name string, value float64, unit string, limit float64) Figure {
+	return Figure{name, value, unit, fmt.Sprintf("<= %g", limit), value <= limit}
+}
+
+func atLeast(name string, value float64, unit string, limit float64) Figure {
+	return Figure{name, value, unit, fmt.Sprintf(">= %g", limit), value >= limit}
+}
+
+func report(name string, value float64, unit string) Figure {
+	return Figure{Name: name, Value: value, Unit: unit, OK: true}
+}
+
+func median[T cmp.Ordered](values []T) T { return slices.Sorted(slices.Values(values))[len(values)/2] }
+
+func main() { os.Exit(run()) }
+
+func run() int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	chosen := flag.String("run", "", "`REGEXP` of the benchmarks to run, of "+strings.Join(names(), ", ")+"; empty for all")
+	var s sizes
+	s.flags(flag.CommandLine)
+	flag.Parse()
+	which, err := regexp.Compile(*chosen)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench: -run:", err)
+		return 2
+	}
+	figures, err := measure(ctx, which, s)
+	// What was measured before something failed may have taken long.
+	if len(figures) > 0 {
+		err = errors.Join(err, publish(figures))
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		return 1
+	}
+	return 0
+}
+
+// sizes are how much is measured. The targets hold for the defaults.
+type sizes struct {
+	budgetRounds, manyRounds int
+	fleetNodes, fleetPods    int
+	memoryNodes, memoryPods  int
+	burst                    int
+	togetherNodes            int
+	healthIdle               time.Duration
+}
+
+func (s *sizes) flags(f *flag.FlagSet) {
+	f.IntVar(&s.budgetRounds, "budget-rounds", 9, "drains of each kind that the benchmark budget makes")
+	f.IntVar(&s.manyRounds, "many-rounds", 5, "drains of each kind that the benchmark many makes")
+	f.IntVar(&s.fleetNodes, "fleet-nodes", 375, "nodes that the benchmark fleet drains at once")
+	f.IntVar(&s.fleetPods, "fleet-pods", 15, "pods on each of these nodes")
+	f.IntVar(&s.burst, "burst", 5000, "requests that the benchmark burst makes at once")
+	f.IntVar(&s.togetherNodes, "together-nodes", 100, "nodes that the benchmark plan-together drains by one plan")
+	f.DurationVar(&s.healthIdle, "health-idle", 6*time.Minute, "for how long the benchmarks health and profiles count what nothing costs")
+	f.IntVar(&s.memoryNodes, "memory-nodes", 5000, "nodes of the clusters of the benchmarks memory, which drains 50 of them, health-memory and profiles")
+	f.IntVar(&s.memoryPods, "memory-pods", 20000, "pods of that cluster")
+}
+
+// benchmark measures something on a stack that is there.
+type benchmark struct {
+	name string
+	run  func(*bench, context.Context) ([]Figure, error)
+}
+
+// suite is a stack and the benchmarks that share it.
+type suite struct {
+	// nodes are simulated, args are further flags of the cluster.
+	nodes func(sizes) int
+	args  []string
+	// audit records every request.
+	audit bool
+	// config is the worker's; nil leaves it to the benchmarks to start one.
+	config     *string
+	benchmarks []benchmark
+}
+
+var suites = []suite{
+	{
+		nodes: func(sizes) int { return fleet }, audit: true,
+		config:     new(fmt.Sprintf("scheduler: {maxParallel: %d}\n", slots)),
+		benchmarks: []benchmark{{"cost", (*bench).costCard}, {"handover", (*bench).handOver}, {"plan-handover", planned(plans.planHandOver)}},
+	},
+	{
+		nodes: func(sizes) int { return 2 }, audit: true, config: new(""),
+		benchmarks: []benchmark{{"budget", (*bench).drainUnderBudget}, {"many", (*bench).drainManyPods}},
+	},
+	{
+		nodes:      func(sizes) int { return burstNodes },
+		benchmarks: []benchmark{{"decide", (*bench).decide}, {"lockstep", (*bench).lockstep}, {"carry", (*bench).carry}, {"burst", (*bench).burst}},
+	},
+	{
+		nodes: func(sizes) int { return planNodes }, config: new(planConfig()),
+		benchmarks: []benchmark{{"plan-size", planned(plans.planSize)}, {"plan-rate", planned(plans.planRate)}, {"plan-waits", planned(plans.planWaits)}},
+	},
+	{
+		nodes: func(s sizes) int { return s.togetherNodes }, config: new(togetherConfig()),
+		benchmarks: []benchmark{{"plan-together", planned(plans.planTogether)}},
+	},
+	{
+		nodes: func(s sizes) int { return s.fleetNodes }, audit: true,
+		benchmarks: []benchmark{{"fleet", (*bench).drainFleet}, {"owned", (*bench).drainOwned}},
+	},
+	{
+		nodes: func(sizes) int { return memoryDrained }, args: largeNodes(),
+		benchmarks: []benchmark{{"memory", (*bench).memory}},
+	},
+	{
+		nodes: func(sizes) int { return healthNodes }, config: new(""),
+		benchmarks: []benchmark{{"health", onStack(measureHealth)}},
+	},
+	{
+		nodes:      func(sizes) int { return blindNodes },
+		benchmarks: []benchmark{{"blind", onStack(measureBlind)}},
+	},
+	{
+		nodes: func(sizes) int { return memoryDrained }, args: largeNodes(),
+		benchmarks: []benchmark{{"health-memory", onStack(measureHealthMemory)}},
+	},
+	{
+		nodes: func(sizes) int { return memoryDrained }, args: profiledNodes(), audit: true,
+		benchmarks: []benchmark{{"profiles", onStack(measureProfiles)}},
+	},
+}
+
+// onStack is a benchmark that is no method of the stack's.
+func onStack(run func(context.Context, *bench) ([]Figure, error)) func(*bench, context.Context) ([]Figure, error) {
+	return func(b *bench, ctx context.Context) ([]Figure, error) { return run(ctx, b) }
+}
+
+// planned is a benchmark of plans.
+func planned(run func(plans, context.Context) ([]Figure, error)) func(*bench, context.Context) ([]Figure, error) {
+	return func(b *bench, ctx context.Context) ([]Figure, error) { return run(plans{b}, ctx) }
+}
+
+func names() []string {
+	var all []string
+	for _, s := range suites {
+		for _, benchmark := range s.benchmarks {
+			all = append(all, benchmark.name)
+		}
+	}
+	return all
+}
+
+// measure runs the benchmarks whose names match. One that fails does not keep the others from running.
+func measure(ctx context.Context, which *regexp.Regexp, s sizes) ([]Figure, error) {
+	var figures []Figure
+	var problems []error
+	for _, suite := range suites {
+		suite.benchmarks = slices.DeleteFunc(slices.Clone(suite.benchmarks), func(b benchmark) bool {
+			return !which.MatchString(b.name)
+		})
+		if len(suite.benchmarks) == 0 || ctx.Err() != nil {
+			continue
+		}
+		more, err := suite.measure(ctx, s)
+		figures = append(figures, more...)
+		problems = append(problems, err)
+	}
+	if len(figures) == 0 && errors.Join(problems...) == nil {
+		return nil, errors.Join(ctx.Err(), fmt.Errorf("nothing was measured: -run chooses of %s", strings.Join(names(), ", ")))
+	}
+	return figures, errors.Join(append(problems, ctx.Err())...)
+}
+
+// measure runs the benchmarks of a suite on servers of their own.
+func (s suite) measure(ctx context.Context, sizes sizes) (figures []Figure, err error) {
+	dir, err := os.MkdirTemp("", "drydock-bench-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	nodes := s.nodes(sizes)
+	world.Say("starting a control plane with %d empty nodes, and Temporal", nodes)
+	// A file would measure the disk's flushes, of which every step has several.
+	servers, err := world.Start(ctx, world.Options{Dir: dir, Nodes: nodes, Cluster: s.args, Audit: s.audit, InMemory: true})
+	defer func() { err = errors.Join(err, servers.Stop()) }()
+	if err != nil {
+		return nil, err
+	}
+	b := &bench{World: servers, audit: auditLog(servers.Audit), sizes: sizes}
+	if s.config != nil {
+		if b.worker, err = b.startWorker(ctx, "worker", *s.config); err != nil {
+			return nil, err
+		}
+		defer func() { err = errors.Join(err, b.worker.Stop(time.Minute)) }()
+	}
+	var problems []error
+	for _, benchmark := range s.benchmarks {
+		began := time.Now()
+		more, err := benchmark.run(b, ctx)
+		if err != nil {
+			problems = append(problems, fmt.Errorf("benchmark %s: %w", benchmark.name, err))
+			continue
+		}
+		world.Say("benchmark %s took %s", benchmark.name, time.Since(began).Round(time.Second))
+		figures = append(figures, more...)
+	}
+	return figures, errors.Join(problems...)
+}
+
+// bench is the stack that the benchmarks share.
+type bench struct {
+	*world.World
+	worker *devstack.Worker
+	audit  auditLog
+	sizes  sizes
+}
+
+func (b *bench) startWorker(ctx context.Context, name, config string) (*devstack.Worker, error) {
+	w, err := devstack.LaunchWorker(b.Worker(name, config))
+	if err != nil {
+		return nil, err
+	}
+	if err := w.Ready(ctx); err != nil {
+		return nil, errors.Join(err, w.Stop(time.Minute))
+	}
+	return w, nil
+}
+
+// publish prints the table and writes bench.json. A missed target is reported, and is no failure of the run.
+func publish(figures []Figure) error {
+	var table strings.Builder
+	w := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "FIGURE\tVALUE\tUNIT\tTARGET\tOK")
+	for _, f := range figures {
+		ok := "-"
+		if f.Target != "" {
+			ok = map[bool]string{true: "yes", false: "NO"}[f.OK]
+		}
+		fmt.Fprintf(w, "%s\t%.4g\t%s\t%s\t%s\n", f.Name, f.Value, f.Unit, f.Target, ok)
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	fmt.Print("\n", table.String())
+	data, err := json.MarshalIndent(figures, "", "  ")
+	if err != nil {
+		return err
+	}
+	file, err := world.Output("bench.json")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, append(data, '\n'), 0o644)
+}

@@ -1,0 +1,176 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/lab/world"
+)
+
+const (
+	// memoryDrained nodes are drained at once.
+	memoryDrained = 50
+	memoryImages  = 50
+	memoryLabels  = 30
+	// lingering keeps the drains under way at the same time.
+	lingering = 5 * time.Second
+)
+
+// largeNodes are the flags that make a cluster's nodes as large as real ones.
+func largeNodes() []string {
+	args := []string{"--images-per-node", strconv.Itoa(memoryImages)}
+	// A simulated node has five labels by itself.
+	for i := range memoryLabels - 5 {
+		args = append(args, "--node-labels", fmt.Sprintf("example.com/label-%02d=value-%02d", i, i))
+	}
+	return args
+}
+
+// memory is how much a worker needs while it drains a part of a large cluster. The nodes that it does not drain hold
+// pods that never start: for a worker they are as good as any.
+func (b *bench) memory(ctx context.Context) (figures []Figure, err error) {
+	ctx, cancel := context.WithTimeout(ctx, 25*time.Minute)
+	defer cancel()
+	nodes, pods := b.sizes.memoryNodes, b.sizes.memoryPods
+	world.Say("memory: a cluster of %d nodes with %d pods, which takes some minutes", nodes, pods)
+	began := time.Now()
+	if err := b.enlarge(ctx, nodes, pods); err != nil {
+		return nil, err
+	}
+	world.Say("memory: the cluster was there after %s", time.Since(began).Round(time.Second))
+	seen, ready := runningPods(ctx, b.Cluster, "app="+massApp+",drained=true"), readyNodes(ctx, b.Cluster)
+	if _, err := seen.until(ctx, "the pods to run", func(there, wished int) bool { return there > 0 && there == wished }); err != nil {
+		return nil, err
+	}
+	worker, err := b.startWorker(ctx, "worker", "scheduler: {maxParallel: unlimited}\n")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, worker.Stop(time.Minute)) }()
+	if err := b.untilIdle(ctx, api.SchedulerID("")); err != nil {
+		return nil, err
+	}
+	idle, _, err := resident(worker.PID())
+	if err != nil {
+		return nil, err
+	}
+	world.Say("memory: draining %d nodes", memoryDrained)
+	if err := inParallel(ctx, memoryDrained, slots, func(ctx context.Context, i int) error {
+		return b.startWith(ctx, world.NodeName(i), "memory", massDrain)
+	}); err != nil {
+		return nil, err
+	}
+	if _, err := seen.until(ctx, "the pods to be gone", noneThere); err != nil {
+		return nil, err
+	}
+	if _, err := ready.until(ctx, "the nodes to be Ready", func(_, wished int) bool { return wished == memoryDrained }); err != nil {
+		return nil, err
+	}
+	after, peak, err := resident(worker.PID())
+	if err != nil {
+		return nil, err
+	}
+	if err := b.finish(ctx, memoryDrained, "memory"); err != nil {
+		return nil, err
+	}
+	return []Figure{
+		report("memory, nodes of the cluster", float64(nodes), "nodes"),
+		report("memory, pods of the cluster", float64(pods), "pods"),
+		report("worker's resident memory before any maintenance", idle, "MB"),
+		report(fmt.Sprintf("worker's resident memory when %d nodes are drained", memoryDrained), after, "MB"),
+		atMost("worker's peak resident memory", peak, "MB", 150),
+	}, nil
+}
+
+// enlarge adds nodes like the first one, and the pods.
+func (b *bench) enlarge(ctx context.Context, nodes, pods int) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	kube := b.Cluster.Client.CoreV1()
+	first, err := kube.Nodes().Get(ctx, world.NodeName(0), metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	if len(first.Labels) < memoryLabels || len(first.Status.Images) != memoryImages {
+		return fmt.Errorf("a node has %d labels and %d images", len(first.Labels), len(first.Status.Images))
+	}
+	if nodes < memoryDrained {
+		return fmt.Errorf("%d nodes are fewer than the %d to drain", nodes, memoryDrained)
+	}
+	open := look(ctx, kube.RESTClient(), "nodes", "", &corev1.Node{}, func(node *corev1.Node) bool { return len(node.Spec.Taints) == 0 })
+	if err := inParallel(ctx, nodes-memoryDrained, requestsAtOnce, func(ctx context.Context, i int) error {
+		node := &corev1.Node{Status: first.Status}
+		node.Name = world.NodeName(memoryDrained + i)
+		node.Labels = map[string]string{}
+		for key, value := range first.Labels {
+			node.Labels[key] = value
+		}
+		node.Labels[corev1.LabelHostname] = node.Name
+		_, err := kube.Nodes().Create(ctx, node, metav1.CreateOptions{})
+		return err
+	}); err != nil {
+		return err
+	}
+	if _, err := open.until(ctx, "the nodes to be Ready", func(_, ready int) bool { return ready == nodes }); err != nil {
+		return err
+	}
+	world.Say("memory: %d nodes are Ready", nodes)
+	running := runningPods(ctx, b.Cluster, "app="+massApp+",drained=true")
+	drained := 0
+	for i := range pods {
+		if i%nodes < memoryDrained {
+			drained++
+		}
+	}
+	if err := inParallel(ctx, pods, requestsAtOnce, func(ctx context.Context, i int) error {
+		pod := massPod(i, nodes)
+		if i%nodes < memoryDrained {
+			pod.Labels["drained"] = "true"
+			pod.Annotations = map[string]string{world.TerminationDelay: lingering.String()}
+		} else {
+			pod.Labels["devcluster.drydock.dev/never-start"] = "true"
+		}
+		_, err := kube.Pods(metav1.NamespaceDefault).Create(ctx, pod, metav1.CreateOptions{})
+		return err
+	}); err != nil {
+		return err
+	}
+	_, err = running.until(ctx, "the pods to run", func(_, wished int) bool { return wished == drained })
+	return err
+}
+
+// resident reads how much memory a process has, and had at most, in MB of a million bytes.
+func resident(pid int) (now, peak float64, err error) {
+	file, err := os.Open(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0, 0, err
+	}
+	defer file.Close()
+	found := map[string]float64{}
+	scanner := bufio.NewScanner(file)
+	for scanner.Scan() {
+		key, rest, _ := strings.Cut(scanner.Text(), ":")
+		if key != "VmRSS" && key != "VmHWM" {
+			continue
+		}
+		kib, err := strconv.ParseFloat(strings.TrimSpace(strings.TrimSuffix(rest, "kB")), 64)
+		if err != nil {
+			return 0, 0, fmt.Errorf("%s of process %d: %w", key, pid, err)
+		}
+		found[key] = kib * 1024 / 1e6
+	}
+	if len(found) != 2 {
+		return 0, 0, errors.Join(scanner.Err(), fmt.Errorf("process %d: its status has no VmRSS and VmHWM", pid))
+	}
+	return found["VmRSS"], found["VmHWM"], scanner.Err()
+}

@@ -1,0 +1,237 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	"go.temporal.io/sdk/client"
+
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/lab/world"
+	"drydock.dev/drydock/rules/plan"
+	"drydock.dev/drydock/rules/schedule"
+)
+
+const (
+	// planNodes are rolled by a plan, planParallel at a time.
+	planNodes    = 1000
+	planParallel = 50
+	// calmSlots are as many as leave the machine time, calmFleet the nodes that go through them.
+	calmSlots, calmFleet = 2, 30
+	// waitsFor is how long a plan is watched that waits for its window.
+	waitsFor = 30 * time.Second
+)
+
+// plans measure plans.
+type plans struct{ *bench }
+
+// planConfig is the configuration of a window that does not open while it is measured, and of the slots that plans are
+// measured with.
+func planConfig() string {
+	tomorrow := time.Now().UTC().Add(36 * time.Hour).Weekday().String()[:3]
+	return fmt.Sprintf("scheduler: {maxParallel: %d}\nwindows: {later: {days: [%s], from: \"00:00\", to: \"01:00\", timezone: UTC}}\n",
+		planParallel, map[string]string{"Mon": "mon", "Tue": "tue", "Wed": "wed", "Thu": "thu", "Fri": "fri", "Sat": "sat", "Sun": "sun"}[tomorrow])
+}
+
+// startPlan starts a plan of the bench's requestor over all nodes.
+func (b plans) startPlan(ctx context.Context, name string, nodes, parallel int, fields string) error {
+	list, err := nodeList(nodes)
+	if err != nil {
+		return err
+	}
+	_, err = b.Temporal.Client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: api.PlanID("", name), TaskQueue: api.DefaultTaskQueue},
+		api.MaintenancePlanType, json.RawMessage(fmt.Sprintf(`{"nodes":%s,"requestor":"bench","strategy":{"maxParallel":%d}%s}`, list, parallel, fields)))
+	return err
+}
+
+// nodeList are the names of the first nodes as JSON.
+func nodeList(nodes int) (json.RawMessage, error) {
+	names := make([]string, nodes)
+	for i := range names {
+		names[i] = world.NodeName(i)
+	}
+	return json.Marshal(names)
+}
+
+// planHandOver is handOver, where a plan begins one node when the one before is back: with the slots of handOver, which keep
+// a small machine busy, and with few, which do not.
+func (b plans) planHandOver(ctx context.Context) ([]Figure, error) {
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
+	defer cancel()
+	busy, err := b.handOversOf(ctx, "handover", fleet, slots)
+	if err != nil {
+		return nil, err
+	}
+	calm, err := b.handOversOf(ctx, "handover-calm", calmFleet, calmSlots)
+	if err != nil {
+		return nil, err
+	}
+	return []Figure{
+		atMost("hand-over inside a plan, median", ms(busy[len(busy)/2]), "ms", 300),
+		report("hand-over inside a plan, p95", ms(busy[len(busy)*95/100]), "ms"),
+		report(fmt.Sprintf("- with maxParallel %d, median", calmSlots), ms(calm[len(calm)/2]), "ms"),
+	}, nil
+}
+
+// handOversOf are the hand-overs of a plan over so many empty nodes, sorted.
+func (b plans) handOversOf(ctx context.Context, name string, nodes, parallel int) ([]time.Duration, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	world.Say("hand-over inside a plan: %d empty nodes, maxParallel %d", nodes, parallel)
+	seen, err := b.watchNodes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := b.startPlan(ctx, name, nodes, parallel, ""); err != nil {
+		return nil, err
+	}
+	if err := seen.untilReleased(ctx, nodes); err != nil {
+		return nil, errors.Join(err, unfinished(b.Temporal))
+	}
+	gaps := seen.handOvers(parallel)
+	if len(gaps) == 0 {
+		return nil, errors.New("no hand-over was seen")
+	}
+	slices.Sort(gaps)
+	return gaps, nil
+}
+
+// planRate compares a plan over many empty nodes with the same maintenances started all at once.
+func (b plans) planRate(ctx context.Context) ([]Figure, error) {
+	ctx, cancel := context.WithTimeout(ctx, 12*time.Minute)
+	defer cancel()
+	rate := func(what string, start func(ctx context.Context) error) (float64, error) {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		world.Say("%d empty nodes, %d at a time: %s", planNodes, planParallel, what)
+		seen, err := b.watchNodes(ctx)
+		if err != nil {
+			return 0, err
+		}
+		began := time.Now()
+		if err := start(ctx); err != nil {
+			return 0, err
+		}
+		if err := seen.untilReleased(ctx, planNodes); err != nil {
+			return 0, err
+		}
+		perSecond := planNodes / time.Since(began).Seconds()
+		world.Say("%.1f nodes/s", perSecond)
+		return perSecond, b.untilIdle(ctx, api.SchedulerID(""))
+	}
+	alone, err := rate("without a plan", func(ctx context.Context) error {
+		for i := range planNodes {
+			if err := b.start(ctx, world.NodeName(i), "bench"); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	planned, err := rate("by a plan", func(ctx context.Context) error { return b.startPlan(ctx, "rate", planNodes, planParallel, "") })
+	if err != nil {
+		return nil, err
+	}
+	return []Figure{
+		report("maintenances without a plan", alone, "nodes/s"),
+		report("maintenances by a plan", planned, "nodes/s"),
+		atLeast("by a plan / without", planned/alone, "ratio", 0.7),
+	}, nil
+}
+
+// planWaits counts what a plan costs while it waits for its window.
+func (b plans) planWaits(ctx context.Context) ([]Figure, error) {
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
+	defer cancel()
+	world.Say("a plan that waits for its window, for %s", waitsFor)
+	if err := b.startPlan(ctx, "waits", planNodes, planParallel, `,"windows":["later"]`); err != nil {
+		return nil, err
+	}
+	id := api.MaintenanceID("", world.NodeName(0), "bench")
+	err := poll(ctx, "the window to be waited for", func() (bool, error) {
+		value, err := b.Temporal.Client.QueryWorkflow(ctx, id, "", api.QueryStatus)
+		var status api.Status
+		if err == nil {
+			err = value.Get(&status)
+		}
+		return err == nil && len(status.WaitingFor) > 0 && status.Slot != nil, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	c := &costs{bench: b.bench, scheduler: api.SchedulerID("")}
+	actions := func() (total int, err error) {
+		// All of them have to be idle first: those that were begun are still being told why they wait.
+		for _, id := range []string{api.PlanID("", "waits"), c.scheduler, id} {
+			t, err := c.history(ctx, id)
+			if err != nil {
+				return 0, err
+			}
+			total += t.actions
+		}
+		return total, nil
+	}
+	select { // what the beginning of it costs is over
+	case <-time.After(waitsFor):
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	before, err := actions()
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case <-time.After(waitsFor):
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	after, err := actions()
+	if err != nil {
+		return nil, err
+	}
+	return []Figure{atMost("billable actions of a plan that waits for its window", float64(after-before)*float64(time.Hour/waitsFor), "actions/h", 0)},
+		b.Temporal.Client.SignalWorkflow(ctx, api.PlanID("", "waits"), "", api.MsgCancel, nil)
+}
+
+// planSize is what the largest plan carries from run to run, and how long it takes to decide.
+func (b plans) planSize(context.Context) ([]Figure, error) {
+	var nodes []plan.Node
+	now := time.Now()
+	for i := range plan.MaxNodes {
+		n := plan.Node{Facts: plan.Facts{
+			Name: fmt.Sprintf("ip-10-%d-%d-%d.eu-central-1.compute.internal", i%7, i/250, i%250), Zone: fmt.Sprintf("eu-central-1%c", 'a'+i%3),
+		}, Since: now.Unix() - int64(i)}
+		switch {
+		case i%300 == 0:
+			n.State, n.RunID, n.Tries = plan.Running, uuid.NewString(), 1
+		case i%2 == 0:
+			n.State, n.Tries = plan.Done, 1
+		}
+		nodes = append(nodes, n)
+	}
+	strategy := plan.Strategy{
+		Type: plan.Rolling, MaxParallel: schedule.Percent(2), MaxFailures: schedule.Percent(5), Order: plan.ByZone, OnBlocked: plan.WaitBlocked,
+	}
+	plan.Sort(strategy.Order, nodes)
+	var took []time.Duration
+	for range decideRounds {
+		began := time.Now()
+		plan.Decide(strategy, nodes, plan.Progress{}, now)
+		took = append(took, time.Since(began))
+	}
+	packed, err := api.Pack(nodes)
+	if err != nil {
+		return nil, err
+	}
+	return []Figure{
+		atMost(fmt.Sprintf("decision of a plan of %d nodes, median", plan.MaxNodes), ms(median(took)), "ms", 50),
+		atMost(fmt.Sprintf("nodes of a plan of %d as carried", plan.MaxNodes), float64(len(packed))/(1<<20), "MB", 1.5),
+	}, nil
+}

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"go.temporal.io/sdk/client"
+
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/lab/world"
+	"drydock.dev/drydock/rules/drainplan"
+)
+
+const (
+	// togetherPods are on each node, in togetherTiers tiers.
+	togetherPods, togetherTiers = 10, 3
+	// togetherRounds are the drains of each kind.
+	togetherRounds = 3
+)
+
+// togetherConfig has all nodes out of service at once, and no limit of evictions: it would take most of the time.
+func togetherConfig() string {
+	return fmt.Sprintf("scheduler: {maxParallel: unlimited}\nkubernetes: {evictionsPerSecond: 0, qps: %d, burst: %d}\n", fleetQPS, fleetBurst)
+}
+
+// tiersOf is a drain plan of so many tiers, each of the pods of its label.
+func tiersOf(tiers int) (json.RawMessage, error) {
+	var entries []drainplan.Entry
+	for i := range tiers {
+		entries = append(entries, drainplan.Entry{PodType: drainplan.Default, PodPriority: int32(i + 1), PodSelector: fmt.Sprintf("%s=%d", tierLabel, i)})
+	}
+	return json.Marshal(map[string]any{"tiers": entries, "include": []string{}})
+}
+
+// planTogether compares nodes that one plan drains tier by tier in lockstep with the same nodes that are drained all at once by
+// maintenances of their own with the same tiers, which wait for nobody: from the first start to the last pod gone.
+func (b plans) planTogether(ctx context.Context) ([]Figure, error) {
+	ctx, cancel := context.WithTimeout(ctx, 15*time.Minute)
+	defer cancel()
+	f := &massDrainer{bench: b.bench, nodes: b.sizes.togetherNodes, tiers: togetherTiers}
+	tiers, err := tiersOf(togetherTiers)
+	if err != nil {
+		return nil, err
+	}
+	var alone, planned []float64
+	for round := range togetherRounds {
+		name := fmt.Sprintf("round-%d", round+1)
+		world.Say("%d nodes with %d pods each in %d tiers, %s: by maintenances of their own", f.nodes, togetherPods, togetherTiers, name)
+		took, err := f.timed(ctx, func(ctx context.Context) error {
+			return inParallel(ctx, f.nodes, slots, func(ctx context.Context, i int) error {
+				return b.startWith(ctx, world.NodeName(i), name, fmt.Sprintf(`,"drain":{"force":true,"plan":%s}`, tiers))
+			})
+		}, func(ctx context.Context) error { return b.finish(ctx, f.nodes, name) })
+		if err != nil {
+			return nil, fmt.Errorf("by maintenances of their own: %w", err)
+		}
+		alone = append(alone, took.Seconds())
+		world.Say("%.2f s; now by a plan", took.Seconds())
+		took, err = f.timed(ctx, func(ctx context.Context) error { return b.startTogether(ctx, name, f.nodes, tiers) },
+			func(ctx context.Context) error { return b.complete(ctx, name) })
+		if err != nil {
+			return nil, fmt.Errorf("by a plan: %w", err)
+		}
+		planned = append(planned, took.Seconds())
+		world.Say("%.2f s", took.Seconds())
+	}
+	what := fmt.Sprintf("%d nodes × %d pods in %d tiers", f.nodes, togetherPods, togetherTiers)
+	return []Figure{
+		report(what+", by maintenances of their own, median", median(alone), "s"),
+		report(what+", in lockstep by a plan, median", median(planned), "s"),
+		atMost(what+", in lockstep / on their own", median(planned)/median(alone), "ratio", 1.3),
+	}, nil
+}
+
+// timed fills the nodes, has them drained, and returns how long that took until the last pod was gone. It ends when the nodes
+// are given back.
+func (b *massDrainer) timed(ctx context.Context, start, finish func(context.Context) error) (time.Duration, error) {
+	watching, stop := context.WithCancel(ctx)
+	defer stop()
+	pods, err := b.fill(watching, b.nodes*togetherPods)
+	if err != nil {
+		return 0, err
+	}
+	ready := readyNodes(watching, b.Cluster)
+	began := time.Now()
+	if err := start(ctx); err != nil {
+		return 0, err
+	}
+	gone, err := pods.until(ctx, "the pods to be gone", noneThere)
+	if err != nil {
+		return 0, err
+	}
+	if _, err := ready.until(ctx, "the nodes to be Ready", func(_, wished int) bool { return wished == b.nodes }); err != nil {
+		return 0, err
+	}
+	return gone.Sub(began), finish(ctx)
+}
+
+// startTogether starts a plan that drains all nodes in lockstep.
+func (b plans) startTogether(ctx context.Context, name string, nodes int, tiers json.RawMessage) error {
+	list, err := nodeList(nodes)
+	if err != nil {
+		return err
+	}
+	_, err = b.Temporal.Client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: api.PlanID("", name), TaskQueue: api.DefaultTaskQueue},
+		api.MaintenancePlanType, json.RawMessage(fmt.Sprintf(
+			`{"nodes":%s,"strategy":{"type":"allAtOnce"},"stage":"Drain","drainPlan":%s,"maintenance":{"drain":{"force":true}}}`, list, tiers)))
+	return err
+}
+
+// complete has a plan give its nodes back, and waits for its end.
+func (b plans) complete(ctx context.Context, name string) error {
+	id := api.PlanID("", name)
+	if err := b.Temporal.Client.SignalWorkflow(ctx, id, "", api.MsgSetStage, api.SetStage{Stage: api.StageComplete}); err != nil {
+		return err
+	}
+	return b.Temporal.Client.GetWorkflow(ctx, id, "").Get(ctx, nil)
+}

@@ -1,0 +1,97 @@
+// Command chaos lets every kind of fault happen before and after every step of a maintenance, of the remediation
+// of a node, and of its way through the states of a profile, on a control plane and a Temporal server of its own, and prints which were survived.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"drydock.dev/drydock/lab/world"
+)
+
+func main() { os.Exit(run()) }
+
+func run() int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	chosen := flag.String("run", "", "`REGEXP` of the faults to let happen, each named STEP/before|after/KIND; empty for all")
+	lanes := flag.Int("parallel", 10, "`LANES` that work at a time, each on two nodes")
+	out := flag.String("out", "chaos.json", "`FILE` to write the outcomes to, below the source tree's root unless absolute")
+	subset := flag.Bool("short", false, "only a few faults, in about a minute")
+	list := flag.Bool("list", false, "print the names of the faults and end")
+	flag.Parse()
+	which, err := regexp.Compile(*chosen)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "chaos: -run:", err)
+		return 2
+	}
+	cells := choose(which, *subset)
+	if *list {
+		for _, c := range cells {
+			fmt.Println(c)
+		}
+		return 0
+	}
+	began := time.Now()
+	outcomes, err := explore(ctx, cells, *lanes, world.Say)
+	if len(outcomes) > 0 {
+		err = errors.Join(err, publish(outcomes, *out, time.Since(began)))
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "chaos:", err)
+		return 1
+	}
+	return 0
+}
+
+// choose lists the faults whose names match.
+func choose(which *regexp.Regexp, subset bool) []cell {
+	var cells []cell
+	for _, k := range kinds {
+		for _, s := range steps {
+			for _, side := range []when{before, after} {
+				c := cell{step: s, when: side, kind: k}
+				if c.canHappen() && which.MatchString(c.String()) && (!subset || short[c.String()]) {
+					cells = append(cells, c)
+				}
+			}
+		}
+	}
+	// A lane begins a Drydock anew for faults that need another.
+	slices.SortStableFunc(cells, func(a, b cell) int {
+		return strings.Compare(fmt.Sprint(shapeFor(&a)), fmt.Sprint(shapeFor(&b)))
+	})
+	return cells
+}
+
+// publish prints the matrix and what went wrong, and writes the outcomes to a file.
+func publish(outcomes []Outcome, file string, took time.Duration) error {
+	fmt.Println()
+	err := printMatrix(os.Stdout, outcomes)
+	good := 0
+	for _, o := range outcomes {
+		if o.Outcome == survived {
+			good++
+			continue
+		}
+		fmt.Printf("\n%s %s/%s/%s after %.0f s\n  %s\n", o.Outcome, o.Step, o.When, o.Kind, o.Seconds, o.Detail)
+	}
+	fmt.Printf("\n%d faults in %s: %d survived, %d not\n", len(outcomes), took.Round(time.Second), good, len(outcomes)-good)
+	if good < len(outcomes) {
+		err = errors.Join(err, fmt.Errorf("%d of %d faults were not survived", len(outcomes)-good, len(outcomes)))
+	}
+	file, problem := world.Output(file)
+	if problem != nil {
+		return errors.Join(err, problem)
+	}
+	return errors.Join(err, writeJSON(file, outcomes))
+}

@@ -1,0 +1,200 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/lab/world"
+)
+
+// planning is what a plan, in place of single maintenances, does in a step.
+type planning string
+
+const (
+	// rolls: it goes over the attempt's nodes.
+	rolls planning = "rolls"
+	// anew: it is reset while a node is Ready, and has to find out what it had begun.
+	anew planning = "anew"
+	// hears: the work on the first node fails, of which its maintenance tells the plan, and is done afterwards.
+	hears planning = "hears"
+	// together: it takes all nodes through its stages together, in lockstep, each by a maintenance that plans share.
+	together planning = "together"
+)
+
+// planner is an attempt whose maintenances a plan begins.
+type planner struct{ *attempt }
+
+func planOf(a *attempt) planner { return planner{a} }
+
+// plans tells that a plan begins the maintenances of the attempt.
+func (a planner) plans() bool { return a.cell != nil && a.cell.step.plan != "" }
+
+// planID is the workflow ID of the plan that the attempt has, where it has one.
+func (a planner) planID() string {
+	return api.PlanID(a.cluster, fmt.Sprintf("%s-%d", chaosRequestor, a.runs))
+}
+
+// roll has a plan maintain the nodes, and waits for its end and theirs.
+func (a planner) roll(ctx context.Context, fields string, limit time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	requestor := fmt.Sprintf("%s-%d", chaosRequestor, a.runs)
+	nodes, err := json.Marshal(a.nodes)
+	if err != nil {
+		return err
+	}
+	parallel := 2
+	if a.cell.step.plan == hears {
+		parallel = 1 // a plan that has nothing left to begin ends beside a node that waits for a decision
+	}
+	input := fmt.Sprintf(`{"nodes":%s,"requestor":%q,"strategy":{"maxParallel":%d,"maxFailures":2},"maintenance":{%s}}`, nodes, requestor, parallel, fields[1:])
+	var all []*maintained
+	for _, node := range a.nodes {
+		m := maintained{node: node, requestor: requestor, id: api.MaintenanceID(a.cluster, node, requestor)}
+		a.begun.add(m)
+		all = append(all, &m)
+	}
+	if err := a.start(ctx, input); err != nil {
+		return err
+	}
+	return errors.Join(tend(ctx, a.attempt, all), a.planCompletes(ctx))
+}
+
+// start starts the plan. The fault may happen before that is done.
+func (a planner) start(ctx context.Context, input string) error {
+	return world.Eventually(ctx, time.Minute, "starting the plan", func() error {
+		_, err := a.temporal.Client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
+			ID: a.planID(), TaskQueue: api.TaskQueue(a.cluster, api.DefaultTaskQueue),
+		}, api.MaintenancePlanType, json.RawMessage(input))
+		return err
+	})
+}
+
+// planCompletes waits for the end of the plan, which must be its completion.
+func (a planner) planCompletes(ctx context.Context) error {
+	return world.Eventually(ctx, patience, "the plan has completed", func() error { return a.hasCompleted(ctx) })
+}
+
+// hasCompleted says what the plan is where it is not completed.
+func (a planner) hasCompleted(ctx context.Context) error {
+	described, err := a.temporal.Client.DescribeWorkflowExecution(ctx, a.planID(), "")
+	if err == nil && described.WorkflowExecutionInfo.Status != enums.WORKFLOW_EXECUTION_STATUS_COMPLETED {
+		err = fmt.Errorf("it is %s: %s", described.WorkflowExecutionInfo.Status, a.planWords(ctx))
+	}
+	return err
+}
+
+// planStatus asks the plan how it stands.
+func (a planner) planStatus(ctx context.Context) (status api.PlanStatus, err error) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	value, err := a.temporal.Client.QueryWorkflow(ctx, a.planID(), "", api.QueryStatus, api.PlanStatusRequest{})
+	if err == nil {
+		err = value.Get(&status)
+	}
+	return status, err
+}
+
+// planWords tells a person how the plan stands.
+func (a planner) planWords(ctx context.Context) string {
+	status, err := a.planStatus(ctx)
+	if err != nil {
+		return err.Error()
+	}
+	return fmt.Sprintf("%s, waiting for %q, %s, nodes %+v", status.Phase, status.WaitingFor, status.Failure, status.Nodes)
+}
+
+// identify finds out which maintenance the plan began.
+func (a planner) identify(ctx context.Context, m *maintained) {
+	if m.first != "" || !a.plans() {
+		return
+	}
+	if described, err := a.temporal.Client.DescribeWorkflowExecution(ctx, m.id, ""); err == nil {
+		m.first = described.WorkflowExecutionInfo.FirstRunId
+	}
+}
+
+// begunOnce looks whether the plan began one maintenance of each node, and that was completed once.
+func (a planner) begunOnce(ctx context.Context) error {
+	if !a.plans() {
+		return nil
+	}
+	var problems []error
+	for _, m := range a.maintained() {
+		if !m.whole() {
+			continue
+		}
+		firsts, completed := map[string]bool{}, 0
+		page, err := a.temporal.Client.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{
+			Query: fmt.Sprintf("WorkflowId = '%s' AND StartTime >= '%s'", m.id, a.since.UTC().Format(time.RFC3339Nano)),
+		})
+		if err != nil {
+			return err
+		}
+		for _, e := range page.Executions {
+			described, err := a.temporal.Client.DescribeWorkflowExecution(ctx, m.id, e.Execution.RunId)
+			if err != nil {
+				return err
+			}
+			firsts[described.WorkflowExecutionInfo.FirstRunId] = true
+			if described.WorkflowExecutionInfo.Status == enums.WORKFLOW_EXECUTION_STATUS_COMPLETED {
+				completed++
+			}
+		}
+		if len(firsts) != 1 || completed != 1 {
+			problems = append(problems, fmt.Errorf("the plan began %d maintenances of %s, and %d were completed: want one", len(firsts), m.node, completed))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// resetPlan resets the plan, if there is one that runs.
+func (a planner) resetPlan(ctx context.Context) (done bool, err error) {
+	if !a.plans() {
+		return false, nil
+	}
+	described, err := a.temporal.Client.DescribeWorkflowExecution(ctx, a.planID(), "")
+	if err != nil || described.WorkflowExecutionInfo.Status != enums.WORKFLOW_EXECUTION_STATUS_RUNNING {
+		return false, err
+	}
+	err = a.reset(ctx, a.planID(), described.WorkflowExecutionInfo.Execution.RunId)
+	if errors.Is(err, errNotBegun) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// toPlan are messages to a plan that nobody who is in their right mind sends.
+func toPlan(node string) []message {
+	another := newUUID()
+	messages := []message{
+		{"chaos-knows-no-such-signal", endless()},
+		{api.SignalNodeNews, api.NodeNews{Node: node, RunID: another, Held: true, Why: forged}},
+		{api.SignalNodeNews, api.NodeNews{Node: endless(), RunID: another, Held: true, Why: endless()}},
+		{api.MsgSkip, api.NodeOfPlan{Node: "no-such-node"}}, {api.MsgSkip, api.NodeOfPlan{Node: node, Run: another}},
+		{api.MsgRetry, api.NodeOfPlan{Node: node, Message: api.Message{By: endless(), Comment: endless()}}},
+		{api.MsgCancel, api.Cancel{Release: true}}, {api.MsgCancel, json.RawMessage(`{"release":"yes"}`)},
+		{api.MsgPause, forged}, {api.MsgPause, api.Simple{Run: another}}, {api.MsgResume, nil}, {api.MsgApprove, nil},
+	}
+	return append(messages, nonsense(api.SignalNodeNews)...)
+}
+
+// mustFail tells that the work on a node is to fail before it is done, and has it fail once the node is Ready.
+func (a planner) mustFail(ctx context.Context, m *maintained) bool {
+	if !a.plans() || a.cell.step.plan != hears || m.node != a.nodes[0] || !m.whole() || a.trap.place() != "" {
+		return false
+	}
+	if time.Since(m.failed) > doneAgain && a.isReady(m) &&
+		a.temporal.Client.SignalWorkflow(ctx, m.id, "", api.MsgFailed, api.FailedMessage{Run: m.first, Reason: "chaos"}) == nil {
+		m.failed = time.Now()
+	}
+	return true
+}

@@ -1,0 +1,64 @@
+package site
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// terminal opens a terminal of so many columns: the side of the screen, and that of the program.
+func (s *Site) terminal(width int) (screen, tty *os.File) {
+	s.Helper()
+	screen, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		s.Fatal(err)
+	}
+	fd := int(screen.Fd())
+	number, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
+	if err = errors.Join(err, unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0),
+		unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: 40, Col: uint16(width)})); err != nil {
+		s.Fatal(err)
+	}
+	if tty, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0); err != nil {
+		s.Fatal(err)
+	}
+	return screen, tty
+}
+
+// AtTerminal runs the command line where somebody sits at the terminal, and answers what it asks.
+func (s *Site) AtTerminal(answer string, args ...string) Ran {
+	s.Helper()
+	screen, tty := s.terminal(200)
+	defer screen.Close()
+	defer tty.Close()
+	if _, err := screen.WriteString(answer + "\n"); err != nil {
+		s.Fatal(err)
+	}
+	cmd := s.Command("drydock", args...)
+	cmd.Stdin = tty
+	return s.Execute(cmd)
+}
+
+// InTerminal runs the command line in a terminal of so many columns.
+func (s *Site) InTerminal(width int, args ...string) string {
+	s.Helper()
+	screen, tty := s.terminal(width)
+	defer screen.Close()
+	cmd := s.Command("drydock", args...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = tty, tty, tty
+	cmd.Env = append(cmd.Env, "TERM=xterm")
+	if err := cmd.Start(); err != nil {
+		s.Fatal(err)
+	}
+	tty.Close()
+	var out bytes.Buffer
+	// The terminal's end is an error (EIO) once nobody has its other side.
+	_, _ = io.Copy(&out, screen)
+	_ = cmd.Wait()
+	return strings.ReplaceAll(out.String(), "\r", "")
+}

@@ -1,0 +1,26 @@
+package site
+
+import (
+	"io"
+	"net/http"
+	"strings"
+)
+
+// HTTP sends a request, and returns the status and body of the answer.
+func (s *Site) HTTP(method, url, body string) (code int, answer string) {
+	s.Helper()
+	request, err := http.NewRequestWithContext(s.Ctx, method, url, strings.NewReader(body))
+	if err != nil {
+		s.Fatal(err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		s.Fatal(err)
+	}
+	defer response.Body.Close()
+	data, err := io.ReadAll(response.Body)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return response.StatusCode, string(data)
+}

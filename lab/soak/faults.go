@@ -1,0 +1,204 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/lab/world"
+)
+
+// faults lets things happen that nobody means to happen: resets, terminations, and processes that end.
+type faults struct {
+	stack    *stack
+	fleet    *fleet
+	controls *controls
+	operator *operator
+	journal  *journal
+	dice     *rand.Rand
+
+	// recovering are processes that are to come back.
+	recovering sync.WaitGroup
+	mu         sync.Mutex
+	temporalUp bool
+}
+
+// fault is one kind, and how often it is chosen.
+type fault struct {
+	weight int
+	happen func(*faults, context.Context)
+}
+
+var kinds = []fault{
+	{16, func(f *faults, ctx context.Context) { f.resetMaintenance(ctx, 20) }},
+	{2, func(f *faults, ctx context.Context) { f.resetScheduler(ctx) }},
+	{8, func(f *faults, ctx context.Context) { f.endMaintenance(ctx, "terminate", f.terminate) }},
+	{5, func(f *faults, ctx context.Context) { f.endMaintenance(ctx, "cancel workflow", f.cancelWorkflow) }},
+	{2, func(f *faults, ctx context.Context) { f.terminateScheduler(ctx) }},
+	{3, func(f *faults, ctx context.Context) { f.controls.freeze(ctx, false) }},
+	{4, func(f *faults, ctx context.Context) { f.controls.freeze(ctx, true) }},
+	{12, func(f *faults, ctx context.Context) { f.thaw(ctx, chance(f.dice, 50)) }},
+	{8, func(f *faults, ctx context.Context) { f.controls.setLimits(ctx) }},
+	{3, func(f *faults, ctx context.Context) { f.controls.setWrongLimits(ctx) }},
+	{8, func(f *faults, ctx context.Context) { f.operator.cordon(ctx) }},
+	{8, func(f *faults, ctx context.Context) { f.operator.uncordon(ctx) }},
+	{4, func(f *faults, ctx context.Context) { f.operator.breakNode(ctx) }},
+	{4, func(f *faults, ctx context.Context) { f.operator.heal(ctx) }},
+	{7, func(f *faults, ctx context.Context) { f.endWorker(ctx, true) }},
+	{2, func(f *faults, ctx context.Context) { f.endWorker(ctx, false) }},
+	{1, func(f *faults, ctx context.Context) { f.endWorker(ctx, true); f.endWorker(ctx, true) }},
+	{2, func(f *faults, ctx context.Context) { f.killTemporal(ctx) }},
+}
+
+// turn lets one fault happen.
+func (f *faults) turn(ctx context.Context) {
+	all := 0
+	for _, k := range kinds {
+		all += k.weight
+	}
+	n := f.dice.IntN(all)
+	for _, k := range kinds {
+		if n -= k.weight; n < 0 {
+			k.happen(f, ctx)
+			return
+		}
+	}
+}
+
+// thaw ends freezes; its error is in the journal.
+func (f *faults) thaw(ctx context.Context, all bool) { _ = f.controls.thaw(ctx, all) } //nolint:errcheck // see above
+
+// resetMaintenance lets a maintenance go on from an earlier point of its history, now and then one that has ended.
+func (f *faults) resetMaintenance(ctx context.Context, endedPercent int) {
+	m := f.fleet.anyOf(f.dice, endedPercent)
+	if m == nil {
+		return
+	}
+	to, err := f.reset(ctx, m.id, 0)
+	f.journal.did(Entry{Did: "reset", Node: m.node, Workflow: m.id, Detail: to}, err)
+}
+
+// resetScheduler goes back a little: what operators decided before that must hold.
+func (f *faults) resetScheduler(ctx context.Context) {
+	f.controls.doubt()
+	to, err := f.reset(ctx, api.SchedulerID(""), 50)
+	f.journal.did(Entry{Did: "reset the scheduler", Workflow: api.SchedulerID(""), Detail: to}, err)
+}
+
+// reset goes back to one of the workflow tasks of the latest run, the first from percent on.
+func (f *faults) reset(ctx context.Context, id string, percent int) (to string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	temporal := f.stack.Temporal.Client
+	described, err := temporal.DescribeWorkflowExecution(ctx, id, "")
+	if err != nil {
+		return "", err
+	}
+	run := described.WorkflowExecutionInfo.Execution.RunId
+	tasks, err := world.Tasks(ctx, temporal, id, run)
+	if err != nil {
+		return "", err
+	}
+	least := len(tasks) * percent / 100
+	at := least + f.dice.IntN(len(tasks)-least)
+	next, err := world.Reset(ctx, temporal, id, run, tasks[at])
+	return fmt.Sprintf("run %s (%s) to task %d of %d, goes on as %s", run, described.WorkflowExecutionInfo.Status, at+1, len(tasks), next), err
+}
+
+// endMaintenance ends a maintenance that runs.
+func (f *faults) endMaintenance(ctx context.Context, did string, end func(context.Context, string) error) {
+	active := f.fleet.active()
+	if len(active) == 0 {
+		return
+	}
+	m := pick(f.dice, active)
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	f.journal.did(Entry{Did: did, Node: m.node, Workflow: m.id}, end(ctx, m.id))
+}
+
+func (f *faults) terminate(ctx context.Context, id string) error {
+	return f.stack.Temporal.Client.TerminateWorkflow(ctx, id, "", "soak: by hand")
+}
+
+func (f *faults) cancelWorkflow(ctx context.Context, id string) error {
+	return f.stack.Temporal.Client.CancelWorkflow(ctx, id, "")
+}
+
+// terminateScheduler ends the scheduler; the workers start another.
+func (f *faults) terminateScheduler(ctx context.Context) {
+	f.controls.doubt()
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	f.journal.did(Entry{Did: "terminate the scheduler", Workflow: api.SchedulerID("")}, f.terminate(ctx, api.SchedulerID("")))
+}
+
+// endWorker ends a worker that runs, and starts it again a little later.
+func (f *faults) endWorker(ctx context.Context, kill bool) {
+	w := pick(f.dice, f.stack.workers)
+	away := pause(f.dice, 0, 12000)
+	at := w.take()
+	if at == nil {
+		return
+	}
+	did, err := "kill "+w.name, error(nil)
+	if kill {
+		at.Kill()
+	} else {
+		did = "stop " + w.name
+		err = at.Stop(time.Minute)
+	}
+	f.journal.did(Entry{Did: did, Detail: "for " + away.String()}, err)
+	f.recovering.Go(func() {
+		_ = world.Sleep(ctx, away) // what follows looks at the context
+		again := context.WithoutCancel(ctx)
+		err := f.stack.startWorker(again, w)
+		f.journal.did(Entry{Did: "start " + w.name}, err)
+		if err != nil {
+			f.journal.violated(Violation{At: time.Now(), Rule: ruleProcess, What: w.name + " does not start: " + err.Error()})
+		}
+	})
+}
+
+// killTemporal ends the Temporal server, and starts it again a little later with what it has on disk.
+func (f *faults) killTemporal(ctx context.Context) {
+	f.mu.Lock()
+	up := f.temporalUp
+	f.temporalUp = false
+	f.mu.Unlock()
+	if !up {
+		return
+	}
+	away := pause(f.dice, 500, 10000)
+	f.stack.Temporal.Kill()
+	f.journal.did(Entry{Did: "kill Temporal", Detail: "for " + away.String()}, nil)
+	f.recovering.Go(func() {
+		_ = world.Sleep(ctx, away) // what follows looks at the context
+		err := f.stack.Temporal.Start(context.WithoutCancel(ctx))
+		f.journal.did(Entry{Did: "start Temporal"}, err)
+		if err != nil {
+			f.journal.violated(Violation{At: time.Now(), Rule: ruleProcess, What: "Temporal does not start: " + err.Error()})
+			return
+		}
+		f.mu.Lock()
+		f.temporalUp = true
+		f.mu.Unlock()
+	})
+}
+
+// lookAtWorkers finds workers that ended by themselves, and starts them again.
+func (f *faults) lookAtWorkers(ctx context.Context) {
+	for _, w := range f.stack.workers {
+		said, ended := w.ended()
+		if !ended {
+			continue
+		}
+		f.journal.violated(Violation{At: time.Now(), Rule: ruleProcess, What: w.name + " ended by itself: " + said})
+		f.recovering.Go(func() {
+			f.journal.did(Entry{Did: "start " + w.name}, f.stack.startWorker(context.WithoutCancel(ctx), w))
+		})
+	}
+}

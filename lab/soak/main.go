@@ -1,0 +1,70 @@
+// Command soak lets two workers maintain a fleet for a while, with everything at once that may go wrong or be said wrongly,
+// on a control plane and a Temporal server of its own. A judge watches the nodes and pods all the time, and at the end
+// nothing may be left.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"drydock.dev/drydock/lab/world"
+)
+
+func main() { os.Exit(command()) }
+
+func command() int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	var o options
+	flag.DurationVar(&o.length, "for", 10*time.Minute, "how long new things are begun and go wrong")
+	flag.DurationVar(&o.settle, "settle", 5*time.Minute, "how long everything may take to end after that")
+	flag.Uint64Var(&o.seed, "seed", 0, "what all choices follow from; 0 takes one by chance")
+	flag.IntVar(&o.nodes, "nodes", 200, "simulated nodes")
+	flag.StringVar(&o.log, "log", "soak.log", "`FILE` for what was done and when, a line of JSON each, below the source tree's root unless absolute")
+	flag.Parse()
+	if o.nodes < agentNodes+spareNodes || o.length <= 0 || flag.NArg() > 0 {
+		fmt.Fprintf(os.Stderr, "soak: -nodes wants %d at least, -for a time over 0, and there are no arguments\n", agentNodes+spareNodes)
+		return 2
+	}
+	if o.seed == 0 {
+		o.seed = uint64(rand.Uint32())
+	}
+	var err error
+	if o.log, err = world.Output(o.log); err != nil {
+		fmt.Fprintln(os.Stderr, "soak:", err)
+		return 1
+	}
+	began := time.Now()
+	found, err := run(ctx, o)
+	show(found)
+	fmt.Printf("\nseed %d, %s: %d violations; what was done is in %s\n", o.seed, time.Since(began).Round(time.Second), len(found), o.log)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "soak:", err)
+	}
+	if err != nil || len(found) > 0 {
+		return 1
+	}
+	return 0
+}
+
+// shown are how many violations are printed with what was done before; the rest is in the log.
+const shown = 20
+
+func show(found []Violation) {
+	for i, v := range found {
+		if i == shown {
+			fmt.Printf("\n... and %d more\n", len(found)-shown)
+			return
+		}
+		fmt.Printf("\n%s VIOLATED %s %s\n  %s\n", v.At.Format("15:04:05.000"), v.Rule, v.Node, v.What)
+		for _, e := range v.Last {
+			fmt.Printf("    %s %s %s %s %s\n", e.At.Format("15:04:05.000"), e.Did, e.Workflow, e.Detail, e.Error)
+		}
+	}
+}

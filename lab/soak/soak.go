@@ -1,0 +1,200 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"go.temporal.io/sdk/client"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/lab/witness"
+	"drydock.dev/drydock/lab/world"
+)
+
+const (
+	progressEvery = 10 * time.Second
+	// mostOpen is how many maintenances run at a time.
+	mostOpen = 40
+)
+
+// options are what a run is told.
+type options struct {
+	seed   uint64
+	length time.Duration
+	// settle is how long everything may take to end.
+	settle time.Duration
+	nodes  int
+	log    string
+}
+
+// soak is a run.
+type soak struct {
+	options
+	stack    *stack
+	journal  *journal
+	watcher  *watcher
+	fleet    *fleet
+	controls *controls
+	operator *operator
+	faults   *faults
+	// imprints are what the nodes were like in the beginning.
+	imprints map[string]string
+	said     time.Time
+}
+
+// Parts of a run that choose by themselves.
+const (
+	partReceiver uint64 = iota + 1
+	partSenders
+	partControls
+	partOperator
+	partFaults
+	partPace
+)
+
+// run soaks, and returns what was found that must never be.
+func run(ctx context.Context, o options) (found []Violation, err error) {
+	log, err := newJournal(o.log)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, log.close()) }()
+	log.did(Entry{Did: "begin", Detail: fmt.Sprintf("seed %d, %s, %d nodes", o.seed, o.length, o.nodes)}, nil)
+	dir, err := os.MkdirTemp("", "drydock-soak-")
+	if err != nil {
+		return nil, err
+	}
+	world.Say("seed %d: starting a control plane with %d nodes, Temporal and two workers", o.seed, o.nodes)
+	servers, err := startStack(ctx, dir, o.nodes, dice(o.seed, partReceiver))
+	if err != nil {
+		return nil, fmt.Errorf("%w; logs are in %s", err, dir)
+	}
+	defer func() {
+		err = errors.Join(err, servers.stop())
+		if found = log.found(); len(found) == 0 && err == nil {
+			err = servers.remove()
+		} else {
+			world.Say("logs of the servers are in %s", dir)
+		}
+	}()
+	s := newSoak(o, servers, log)
+	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	if err := s.begin(ctx, watching); err != nil {
+		return nil, err
+	}
+	s.work(ctx)
+	if ctx.Err() != nil {
+		s.faults.recovering.Wait()
+		return nil, errors.New("interrupted: whether anything was left is not judged")
+	}
+	world.Say("nothing new is begun; everything is to be finished within %s", o.settle)
+	if err := s.settle(ctx, o.settle); err != nil {
+		return nil, err
+	}
+	_ = world.Sleep(ctx, 2*orderedAfter) // what follows looks at the context
+	ended, err := s.judgeRequests()
+	world.Say("%d pods were told to end", ended)
+	if err == nil && ended == 0 {
+		err = errors.New("no pod was evicted: nothing was tested")
+	}
+	return nil, err
+}
+
+func newSoak(o options, servers *stack, log *journal) *soak {
+	temporal := func() client.Client { return servers.Temporal.Client }
+	s := &soak{options: o, stack: servers, journal: log, imprints: map[string]string{}}
+	s.watcher = newWatcher(newJudge(firstLimits.parallel, firstLimits.unavailable, zoneLimit, minAvailable(), log.violated), log)
+	s.fleet = newFleet(temporal, log)
+	s.controls = newControls(temporal, log, s.watcher, dice(o.seed, partControls))
+	s.operator = &operator{kube: servers.Cluster.Client, journal: log, watcher: s.watcher, dice: dice(o.seed, partOperator), nodes: o.nodes}
+	s.faults = &faults{
+		stack: servers, fleet: s.fleet, controls: s.controls, operator: s.operator, journal: log, dice: dice(o.seed, partFaults), temporalUp: true,
+	}
+	return s
+}
+
+// begin waits until all is as it is to be in the end.
+func (s *soak) begin(ctx, watching context.Context) error {
+	if err := s.watcher.watch(watching, s.stack.Cluster.Client); err != nil {
+		return err
+	}
+	for limit := time.Now().Add(3 * time.Minute); !s.watcher.settled(); {
+		if time.Now().After(limit) || world.Sleep(ctx, 500*time.Millisecond) != nil {
+			return errors.Join(ctx.Err(), errors.New("the workloads' pods are not Ready"))
+		}
+	}
+	for limit := time.Now().Add(time.Minute); ; {
+		if _, err := s.controls.state(ctx); err == nil {
+			break
+		} else if time.Now().After(limit) || world.Sleep(ctx, 500*time.Millisecond) != nil {
+			return fmt.Errorf("the scheduler does not answer: %w", err)
+		}
+	}
+	nodes, err := s.stack.Cluster.Client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	for i := range nodes.Items {
+		s.imprints[nodes.Items[i].Name] = witness.Imprint(&nodes.Items[i])
+	}
+	return nil
+}
+
+// work does everything at once until the time is over.
+func (s *soak) work(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, s.length)
+	defer cancel()
+	pace := dice(s.seed, partPace)
+	senders := &senders{fleet: s.fleet, dice: dice(s.seed, partSenders)}
+	requestors := &requestors{fleet: s.fleet, watcher: s.watcher}
+	number := 0
+	var all sync.WaitGroup
+	for _, part := range []struct {
+		every func() time.Duration
+		turn  func(context.Context)
+	}{
+		{func() time.Duration { return 700 * time.Millisecond }, func(ctx context.Context) {
+			if len(s.fleet.active()) < mostOpen {
+				number++
+				s.fleet.start(ctx, newPlan(s.seed, number, s.nodes))
+			}
+		}},
+		{func() time.Duration { return 500 * time.Millisecond }, requestors.turn},
+		{func() time.Duration { return pause(senders.dice, 200, 1200) }, senders.turn},
+		{func() time.Duration { return pause(pace, 800, 2400) }, s.faults.turn},
+		{func() time.Duration { return 2 * time.Second }, s.keepLooking},
+		{func() time.Duration { return progressEvery }, s.tell},
+	} {
+		all.Go(func() {
+			for world.Sleep(ctx, part.every()) == nil {
+				part.turn(ctx)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// keepLooking asks what runs; Temporal may be away.
+func (s *soak) keepLooking(ctx context.Context) {
+	if err := s.fleet.look(ctx); err != nil {
+		s.journal.did(Entry{Did: "look"}, err)
+	}
+	s.controls.confirm(ctx)
+	s.faults.lookAtWorkers(ctx)
+}
+
+func (s *soak) tell(context.Context) {
+	world.Say("%d started, %d open, %d nodes held; %d messages, %d faults; %d violations",
+		s.journal.count("start"), len(s.fleet.openOf(api.NodeMaintenanceType)), s.watcher.held(),
+		s.journal.count("message")+s.journal.count("wrong message")+s.journal.count("forged message")+s.journal.count("wrong message to the scheduler"),
+		s.journal.count("reset")+s.journal.count("reset the scheduler")+s.journal.count("terminate")+s.journal.count("terminate the scheduler")+
+			s.journal.count("cancel workflow")+s.journal.count("kill worker-1")+s.journal.count("kill worker-2")+s.journal.count("stop worker-1")+
+			s.journal.count("stop worker-2")+s.journal.count("kill Temporal"),
+		len(s.journal.found()))
+}

@@ -1,0 +1,177 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"go.temporal.io/sdk/client"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/lab/world"
+	"drydock.dev/drydock/rules/profile/state"
+)
+
+const (
+	checkName     = "ill"
+	planName      = "rolls"
+	planRequestor = "roller"
+	takenLabel    = "unavailable.drydock.dev/node"
+	takenBy       = "all"
+	// broken is the condition by which a node is ill that is Ready all the same: it is unavailable only once it is taken out.
+	broken = "UnavailableTest"
+	// neededMark has the profile take a node out.
+	neededMark  = "unavailable.drydock.dev/needed"
+	profileName = "takes"
+)
+
+// profilesFile has no limit of its own: what keeps it back is the scheduler's.
+const profilesFile = `intervals: {requeue: 5s}
+instances:
+  check:
+  - {type: hasAnnotation, name: needed, config: {key: ` + neededMark + `, value: "true"}}
+  trigger:
+  - {type: eviction, name: cordon, config: {action: cordon}}
+  - {type: eviction, name: uncordon, config: {action: uncordon}}
+profiles:
+- name: ` + profileName + `
+  operational: {transitions: [{check: needed, next: maintenance-required}]}
+  maintenance-required: {transitions: [{check: needed, next: in-maintenance}]}
+  in-maintenance: {enter: cordon, transitions: [{check: "!needed", trigger: uncordon, next: operational}]}
+`
+
+// takers take nodes out of service, and end that.
+type takers struct {
+	stack *stack
+	judge *judge
+	nodes int
+}
+
+// patch changes a node. What fails is tried again at the next occasion.
+func (t *takers) patch(ctx context.Context, node string, kind types.PatchType, patch, subresource string) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	var of []string
+	if subresource != "" {
+		of = append(of, subresource)
+	}
+	_, err := t.stack.Cluster.Client.CoreV1().Nodes().Patch(ctx, node, kind, []byte(patch), metav1.PatchOptions{}, of...)
+	return err
+}
+
+// prepare gives all nodes to the profile and to the health check.
+func (t *takers) prepare(ctx context.Context) error {
+	for i := range t.nodes {
+		patch := fmt.Sprintf(`{"metadata":{"labels":{%q:%q,%q:%q}}}`, state.ProfileLabel, profileName, takenLabel, takenBy)
+		if err := t.patch(ctx, world.NodeName(i), types.MergePatchType, patch, ""); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// begin starts a workflow, unless one of the ID runs. Temporal may be away.
+func (t *takers) begin(ctx context.Context, id, kind, input string) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	if _, err := t.stack.Temporal.Client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: id, TaskQueue: api.DefaultTaskQueue}, kind, json.RawMessage(input)); err != nil {
+		world.Say("%s was not started: %v", id, err)
+	}
+}
+
+// maintain asks for a maintenance of a node.
+func (t *takers) maintain(ctx context.Context, dice *rand.Rand) {
+	node, requestor := world.NodeName(dice.IntN(t.nodes)), []string{"sre", "patcher"}[dice.IntN(2)]
+	t.begin(ctx, api.MaintenanceID("", node, requestor), api.NodeMaintenanceType,
+		fmt.Sprintf(`{"node":%q,"requestor":%q,"readyTimeout":"30s","onReadyTimeout":"release","drain":{"mode":"none"}}`, node, requestor))
+}
+
+// roll starts a plan over some nodes.
+func (t *takers) roll(ctx context.Context, dice *rand.Rand) {
+	nodes, err := json.Marshal([]string{world.NodeName(dice.IntN(t.nodes / 2)), world.NodeName(t.nodes/2 + dice.IntN(t.nodes/2))})
+	if err != nil {
+		world.Say("%v", err)
+		return
+	}
+	t.begin(ctx, api.PlanID("", planName), api.MaintenancePlanType, fmt.Sprintf(
+		`{"nodes":%s,"requestor":%q,"strategy":{"maxParallel":2,"maxFailures":2},"maintenance":{"readyTimeout":"30s","onReadyTimeout":"release","drain":{"mode":"none"}}}`,
+		nodes, planRequestor))
+}
+
+// need has the profile want a node.
+func (t *takers) need(ctx context.Context, dice *rand.Rand) {
+	t.set(ctx, world.NodeName(dice.IntN(t.nodes)), `"true"`)
+}
+
+func (t *takers) set(ctx context.Context, node, needed string) {
+	if err := t.patch(ctx, node, types.MergePatchType, fmt.Sprintf(`{"metadata":{"annotations":{%q:%s}}}`, neededMark, needed), ""); err != nil {
+		world.Say("node %s was not annotated: %v", node, err)
+	}
+}
+
+// fallIll has a node fall ill.
+func (t *takers) fallIll(ctx context.Context, dice *rand.Rand) {
+	t.ill(ctx, world.NodeName(dice.IntN(t.nodes)), "True")
+}
+
+func (t *takers) ill(ctx context.Context, node, is string) {
+	patch := fmt.Sprintf(`{"status":{"conditions":[{"type":%q,"status":%q,"reason":"Test","message":"as the test has it","lastTransitionTime":%q}]}}`,
+		broken, is, time.Now().UTC().Format(time.RFC3339))
+	if err := t.patch(ctx, node, types.StrategicMergePatchType, patch, "status"); err != nil {
+		world.Say("node %s does not become ill %s: %v", node, is, err)
+	}
+}
+
+// serve ends what nodes are out for: work is done, the ill recover, and the profile wants its node no more.
+func (t *takers) serve(ctx context.Context) {
+	for _, n := range t.judge.nodes() {
+		_, kind, err := takerOf(n)
+		if err != nil || kind == "" {
+			continue
+		}
+		id, err := holder(n)
+		ready := api.Phase(n.Labels[api.PhaseLabel]) == api.Ready
+		switch {
+		case err != nil:
+		case kind == byProfile && n.Labels[state.StateLabel] == string(state.Maintenance):
+			t.set(ctx, n.Name, "null")
+		case kind == byHealthCheck && ready:
+			t.ill(ctx, n.Name, "False")
+		case kind != byProfile && ready:
+			t.tell(ctx, id, api.MsgDone, api.Done{Message: api.Message{By: "unavailable"}})
+		}
+	}
+}
+
+// tell sends a message. One that is lost is sent again a second later.
+func (t *takers) tell(ctx context.Context, id, name string, payload any) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	if err := t.stack.Temporal.Client.SignalWorkflow(ctx, id, "", name, payload); err != nil {
+		world.Say("%s was not told %s: %v", id, name, err)
+	}
+}
+
+// finish has nobody want a node any more, and waits until all nodes are back.
+func (t *takers) finish(ctx context.Context, within time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	for i := range t.nodes {
+		t.set(ctx, world.NodeName(i), "null")
+		t.ill(ctx, world.NodeName(i), "False")
+	}
+	calm := 0
+	for world.Sleep(ctx, time.Second) == nil {
+		if t.serve(ctx); len(t.judge.outNow()) > 0 {
+			calm = 0
+		} else if calm++; calm == 15 && !t.isRunning(ctx, api.PlanID("", planName)) {
+			return nil
+		}
+		calm = min(calm, 14)
+	}
+	return fmt.Errorf("nodes are not back: %v: %w", t.judge.outNow(), ctx.Err())
+}
