@@ -100,8 +100,8 @@ func (o *listOptions) run(ctx context.Context) error {
 	})
 }
 
-// otherHolders are the holders of slots that are no maintenances, for people who did not ask for certain maintenances. A scheduler that does
-// not answer keeps nobody from the list.
+// otherHolders are the holders of slots that are no maintenances, for people who did not ask for certain maintenances. The list does not
+// depend on a scheduler that answers.
 func (o *listOptions) otherHolders(ctx context.Context, c *invocation.Connection) (others []api.Holder) {
 	if !o.output.Table() || o.requestor != "" || len(o.phases) > 0 {
 		return nil
@@ -112,7 +112,8 @@ func (o *listOptions) otherHolders(ctx context.Context, c *invocation.Connection
 	case errors.As(err, &none): // as before the first worker has started
 		return nil
 	case err != nil:
-		fmt.Fprintf(o.app.Stderr, "Warning: it is not known who else holds slots: %s\n", terminal.OneLine(invocation.WithoutKeys(err).Error()))
+		why := terminal.OneLine(invocation.WithoutKeys(err).Error())
+		fmt.Fprintf(o.app.Stderr, "Warning: it is not known who else holds slots: %s\n", why)
 		return nil
 	}
 	return slices.DeleteFunc(state.Holders, api.Holder.IsMarked)

@@ -58,7 +58,8 @@ func TestOnAServer(t *testing.T) {
 }
 
 func onAServer(t *testing.T, c client.Client, every, thirds int) {
-	l := &live{t: t, c: c, queue: fmt.Sprintf("drydock-toy-%d-%d-%d", every, thirds, time.Now().UnixNano()), made: map[string]int{}, ended: map[string]bool{}}
+	l := &live{t: t, c: c, made: map[string]int{}, ended: map[string]bool{}}
+	l.queue = fmt.Sprintf("drydock-toy-%d-%d-%d", every, thirds, time.Now().UnixNano())
 	w := l.worker(every)
 	_, err := c.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: l.queue, TaskQueue: l.queue}, "toy", struct{}{}, []byte(nil))
 	if err != nil {
@@ -199,8 +200,8 @@ func (l *live) add(name string, update bool) {
 	}
 }
 
-// reset takes the workflow back by so many thirds of its workflow tasks. It returns the jobs whose objects were being made at that point: the
-// server has these activities carried out again.
+// reset takes the workflow back by so many thirds of its workflow tasks. It returns the jobs whose objects were being made at that point:
+// the server has these activities carried out again.
 func (l *live) reset(thirds int) (again map[string]bool) {
 	l.t.Helper()
 	history := l.c.GetWorkflowHistory(l.t.Context(), l.queue, "", false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)

@@ -294,7 +294,7 @@ func (w *world) turn() {
 	}
 }
 
-// repeat has the next run disturbed where the run before ended with the turn, without a look at it: a server has such a run look at it first.
+// repeat has the next run disturbed where the run before ended with the turn, without a look at it: a server has such a run look first.
 func (w *world) repeat(packed []byte) {
 	if w.disturbed.turn == 0 || w.turns < w.disturbed.turn {
 		return

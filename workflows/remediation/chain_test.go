@@ -81,6 +81,14 @@ func (c *chain) told(packed []byte) []byte {
 // resetPlace is the length of the history at the reset.
 const resetPlace = 1000
 
+// versionAt is the version of a change: only that of the reset is new.
+func versionAt(change string, _, _ workflow.Version) workflow.Version {
+	if change == fmt.Sprintf("reset-at-%d", resetPlace) {
+		return 1
+	}
+	return workflow.DefaultVersion
+}
+
 func (c *chain) begin(now time.Time) {
 	c.site.begin(now)
 	if c.runs == 0 {
@@ -93,12 +101,7 @@ func (c *chain) begin(now time.Time) {
 	})
 	c.env.RegisterActivity(call.Executions)
 	c.env.OnActivity(call.Executions.ThisRun, mock.Anything).Return("this run", nil)
-	c.env.OnGetVersion(mock.Anything, workflow.DefaultVersion, workflow.Version(1)).Return(func(change string, _, _ workflow.Version) workflow.Version {
-		if change == fmt.Sprintf("reset-at-%d", resetPlace) {
-			return 1
-		}
-		return workflow.DefaultVersion
-	})
+	c.env.OnGetVersion(mock.Anything, workflow.DefaultVersion, workflow.Version(1)).Return(versionAt)
 	env := c.env
 	if c.resetAt > 0 && c.resets == 0 && c.runs > 0 {
 		env.RegisterDelayedCallback(func() {
@@ -128,23 +131,27 @@ func (c *chain) repeatOrder(at time.Duration) {
 	acknowledged := slices.ContainsFunc(c.said, func(p health.Progress) bool { return p.Revision >= latest.Revision })
 	c.mu.Unlock()
 	if !acknowledged && !c.env.IsWorkflowCompleted() {
-		c.env.SignalWorkflow(api.SignalRemediationOrder, api.RemediationOrder{Check: "workers", CheckRunID: checkRun, Report: true, Order: latest})
+		order := api.RemediationOrder{Check: "workers", CheckRunID: checkRun, Report: true, Order: latest}
+		c.env.SignalWorkflow(api.SignalRemediationOrder, order)
 	}
 }
 
 // remediates runs a remediation whose first step times out, and whose second heals the node.
 func remediates(t *testing.T, every int, resetAt time.Duration) {
 	t.Helper()
-	c := &chain{site: newSite(t, template("soft"), template("hard")), every: every, resetAt: resetAt, orders: map[time.Duration]health.Order{
+	c := &chain{site: newSite(t, template("soft"), template("hard")), every: every, resetAt: resetAt}
+	c.orders = map[time.Duration]health.Order{
 		2 * time.Minute: {Node: "b", Revision: 2, Step: 1, TimedOut: []int{0}},
 		5 * time.Minute: {Node: "b", Revision: 3, Step: 1, TimedOut: []int{0}, Healthy: true},
-	}}
+	}
 	for i := range 12 { // what is seen changes each time
-		c.seen(25*time.Second, activity.RemediationSeen{Lease: activity.LeaseState{Held: true}, Objects: []activity.ObjectSeen{{Message: fmt.Sprint(i)}}})
+		objects := []activity.ObjectSeen{{Message: fmt.Sprint(i)}}
+		c.seen(25*time.Second, activity.RemediationSeen{Lease: activity.LeaseState{Held: true}, Objects: objects})
 	}
 	p := c.live()
 	made := slices.DeleteFunc(slices.Clone(c.log), func(entry string) bool { return !strings.Contains(entry, " make ") })
-	if !slices.Equal(made, []string{"0s make step 1", "2m0s make step 2"}) || len(c.objects) > 0 || !p.Ended || !p.Recovered || p.Failure != "" {
+	once := slices.Equal(made, []string{"0s make step 1", "2m0s make step 2"})
+	if !once || len(c.objects) > 0 || !p.Ended || !p.Recovered || p.Failure != "" {
 		t.Errorf("every %d, reset at %s, %d runs: %+v, log %q, left %v", every, resetAt, c.runs, p, c.log, c.objects)
 	}
 	if (c.runs > 1) != (every > 0) || (c.resets > 0) != (resetAt > 0) {
