@@ -16,30 +16,35 @@ const minInterval = time.Minute
 // Schedule says when a state is told while it lasts: the schedules of SAP's maintenance-controller, at most one of
 // them. None is a OneShot without delay.
 type Schedule struct {
-	OneShot   *OneShot   `json:"oneshot,omitempty"`
-	Periodic  *Periodic  `json:"periodic,omitempty"`
+	// OneShot delivers an event once, when its state has lasted for a while. A state that is over sooner is not told.
+	OneShot *OneShot `json:"oneshot,omitempty"`
+	// Periodic delivers an event at once, and then at intervals while its state lasts.
+	Periodic *Periodic `json:"periodic,omitempty"`
+	// Scheduled delivers an event at a time of day on some days of the week, while its state lasts.
 	Scheduled *Scheduled `json:"scheduled,omitempty"`
 }
 
 // OneShot tells a state once, when it has lasted for a while. What is over sooner is never told.
 type OneShot struct {
+	// Delay is how long the state has to last.
 	Delay spec.Duration `json:"delay,omitempty"`
 }
 
 // Periodic tells a state at once and then at intervals.
 type Periodic struct {
-	Interval spec.Duration `json:"interval"`
+	// Interval is the time between two messages, at least 1m.
+	Interval spec.Duration `json:"interval" jsonschema:"required"`
 }
 
 // Scheduled tells a state at a time of day on some days of the week, the first time at the first such instant after
 // the state began.
 type Scheduled struct {
-	// Instant is a time of day such as "09:00".
-	Instant string `json:"instant"`
-	// Weekdays are names such as "monday" or "mon".
-	Weekdays []string `json:"weekdays"`
-	// Timezone is a name such as "Europe/Berlin"; empty is UTC.
-	Timezone string `json:"timezone,omitempty"`
+	// Instant is the time of day, such as `09:00`.
+	Instant string `json:"instant" jsonschema:"required"`
+	// Weekdays are names such as `monday` or `mon`.
+	Weekdays []string `json:"weekdays" jsonschema:"required"`
+	// Timezone is whose clocks count, such as `Europe/Berlin`.
+	Timezone string `json:"timezone,omitempty" jsonschema:"default=UTC"`
 }
 
 // Next is when a state is to be told next, never before now; ok is false where it is not told any more. The state
