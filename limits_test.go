@@ -5,6 +5,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -20,6 +21,30 @@ const (
 // maxFunctionFields is how many fields of structs have a function type. A reader of a call by such a field cannot go to what it
 // does: a method, an interface of one or two methods, or a plain value can be found. Lower this when you replace one.
 const maxFunctionFields = 34
+
+// maxWorkflowLines is how many lines workflows/ has, tests apart. Lower it when you have removed many. Raise it, and say why in the commit,
+// for what belongs into a workflow and nowhere else: what decides belongs into rules/, what acts into activities/.
+const maxWorkflowLines = 22500
+
+// lineStep is by how many lines workflows/ may shrink before maxWorkflowLines has to follow.
+const lineStep = 200
+
+// TestWorkflowsDoNotGrowUnnoticed keeps the number of their lines.
+func TestWorkflowsDoNotGrowUnnoticed(t *testing.T) {
+	set := token.NewFileSet()
+	lines := 0
+	for path, file := range sources(t, set) {
+		if strings.HasPrefix(filepath.ToSlash(path), "workflows/") {
+			lines += set.File(file.Pos()).LineCount()
+		}
+	}
+	switch {
+	case lines > maxWorkflowLines:
+		t.Errorf("workflows/ has %d lines: more than %d", lines, maxWorkflowLines)
+	case lines < maxWorkflowLines-lineStep:
+		t.Errorf("workflows/ has %d lines only: lower maxWorkflowLines to that", lines)
+	}
+}
 
 // TestNothingIsTooLargeToRead keeps files and functions small.
 func TestNothingIsTooLargeToRead(t *testing.T) {
@@ -114,6 +139,36 @@ func isFunction(of ast.Expr, in string, named map[string]bool) bool {
 }
 
 func packageOf(path string) string { return filepath.Base(filepath.Dir(path)) }
+
+// maxParts is how many parts a maintenance has: its core's, and its own.
+const maxParts = 12
+
+// TestAMaintenanceHasFewParts counts the fields of core and maintenance that point to a part: embedded or named as their type.
+func TestAMaintenanceHasFewParts(t *testing.T) {
+	set := token.NewFileSet()
+	file, err := parser.ParseFile(set, "workflows/maintenance/maintenance.go", nil, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts := map[string]bool{}
+	ast.Inspect(file, func(n ast.Node) bool {
+		spec, ok := n.(*ast.TypeSpec)
+		if !ok || spec.Name.Name != "core" && spec.Name.Name != "maintenance" {
+			return true
+		}
+		for _, field := range spec.Type.(*ast.StructType).Fields.List {
+			if star, ok := field.Type.(*ast.StarExpr); ok {
+				parts[star.X.(*ast.Ident).Name] = true
+			}
+		}
+		return false
+	})
+	delete(parts, "core")  // the parts that it has count
+	delete(parts, "state") // what goes to the next run is none
+	if names := slices.Sorted(maps.Keys(parts)); len(names) != maxParts {
+		t.Errorf("a maintenance has %d parts, want %d: %q", len(names), maxParts, names)
+	}
+}
 
 // sources are the Go files of the repository by their path, tests apart.
 func sources(t *testing.T, set *token.FileSet) map[string]*ast.File {

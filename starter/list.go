@@ -3,6 +3,7 @@ package starter
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -37,6 +38,9 @@ func newList(a *invocation.App) *cobra.Command {
 		Aliases: []string{"ls"},
 		Short:   "List the maintenances that are running",
 		Long: `List the maintenances that are running, with what each waits for.
+
+Below the table are the nodes whose slot no maintenance holds: a profile takes the node into maintenance, or a health check
+remediates a node of the control plane.
 
 With --all those that ended are listed too, the newest first, as far back as the Temporal namespace keeps them; a --phase
 that is an end lists them as well. A maintenance appears here a moment after it was started.
@@ -81,11 +85,38 @@ func (o *listOptions) run(ctx context.Context) error {
 			break
 		}
 	}
+	holders := o.otherHolders(ctx, c)
 	if len(views) == 0 && o.output.Table() {
 		fmt.Fprintln(o.app.Stderr, o.nothing())
+		if len(holders) == 0 {
+			return nil
+		}
+	}
+	return o.output.Write(o.app.Stdout, show.Summaries(views), func(w io.Writer) {
+		if len(views) > 0 {
+			show.List(w, views, o.output.Wide(), c.Clock())
+		}
+		show.OtherHolders(w, holders)
+	})
+}
+
+// otherHolders are the holders of slots that are no maintenances, for people who did not ask for certain maintenances. The list does not
+// depend on a scheduler that answers.
+func (o *listOptions) otherHolders(ctx context.Context, c *invocation.Connection) (others []api.Holder) {
+	if !o.output.Table() || o.requestor != "" || len(o.phases) > 0 {
 		return nil
 	}
-	return o.output.Write(o.app.Stdout, show.Summaries(views), func(w io.Writer) { show.List(w, views, o.output.Wide(), c.Clock()) })
+	state, err := c.SchedulerState(ctx, 1)
+	var none *client.NoSchedulerError
+	switch {
+	case errors.As(err, &none): // as before the first worker has started
+		return nil
+	case err != nil:
+		why := terminal.OneLine(invocation.WithoutKeys(err).Error())
+		fmt.Fprintf(o.app.Stderr, "Warning: it is not known who else holds slots: %s\n", why)
+		return nil
+	}
+	return slices.DeleteFunc(state.Holders, api.Holder.IsMarked)
 }
 
 func (o *listOptions) check() error {

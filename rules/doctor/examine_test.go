@@ -137,6 +137,11 @@ func TestWhatIsInconsistentIsFound(t *testing.T) {
 				RequestID: "run-r/1", Node: "n9", Requestor: "health-cp", RunID: "run-r", Kind: "control-plane", WorkflowID: "node-remediation/cp/n9",
 			})
 		}, []string{"SlotDead n9 release-slot"}, "a control-plane remediation by health-cp"},
+		"a slot of a profile's transition that does not run": {func(f *Facts) {
+			f.Scheduler.Holders = append(f.Scheduler.Holders, Slot{
+				RequestID: "run-t/1", Node: "n9", Requestor: "profile-flatcar", RunID: "run-t", Kind: "profile", WorkflowID: "profile-transition/flatcar/n9",
+			})
+		}, []string{"SlotDead n9 release-slot"}, "a profile's transition by profile-flatcar"},
 		"a slot that its maintenance has given back": {func(f *Facts) {
 			f.Scheduler.Holders = append(f.Scheduler.Holders, Slot{RequestID: "run-n9/1", Node: "n9", Requestor: "ops", RunID: "run-n9"})
 		}, []string{"SlotStale n9 release-slot"}, ""},

@@ -3,10 +3,13 @@ package show
 import (
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
+	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/client"
 	"drydock.dev/drydock/rules/period"
+	"drydock.dev/drydock/rules/schedule"
 	"drydock.dev/drydock/starter/terminal"
 )
 
@@ -35,4 +38,30 @@ func List(w io.Writer, views []client.View, wide bool, now time.Time) {
 		r.AddPainted(2, phaseStyle(v.Phase()), append(cells, terminal.Words(waiting, now))...)
 	}
 	r.Done()
+}
+
+// namedHolders is how many holders of slots are named below the list of maintenances.
+const namedHolders = 5
+
+// OtherHolders shows in one line who holds slots of nodes without a maintenance: transitions of profiles, and remediations of control-plane
+// nodes.
+func OtherHolders(w io.Writer, all []api.Holder) {
+	var named []string
+	for _, h := range all {
+		switch h.Kind {
+		case schedule.KindMaintenance:
+			continue
+		case schedule.KindProfile:
+			named = append(named, h.Node+" (profile "+strings.TrimPrefix(h.Requestor, api.ProfileRequestorPrefix)+")")
+		default:
+			named = append(named, h.Node+" ("+string(h.Kind)+" remediation by "+h.Requestor+")")
+		}
+	}
+	if len(named) == 0 {
+		return
+	}
+	if more := len(named) - namedHolders; more > 0 {
+		named = append(named[:namedHolders], fmt.Sprintf("%d more", more))
+	}
+	terminal.Print(w, "Slots of no maintenance: %s\n", strings.Join(named, ", "))
 }

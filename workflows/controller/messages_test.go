@@ -14,6 +14,7 @@ import (
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/testsuite"
 	"go.temporal.io/sdk/workflow"
+	"pgregory.net/rapid"
 
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/workflows/controller"
@@ -102,6 +103,49 @@ func TestUpdatesAreAnsweredAndFollowTheSignalsOfTheirTask(t *testing.T) {
 	if answers[0].effect != "received b" || answers[0].err != nil || answers[1].rejected == nil || answers[2].rejected == nil || answers[3].rejected == nil {
 		t.Errorf("%+v, %+v, %+v, %+v", answers[0], answers[1], answers[2], answers[3])
 	}
+}
+
+// Signals and updates, each sent up to twice, in any order: each takes effect once, in the order in which they were sent.
+func TestMessagesInAnyOrderTakeEffectOnce(t *testing.T) {
+	kinds := []string{"signal", "signal", "update"}
+	var all []string
+	for _, id := range []string{"1", "2", "3"} {
+		for _, kind := range kinds {
+			all = append(all, kind+" "+id)
+		}
+	}
+	rapid.Check(t, func(r *rapid.T) {
+		order := rapid.Permutation(all).Draw(r, "order")
+		order = order[:rapid.IntRange(1, len(order)).Draw(r, "sent")]
+		s := newSite(t, idle)
+		var want []string
+		s.at(time.Second, func() {
+			for _, sent := range order {
+				kind, id, _ := strings.Cut(sent, " ")
+				taken := slices.Contains(want, id)
+				if !taken {
+					want = append(want, id)
+				}
+				if kind == "signal" { // it shares the workflow task of the next update
+					s.env.SignalWorkflowSkippingWorkflowTask("word", said(id, id))
+					continue
+				}
+				a := s.update("word", said(id, id))
+				s.at(time.Second, func() {
+					// The validator does not know of the signals of its workflow task.
+					if refused := a.rejected != nil || a.err != nil; refused != taken || !taken && a.effect != "received "+id {
+						r.Errorf("%q: update %s: %+v", order, id, a)
+					}
+				})
+			}
+		})
+		if err := s.run(time.Minute); err != nil {
+			r.Fatal(err)
+		}
+		if want = append(want, "end"); !slices.Equal(s.stub.Received, want) {
+			r.Errorf("sent %q: received %q, want %q", order, s.stub.Received, want)
+		}
+	})
 }
 
 func TestAnUpdateWaitsForWhatFollows(t *testing.T) {

@@ -4,12 +4,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"go.temporal.io/sdk/temporal"
-	"go.temporal.io/sdk/testsuite"
 	"go.temporal.io/sdk/workflow"
 	"pgregory.net/rapid"
 
@@ -35,11 +35,22 @@ func script(w *world, steps []int) (jobs []string) {
 	return jobs
 }
 
+// Each job is sent once or twice, in any order and with any pauses.
 func TestAWorkflowEndsAlikeHoweverOftenItContinuesAsNew(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
-		steps := rapid.SliceOfN(rapid.IntRange(0, 12), 1, 4).Draw(r, "steps")
-		w := newWorld(t, rapid.SampledFrom(everies).Draw(r, "every"))
-		jobs := script(w, steps)
+		var sent, jobs []string
+		for i := range rapid.IntRange(1, 4).Draw(r, "jobs") {
+			name := fmt.Sprint("job-", i)
+			sent = append(sent, slices.Repeat([]string{name}, rapid.IntRange(1, 2).Draw(r, name))...)
+		}
+		w, at := newWorld(t, rapid.SampledFrom(everies).Draw(r, "every")), time.Duration(0)
+		for _, name := range rapid.Permutation(sent).Draw(r, "order") {
+			at += time.Duration(rapid.IntRange(0, 4).Draw(r, "pause")) * 700 * time.Millisecond
+			if w.add(at, name); !slices.Contains(jobs, name) {
+				jobs = append(jobs, name)
+			}
+		}
+		w.close(at + 10*time.Second)
 		w.run()
 		w.check(jobs...)
 		if t.Failed() {
@@ -63,32 +74,47 @@ func TestEachNumberOfEventsARunMayTake(t *testing.T) {
 	}
 }
 
-func TestACancellationAtAnyTurnIsTakenOnce(t *testing.T) {
-	for _, every := range []int{0, 1, 3} {
-		for at := time.Duration(0); at < 14*time.Second; at += time.Second {
+// disturbances runs a script of two jobs again and again, each time with one disturbance a turn later, until the workflow ends before that.
+func disturbances(t *testing.T, disturb func(w *world, turn int), judge func(w *world)) {
+	t.Helper()
+	for _, every := range everies {
+		turn := 1
+		for ; ; turn++ {
 			w := newWorld(t, every)
 			w.add(0, "a")
 			w.add(2*time.Second, "b")
-			w.at(at+time.Millisecond, func(env *testsuite.TestWorkflowEnvironment) {
-				env.SignalWorkflowSkippingWorkflowTask("ack", ack{}) // so that it is known whether the run was still there
-				env.CancelWorkflow()
-			})
-			w.close(time.Minute)
+			w.close(10 * time.Second)
+			disturb(w, turn)
 			w.run()
-			if w.result.Cancels != 1 {
-				t.Errorf("every %d, at %s: taken %d times", every, at, w.result.Cancels)
+			if w.turns <= turn && w.disturbed.count(w.result) == 0 { // it has ended with that turn, or before
+				break
 			}
-			for _, j := range w.result.Jobs {
-				if j.Stage != over {
-					t.Errorf("every %d, at %s: %+v", every, at, j)
-				}
+			if judge(w); w.disturbed.count(w.result) != 1 {
+				t.Errorf("taken %d times", w.disturbed.count(w.result))
 			}
+			if t.Failed() {
+				t.Fatalf("every %d, at turn %d: %+v, log %q", every, turn, w.result, w.log)
+			}
+		}
+		if turn < 10 {
+			t.Errorf("every %d: it has %d turns only", every, turn)
 		}
 	}
 }
 
+func TestACancellationAtAnyTurnIsTakenOnce(t *testing.T) {
+	disturbances(t, (*world).cancelAt, func(w *world) {
+		w.check([]string{"a", "b"}[:len(w.result.Jobs)]...) // nothing is added once it is closed
+	})
+}
+
+// What is under way at the reset goes on, and is not begun again.
+func TestAResetAtAnyTurnDoesNothingTwice(t *testing.T) {
+	disturbances(t, (*world).resetAt, func(w *world) { w.check("a", "b") })
+}
+
 // A reset takes the state back to an earlier one, while the world stays as it is.
-func TestAfterAResetToAnyTurnNothingIsDoneTwice(t *testing.T) {
+func TestWhatWasDoneSinceTheResetPointIsNotDoneAgain(t *testing.T) {
 	first := newWorld(t, 1)
 	script(first, []int{3, 1, 0})
 	first.run()

@@ -21,6 +21,7 @@ import (
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/workflows/call"
 	"drydock.dev/drydock/workflows/controller"
+	"drydock.dev/drydock/workflows/controller/controllertest"
 	"drydock.dev/drydock/workflows/inbox"
 	"drydock.dev/drydock/workflows/workflowtest"
 )
@@ -36,6 +37,8 @@ type toy struct {
 	// Found is what there was after a reset.
 	Found []job `json:"found,omitempty"`
 	every int
+	// world counts the turns; nil where nobody does.
+	world *world
 }
 
 // The stages of a job, in their order.
@@ -120,6 +123,9 @@ func meta(kind, of string) controller.Meta {
 func (y *toy) Begin(time.Time) { y.Known, y.ContinueAfter = true, y.every }
 
 func (y *toy) Decide(t controller.Turn) (d controller.Decision) {
+	if y.world != nil {
+		y.world.turn()
+	}
 	if !y.Known {
 		d.Effects = append(d.Effects, controller.Activity{Meta: meta("find", ""), Call: controller.Call{Func: "find"}})
 		return d
@@ -208,9 +214,9 @@ type status struct{}
 func (status) Answer(y *toy, _ time.Time) (any, error) { return y, nil }
 
 // runToy is the workflow. It begins with every as the number of events after which it continues as new.
-func runToy(every int) func(workflow.Context, converter.RawValue, []byte) (any, error) {
+func runToy(every int, w *world) func(workflow.Context, converter.RawValue, []byte) (any, error) {
 	return func(ctx workflow.Context, input converter.RawValue, packed []byte) (any, error) {
-		return controller.Run(ctx, &toy{every: every}, controller.Program[*toy]{
+		return controller.Run(ctx, &toy{every: every, world: w}, controller.Program[*toy]{
 			Type: "toy", Input: input,
 			Messages: []controller.Message[*toy]{
 				{Name: "add", Payload: add{}}, {Name: "close", Payload: closing{}}, {Name: "ack", Payload: ack{}, From: controller.Workflows},
@@ -241,12 +247,66 @@ type world struct {
 	begins map[string]time.Time
 	// states are what the runs have handed over.
 	states [][]byte
-	// reset: the next run came by reset.
+	// turns counts the turns of all runs, env is the environment of the present one.
+	turns int
+	env   *testsuite.TestWorkflowEnvironment
+	// disturbed is what happens at a turn.
+	disturbed disturbance
+	// reset: the next run goes on from a point before that what was done since.
 	reset  bool
 	result toy
 }
 
 const lifetime = 6 * time.Second
+
+// wakes is a signal that begins a workflow task, and that the workflow does not know.
+const wakes = "no-such-message"
+
+// resetPlace is the length of the history at which a run notices that it came by reset.
+const resetPlace = 50
+
+// disturbance is something that happens once the turn of a number is over.
+type disturbance struct {
+	turn  int
+	does  func(env *testsuite.TestWorkflowEnvironment)
+	count func(y toy) int
+}
+
+// cancelAt cancels the workflow after a turn.
+func (w *world) cancelAt(turn int) {
+	w.disturbed = disturbance{turn, (*testsuite.TestWorkflowEnvironment).CancelWorkflow, func(y toy) int { return y.Cancels }}
+}
+
+// resetAt has the run find after a turn that it came by reset, with what is under way then.
+func (w *world) resetAt(turn int) {
+	w.disturbed = disturbance{turn, func(env *testsuite.TestWorkflowEnvironment) {
+		env.RegisterDelayedCallback(func() { // a history has one length in a workflow task
+			env.SetCurrentHistoryLength(resetPlace)
+			env.SignalWorkflow(wakes, nil)
+		}, 0)
+	}, func(y toy) int { return y.Resets }}
+}
+
+// turn counts a turn.
+func (w *world) turn() {
+	if w.turns++; w.turns == w.disturbed.turn {
+		w.disturbed.does(w.env)
+	}
+}
+
+// repeat has the next run disturbed where the run before ended with the turn, without a look at it: a server has such a run look first.
+func (w *world) repeat(packed []byte) {
+	if w.disturbed.turn == 0 || w.turns < w.disturbed.turn {
+		return
+	}
+	var state toy
+	if err := api.Unpack(packed, &state); err != nil {
+		w.t.Fatal(err)
+	}
+	if w.disturbed.count(state) == 0 {
+		w.disturbed.turn = w.turns + 1
+	}
+}
 
 func newWorld(t *testing.T, every int) *world {
 	now := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
@@ -310,6 +370,7 @@ func (w *world) run() {
 		}
 		packed = handedOver(w.t, next)
 		w.states = append(w.states, packed)
+		w.repeat(packed)
 		// A server gives the next run the signals that came while the last one ended.
 		w.events, w.sent = append(w.sent, w.events...), nil
 	}
@@ -319,8 +380,9 @@ func (w *world) run() {
 // environment is one for a single run.
 func (w *world) environment() *testsuite.TestWorkflowEnvironment {
 	env := workflowtest.Environment(w.now)
+	w.env = env
 	env.SetWorkerOptions(worker.Options{
-		DeadlockDetectionTimeout: time.Minute, Interceptors: []interceptor.WorkerInterceptor{&inbox.Interceptor{}, &pretended{world: w, env: env}},
+		DeadlockDetectionTimeout: time.Minute, Interceptors: []interceptor.WorkerInterceptor{&inbox.Interceptor{}, &watched{world: w, env: env}, &controllertest.AsReset{}},
 	})
 	env.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: "toy", TaskQueue: api.DefaultTaskQueue})
 	env.RegisterActivity(call.Executions)
@@ -342,6 +404,9 @@ func (w *world) once(packed []byte) error {
 	if packed != nil {
 		env.SetContinuedExecutionRunID("the run before")
 	}
+	if w.reset {
+		env.SetCurrentHistoryLength(resetPlace)
+	}
 	env.ExecuteWorkflow("toy", struct{}{}, packed)
 	w.now = env.Now()
 	if err := env.GetWorkflowError(); err != nil {
@@ -353,7 +418,7 @@ func (w *world) once(packed []byte) error {
 
 // register registers the workflows and what they do to the world.
 func (w *world) register(env *testsuite.TestWorkflowEnvironment) {
-	env.RegisterWorkflowWithOptions(runToy(w.every), workflow.RegisterOptions{Name: "toy"})
+	env.RegisterWorkflowWithOptions(runToy(w.every, w), workflow.RegisterOptions{Name: "toy"})
 	env.RegisterWorkflowWithOptions(func(ctx workflow.Context, name string) error {
 		w.note("start "+name, env)
 		w.lock.Lock()
@@ -383,9 +448,12 @@ func (w *world) register(env *testsuite.TestWorkflowEnvironment) {
 	})
 	register(env, "ends", func(_ context.Context, names []string) ([]string, error) { return names, nil })
 	env.OnActivity(call.Executions.ThisRun, mock.Anything).Return("default-test-run-id", nil)
-	if w.reset {
-		env.OnGetVersion(mock.Anything, workflow.DefaultVersion, workflow.Version(1)).Return(workflow.Version(1))
-	}
+	env.OnGetVersion(mock.Anything, workflow.DefaultVersion, workflow.Version(1)).Return(func(id string, _, _ workflow.Version) workflow.Version {
+		if id == fmt.Sprintf("reset-at-%d", resetPlace) {
+			return 1
+		}
+		return workflow.DefaultVersion
+	})
 	env.OnActivity("ends", mock.Anything, mock.Anything).Return(func(_ context.Context, names []string) (ended []string, err error) {
 		w.lock.Lock()
 		defer w.lock.Unlock()
@@ -405,49 +473,30 @@ func (w *world) register(env *testsuite.TestWorkflowEnvironment) {
 		})
 }
 
-// pretended has a run look as if it came by reset.
-type pretended struct {
+// watched notes which signals a run takes.
+type watched struct {
 	interceptor.WorkerInterceptorBase
 	world *world
 	env   *testsuite.TestWorkflowEnvironment
 }
 
-func (p *pretended) InterceptWorkflow(ctx workflow.Context, next interceptor.WorkflowInboundInterceptor) interceptor.WorkflowInboundInterceptor {
-	i := &pretendedInbound{pretended: p}
+func (p *watched) InterceptWorkflow(_ workflow.Context, next interceptor.WorkflowInboundInterceptor) interceptor.WorkflowInboundInterceptor {
+	i := &watchedInbound{watched: p}
 	i.Next = next
 	return i
 }
 
-type pretendedInbound struct {
+type watchedInbound struct {
 	interceptor.WorkflowInboundInterceptorBase
-	*pretended
+	*watched
 }
 
 // HandleSignal notes that a run has taken a signal. They arrive in the order in which they were sent.
-func (i *pretendedInbound) HandleSignal(ctx workflow.Context, in *interceptor.HandleSignalInput) error {
-	if !i.env.IsWorkflowCompleted() && len(i.world.sent) > 0 {
+func (i *watchedInbound) HandleSignal(ctx workflow.Context, in *interceptor.HandleSignalInput) error {
+	if in.SignalName != wakes && !i.env.IsWorkflowCompleted() && len(i.world.sent) > 0 {
 		i.world.sent = i.world.sent[1:]
 	}
 	return i.Next.HandleSignal(ctx, in)
-}
-
-func (i *pretendedInbound) Init(next interceptor.WorkflowOutboundInterceptor) error {
-	o := &pretendedOutbound{reset: i.world.reset}
-	o.Next = next
-	return i.Next.Init(o)
-}
-
-type pretendedOutbound struct {
-	interceptor.WorkflowOutboundInterceptorBase
-	reset bool
-}
-
-func (o *pretendedOutbound) GetInfo(ctx workflow.Context) *workflow.Info {
-	info := o.Next.GetInfo(ctx)
-	if o.reset {
-		info.OriginalRunID = "the run that was reset"
-	}
-	return info
 }
 
 // count is how often something was done.

@@ -14,14 +14,18 @@ import (
 	sdkpb "go.temporal.io/api/sdk/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
 	activity "drydock.dev/drydock/activities/profile"
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/rules/profile/state"
 	"drydock.dev/drydock/workflows/call"
+	"drydock.dev/drydock/workflows/controller/controllertest"
+	"drydock.dev/drydock/workflows/inbox"
 	"drydock.dev/drydock/workflows/profile"
 	"drydock.dev/drydock/workflows/workflowtest"
 )
@@ -49,10 +53,15 @@ type yard struct {
 	sent      []activity.Notice
 	sends     func(activity.Notice) (activity.Sent, error)
 	left      []activity.EndMaintenanceInput
+	// moved is when each node that began is in its new state, whether or not the run that has begun it goes on.
+	moved map[string]time.Time
+	// resetAt is when a run finds that it came by reset, 0 never. resets counts that.
+	resetAt time.Duration
+	resets  int
 }
 
 func newYard(t *testing.T) *yard {
-	y := &yard{t: t, takes: time.Minute, evaluates: 10 * time.Millisecond}
+	y := &yard{t: t, takes: time.Minute, evaluates: 10 * time.Millisecond, moved: map[string]time.Time{}}
 	y.begin(start)
 	return y
 }
@@ -62,14 +71,22 @@ func (y *yard) begin(now time.Time) {
 	y.env.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: api.ProfilesID(""), TaskQueue: api.DefaultTaskQueue})
 	y.env.RegisterWorkflowWithOptions(profile.Profiles, workflow.RegisterOptions{Name: api.ProfilesType})
 	y.env.RegisterWorkflowWithOptions(func(ctx workflow.Context, in api.ProfileTransitionInput) (api.ProfileTransitionEnded, error) {
+		y.mu.Lock()
 		y.begun = append(y.begun, in)
+		y.moved[in.Node] = workflow.Now(ctx).Add(y.takes)
+		y.mu.Unlock()
 		if err := workflow.Sleep(ctx, y.takes+time.Duration(len(y.begun))*y.spread); err != nil {
 			return api.ProfileTransitionEnded{}, err
 		}
 		return y.carries(in)
 	}, workflow.RegisterOptions{Name: api.ProfileTransitionType})
+	if y.resetAt > 0 {
+		y.becomesReset(now)
+	}
 	y.env.RegisterActivity(call.Profiles)
-	y.env.OnActivity(call.Profiles.FindTransitions, mock.Anything).Return(func(context.Context) (api.List[activity.UnderWay], error) { return y.found, nil })
+	y.env.OnActivity(call.Profiles.FindTransitions, mock.Anything).Return(func(context.Context) (api.List[activity.UnderWay], error) {
+		return append(y.found, y.running()...), nil
+	})
 	y.env.OnActivity(call.Profiles.EvaluateProfiles, mock.Anything, mock.Anything).AfterFn(func() time.Duration { return y.evaluates }).Return(y.evaluate)
 	y.env.OnActivity(call.Profiles.SendProfileNotice, mock.Anything, mock.Anything).Return(func(_ context.Context, n activity.Notice) (activity.Sent, error) {
 		y.mu.Lock()
@@ -524,57 +541,109 @@ func TestWhatItShows(t *testing.T) {
 	_ = y.run(time.Minute)
 }
 
-// What comes of it does not depend on how many events a run takes.
-func TestHoweverOftenItContinuesAsNew(t *testing.T) {
-	for _, every := range []int{1, 2, 3, 5, 7, 11} {
-		t.Run(fmt.Sprint(every), func(t *testing.T) {
-			y := newYard(t)
-			var err error
-			if y.packed, err = api.Pack(map[string]int{"continueAfter": every}); err != nil {
-				t.Fatal(err)
+// becomesReset has the run find that it came by reset, with what is under way then.
+func (y *yard) becomesReset(now time.Time) {
+	const place = 1000
+	env := y.env
+	env.SetWorkerOptions(worker.Options{
+		DeadlockDetectionTimeout: time.Minute, Interceptors: []interceptor.WorkerInterceptor{&inbox.Interceptor{}, &controllertest.AsReset{}},
+	})
+	env.RegisterActivity(call.Executions)
+	env.OnActivity(call.Executions.ThisRun, mock.Anything).Return("this run", nil)
+	env.OnGetVersion(mock.Anything, workflow.DefaultVersion, workflow.Version(1)).Return(func(change string, _, _ workflow.Version) workflow.Version {
+		if change == fmt.Sprintf("reset-at-%d", place) {
+			return 1
+		}
+		return workflow.DefaultVersion
+	})
+	if y.resets == 0 {
+		env.RegisterDelayedCallback(func() {
+			if !env.IsWorkflowCompleted() {
+				y.resets++
+				env.SetCurrentHistoryLength(place)
+				env.SignalWorkflow("no-such-message", nil)
 			}
-			y.takes = 5 * time.Second
-			moved := map[string]time.Time{}
-			y.carries = func(in api.ProfileTransitionInput) (api.ProfileTransitionEnded, error) {
-				return api.ProfileTransitionEnded{Moved: moved[in.Node]}, nil
-			}
-			notices := map[string]bool{}
-			y.sends = func(n activity.Notice) (activity.Sent, error) {
-				notices[n.Instance] = true
-				return activity.Sent{}, nil
-			}
-			y.decides = func(in activity.EvaluateInput) *activity.Evaluated {
-				return y.wants(in, moved, notices)
-			}
-			runs := 0
-			for again := (&workflow.ContinueAsNewError{}); ; runs++ {
-				y.env.SetContinuedExecutionRunID("before")
-				if err = y.run(5 * time.Minute); !errors.As(err, &again) || runs > 300 {
-					break
-				}
-				if err := converter.GetDefaultDataConverter().FromPayloads(again.Input, &y.packed); err != nil {
-					t.Fatal(err)
-				}
-				y.begin(y.env.Now())
-			}
-			var cancelled *temporal.CanceledError
-			last := y.evaluations[len(y.evaluations)-1]
-			if !errors.As(err, &cancelled) || len(y.begun) != 5 || len(moved) != 5 || len(notices) != 3 || len(last.UnderWay)+len(last.Sending) != 0 {
-				t.Errorf("%v after %d runs: begun %d, of %d nodes, sent %v, at last %+v", err, runs, len(y.begun), len(moved), notices, last)
-			}
-			if runs < 1 {
-				t.Error("it did not continue as new")
-			}
-		})
+		}, max(start.Add(y.resetAt).Sub(now), time.Nanosecond))
 	}
 }
 
-// wants begins one transition after the other, of five nodes, and sends three notifications. Moved is when each node is in its new state,
-// whether or not the run that has begun it goes on.
-func (y *yard) wants(in activity.EvaluateInput, moved map[string]time.Time, sent map[string]bool) *activity.Evaluated {
+// movesFive runs Profiles until five nodes have moved and three notifications are sent.
+func movesFive(t *testing.T, every int, resetAt time.Duration) {
+	y := newYard(t)
+	y.resetAt = resetAt
+	y.begin(start)
+	var err error
+	if y.packed, err = api.Pack(map[string]int{"continueAfter": every}); err != nil {
+		t.Fatal(err)
+	}
+	y.takes = 5 * time.Second
+	y.carries = func(in api.ProfileTransitionInput) (api.ProfileTransitionEnded, error) {
+		y.mu.Lock()
+		defer y.mu.Unlock()
+		return api.ProfileTransitionEnded{Moved: y.moved[in.Node]}, nil
+	}
+	notices := map[string]bool{}
+	y.sends = func(n activity.Notice) (activity.Sent, error) {
+		notices[n.Instance] = true
+		return activity.Sent{}, nil
+	}
+	y.decides = func(in activity.EvaluateInput) *activity.Evaluated { return y.wants(in, notices) }
+	runs := 0
+	for again := (&workflow.ContinueAsNewError{}); ; runs++ {
+		y.env.SetContinuedExecutionRunID("before")
+		if err = y.run(5 * time.Minute); !errors.As(err, &again) || runs > 300 {
+			break
+		}
+		if err := converter.GetDefaultDataConverter().FromPayloads(again.Input, &y.packed); err != nil {
+			t.Fatal(err)
+		}
+		y.begin(y.env.Now())
+	}
+	var cancelled *temporal.CanceledError
+	last := y.evaluations[len(y.evaluations)-1]
+	if !errors.As(err, &cancelled) || len(y.begun) != 5 || len(y.moved) != 5 || len(notices) != 3 || len(last.UnderWay)+len(last.Sending) != 0 {
+		t.Errorf("%v after %d runs: begun %d, of %d nodes, sent %v, at last %+v", err, runs, len(y.begun), len(y.moved), notices, last)
+	}
+	if (runs > 0) != (every > 0) || (y.resets > 0) != (resetAt > 0) {
+		t.Errorf("%d runs, %d resets", runs, y.resets)
+	}
+}
+
+// What comes of it does not depend on how many events a run takes.
+func TestHoweverOftenItContinuesAsNew(t *testing.T) {
+	for _, every := range []int{0, 1, 2, 3, 5, 7, 11} {
+		t.Run(fmt.Sprint(every), func(t *testing.T) { movesFive(t, every, 0) })
+	}
+}
+
+// What a transition has done since is found, and one that starts at the reset is not started again.
+func TestProfilesThatAreResetGoOn(t *testing.T) {
+	for _, every := range []int{0, 1, 3} {
+		for _, at := range []time.Duration{
+			5 * time.Millisecond, 12 * time.Millisecond, time.Second, 5*time.Second + 5*time.Millisecond, 8 * time.Second, 21 * time.Second, time.Minute,
+		} {
+			t.Run(fmt.Sprint(every, "/", at), func(t *testing.T) { movesFive(t, every, at) })
+		}
+	}
+}
+
+// running are the transitions that run, whichever run has begun them.
+func (y *yard) running() (all []activity.UnderWay) {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	for _, in := range y.begun {
+		if y.resetAt > 0 && y.moved[in.Node].After(y.env.Now()) {
+			all = append(all, activity.UnderWay{Ref: activity.Ref{Profile: in.Profile, Node: in.Node}, UID: in.UID, To: in.To, RunID: "found"})
+		}
+	}
+	return all
+}
+
+// wants begins one transition after the other, of five nodes, and sends three notifications.
+func (y *yard) wants(in activity.EvaluateInput, sent map[string]bool) *activity.Evaluated {
 	var result activity.Evaluated
 	for _, u := range in.UnderWay {
-		switch at := moved[u.Node]; {
+		switch at := y.moved[u.Node]; {
 		case u.Ended:
 			result.Settled = append(result.Settled, u.Ref)
 		case u.RunID == "":
@@ -585,8 +654,7 @@ func (y *yard) wants(in activity.EvaluateInput, moved map[string]time.Time, sent
 		}
 	}
 	for i := range 5 {
-		if node := fmt.Sprint("n", i); moved[node].IsZero() && y.knows(in, node) == nil {
-			moved[node] = y.env.Now().Add(y.takes)
+		if node := fmt.Sprint("n", i); y.moved[node].IsZero() && y.knows(in, node) == nil {
 			result.Begin = append(result.Begin, due(node))
 			break
 		}

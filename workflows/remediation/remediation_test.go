@@ -57,6 +57,8 @@ type site struct {
 	grants *time.Duration
 	asleep bool
 	start  time.Time
+	// objects are since when the objects of steps are there.
+	objects map[int]time.Time
 }
 
 func template(name string) health.Remediation {
@@ -64,9 +66,15 @@ func template(name string) health.Remediation {
 }
 
 func newSite(t *testing.T, steps ...health.Remediation) *site {
-	s := &site{t: t, start: time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)}
+	s := &site{t: t, start: time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC), objects: map[int]time.Time{}}
 	s.in = api.RemediationInput{Check: "workers", CheckRunID: checkRun, Node: "b", UID: "uid-b", Steps: steps, Why: "Ready is False", Revision: 1}
-	s.env = workflowtest.Environment(s.start)
+	s.begin(s.start)
+	return s
+}
+
+// begin makes the environment of a run.
+func (s *site) begin(now time.Time) {
+	s.env = workflowtest.Environment(now)
 	s.env.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: "node-remediation/workers/b", TaskQueue: api.DefaultTaskQueue})
 	s.env.RegisterWorkflowWithOptions(remediation.NodeRemediation, workflow.RegisterOptions{Name: api.NodeRemediationType})
 	s.env.RegisterWorkflowWithOptions(func(_ workflow.Context, ref api.Reference) error {
@@ -101,7 +109,6 @@ func newSite(t *testing.T, steps ...health.Remediation) *site {
 		return nil
 	})
 	s.env.OnSignalExternalWorkflow(mock.Anything, mock.Anything, mock.Anything, mock.Anything, mock.Anything).Return(s.hear)
-	return s
 }
 
 func (s *site) now() time.Duration { return s.env.Now().Sub(s.start) }
@@ -129,10 +136,19 @@ func (s *site) ensure(_ context.Context, in activity.ObjectInput) (activity.Ensu
 	if s.unmade != nil {
 		return activity.EnsuredObject{}, s.unmade
 	}
-	s.note("make step %d", in.Step+1)
+	s.mu.Lock()
+	_, there := s.objects[in.Step]
+	if !there {
+		s.objects[in.Step] = s.env.Now()
+	}
+	since := s.objects[in.Step]
+	s.mu.Unlock()
+	if !there {
+		s.note("make step %d", in.Step+1)
+	}
 	return activity.EnsuredObject{
 		Resource:  &health.Resource{APIVersion: "r/v1", Kind: "Reboot", Namespace: "n", Name: fmt.Sprintf("b-%d", in.Step)},
-		StartedAt: s.env.Now(), Lease: activity.LeaseState{Held: true},
+		StartedAt: since, Found: there, Lease: activity.LeaseState{Held: true},
 	}, nil
 }
 
@@ -159,6 +175,7 @@ func (s *site) remove(_ context.Context, in activity.RemoveInput) (activity.Remo
 		s.keeps--
 		return activity.Removed{Gone: make([]bool, len(in.Objects))}, nil
 	}
+	clear(s.objects)
 	gone := make([]bool, len(in.Objects))
 	for i := range gone {
 		gone[i] = true
@@ -179,6 +196,9 @@ func (s *site) untilSeen() time.Duration {
 func (s *site) see(_ context.Context, in activity.RemediationWatch) (activity.RemediationSeen, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if len(s.sees) == 0 { // an earlier run's, which was stopped
+		return activity.RemediationSeen{}, nil
+	}
 	_, seen := s.sees[0]()
 	s.sees = s.sees[1:]
 	return seen, nil
