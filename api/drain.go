@@ -45,7 +45,7 @@ type DrainProgress struct {
 	MoreBlockers int `json:"moreBlockers,omitempty"`
 }
 
-// Looked tells that a drain has looked at its node: before that it knows of no pods, and not that there are none.
+// Looked reports whether a drain has looked at its node: before that it knows of no pods, and not that there are none.
 func (p DrainProgress) Looked() bool {
 	return !p.At.IsZero() || p.Total+p.Ended()+p.Skipped+len(p.Blockers) > 0
 }

@@ -36,7 +36,7 @@ const (
 	NodeGone  Phase = "NodeGone"
 )
 
-// Ended tells whether the phase is an end.
+// Ended reports whether the phase is an end.
 func (p Phase) Ended() bool {
 	return p == Completed || p == Failed || p == Cancelled || p == NodeGone
 }

@@ -27,7 +27,7 @@ const (
 	PlanAborted PlanPhase = "Aborted"
 )
 
-// Ended tells whether the phase is an end.
+// Ended reports whether the phase is an end.
 func (p PlanPhase) Ended() bool {
 	return p == PlanCompleted || p == PlanIncomplete || p == PlanCancelled || p == PlanAborted
 }

@@ -31,7 +31,7 @@ func (s Status) Unsettled(p DrainProgress) DrainProgress {
 	return p
 }
 
-// settles tells that a pod is skipped, or that it may be lost by now: a pod is only told to lack one consent where it has not
+// settles reports whether a pod is skipped, or that it may be lost by now: a pod is only told to lack one consent where it has not
 // got that.
 func (s Status) settles(b Blocker) bool {
 	if slices.Contains(s.SkippedPods, b.Pod) {

@@ -25,7 +25,7 @@ type WorkRun struct {
 	BootIDBefore string `json:"bootIdBefore,omitempty"`
 }
 
-// Running tells that the work has not ended.
+// Running reports whether the work has not ended.
 func (w WorkRun) Running() bool { return w.EndedAt == nil }
 
 // State is where the work stands, in words.

@@ -200,7 +200,7 @@ func (t *attempt) waitBehind(asked attempt, now time.Time) {
 	}
 }
 
-// answered notes what became of an attempt to end a pod. News tells whether it is to be counted: to look at a request
+// answered notes what became of an attempt to end a pod. News reports whether it is to be counted: to look at a request
 // that still waits is no answer.
 func (a *attempts) answered(pod *corev1.Pod, e k8s.Eviction) (news bool) {
 	t := a.byPod[pod.UID]

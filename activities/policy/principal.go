@@ -90,7 +90,7 @@ type search struct {
 	workers []string
 }
 
-// look takes the next event, and tells whether there is nothing more to find.
+// look takes the next event, and reports whether there is nothing more to find.
 func (s *search) look(event *historypb.HistoryEvent) (over bool) {
 	if p := execution.WorkerOf(event); p != "" {
 		s.workers = append(s.workers, p)

@@ -13,7 +13,7 @@ import (
 // minInterval is the least time between two notices of one state.
 const minInterval = time.Minute
 
-// Schedule says when a state is told while it lasts: the schedules of SAP's maintenance-controller, at most one of
+// Schedule says when a state is sent while it lasts: the schedules of SAP's maintenance-controller, at most one of
 // them. None is a OneShot without delay.
 type Schedule struct {
 	OneShot   *OneShot   `json:"oneshot,omitempty"`
@@ -21,17 +21,17 @@ type Schedule struct {
 	Scheduled *Scheduled `json:"scheduled,omitempty"`
 }
 
-// OneShot tells a state once, when it has lasted for a while. What is over sooner is never told.
+// OneShot sends a state once, when it has lasted for Delay. A state that ends sooner is never sent.
 type OneShot struct {
 	Delay spec.Duration `json:"delay,omitempty"`
 }
 
-// Periodic tells a state at once and then at intervals.
+// Periodic sends a state at once and then at intervals.
 type Periodic struct {
 	Interval spec.Duration `json:"interval"`
 }
 
-// Scheduled tells a state at a time of day on some days of the week, the first time at the first such instant after
+// Scheduled sends a state at a time of day on some days of the week, the first time at the first such instant after
 // the state began.
 type Scheduled struct {
 	// Instant is a time of day such as "09:00".
@@ -42,8 +42,8 @@ type Scheduled struct {
 	Timezone string `json:"timezone,omitempty"`
 }
 
-// Next is when a state is to be told next, never before now; ok is false where it is not told any more. The state
-// began at entered and was told last at last, zero being never.
+// Next returns when a state is sent next, never before now; ok is false where it is not sent again. The state began
+// at entered and was last sent at last, which is zero where it never was.
 func (s Schedule) Next(entered, last, now time.Time) (at time.Time, ok bool) {
 	told := !last.IsZero()
 	switch {
