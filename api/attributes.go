@@ -14,7 +14,8 @@ var (
 	AttributeRequestor = temporal.NewSearchAttributeKeyKeyword("DrydockRequestor")
 	AttributePhase     = temporal.NewSearchAttributeKeyKeyword("DrydockPhase")
 	AttributeCluster   = temporal.NewSearchAttributeKeyKeyword("DrydockCluster")
-	// AttributeKind tells maintenances from what tells of them and keeps their records; see the kinds.
+	// AttributeKind separates maintenances from the workflows that notify channels of them and keep their records;
+	// see the kinds.
 	AttributeKind = temporal.NewSearchAttributeKeyKeyword("DrydockKind")
 )
 
@@ -42,8 +43,8 @@ const MemoHealthCheck = "drydockHealthCheck"
 // MemoBegun is in the memo of a maintenance that a worker has begun; its requestor says for what.
 const MemoBegun = "drydockBegun"
 
-// IdentityOfStarter is what whoever started a workflow calls itself, by its ID and the first event of its first run. A worker is
-// named with what it began the maintenance for, which its own identity does not say.
+// IdentityOfStarter is the identity that the starter of a workflow states, by its ID and the first event of its first run. A
+// worker is named with what it began the maintenance for, which its own identity does not say.
 func IdentityOfStarter(workflowID string, started *history.WorkflowExecutionStartedEventAttributes) string {
 	identity := started.GetIdentity()
 	if _, begun := started.GetMemo().GetFields()[MemoBegun]; !begun {

@@ -7,7 +7,7 @@ import (
 
 // Settings are those of all sinks.
 type Settings struct {
-	// Key proves that a record was written by a worker: whoever changes one has to have it.
+	// Key proves that a record was written by a worker: changing one undetected takes the key.
 	Key secret.Value `json:"key,omitzero"`
 }
 

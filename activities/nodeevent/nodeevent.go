@@ -19,7 +19,7 @@ type Event struct {
 	Reason  string `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`
 	Warning bool   `json:"warning,omitempty"`
-	// Key tells occurrences of the same reason in one maintenance apart.
+	// Key distinguishes occurrences of the same reason in one maintenance.
 	Key string `json:"key,omitempty"`
 }
 
