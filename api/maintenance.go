@@ -102,7 +102,7 @@ type Status struct {
 	Tells  []string `json:"tells,omitempty"`
 	Groups []string `json:"groups,omitempty"`
 	// Channels are the latest events that channels were to be told.
-	Channels []ChannelTold `json:"channels,omitempty"`
+	Channels []ChannelEvent `json:"channels,omitempty"`
 	// Lockstep is how far plans have told a shared maintenance to go.
 	Lockstep *LockstepStatus `json:"lockstep,omitempty"`
 	// NodeUID is that of the node that is held, or was held last.
@@ -123,8 +123,8 @@ type LockstepStatus struct {
 // HandedOver is the outcome of an event that a channel's workflow knows of: what becomes of it, that one knows.
 const HandedOver = "handed over"
 
-// ChannelTold is an event that a channel's workflow was sent.
-type ChannelTold struct {
+// ChannelEvent is an event that a channel's workflow was sent.
+type ChannelEvent struct {
 	At      time.Time     `json:"at"`
 	Channel string        `json:"channel"`
 	Event   string        `json:"event"`

@@ -32,9 +32,9 @@ type NotificationCarried struct {
 	Upcoming []notices.Event `json:"upcoming,omitempty"`
 	// Closed: the maintenance has closed, and all of its events were read.
 	Closed bool `json:"closed,omitempty"`
-	// Current is the state that the maintenance is in, and LastTold when it was last sent to the channel.
+	// Current is the state that the maintenance is in, and LastSentAt when it was last sent to the channel.
 	Current  *notices.Event `json:"current,omitempty"`
-	LastTold time.Time      `json:"lastTold,omitzero"`
+	LastSentAt time.Time      `json:"lastTold,omitzero"`
 	// Times counts the messages about the current state.
 	Times int `json:"times,omitempty"`
 	// Queue are the events of many maintenances that wait to be collected.

@@ -76,9 +76,9 @@ func lifecycleOf(r *record.Record, s Status) {
 			Outcome: w.Outcome, Output: w.Output, Job: w.Job, BootIDBefore: w.BootIDBefore,
 		})
 	}
-	for _, told := range s.Channels {
+	for _, sent := range s.Channels {
 		r.Notifications = append(r.Notifications, record.Notification{
-			Channel: told.Channel, Event: string(told.State), At: told.At, Outcome: told.Outcome,
+			Channel: sent.Channel, Event: string(sent.State), At: sent.At, Outcome: sent.Outcome,
 		})
 	}
 	if v := s.Validation; v != nil {

@@ -31,7 +31,8 @@ func (s Status) Unsettled(p DrainProgress) DrainProgress {
 	return p
 }
 
-// settles reports whether the pod is skipped, or the consent that it lacked has been given: a blocker names a consent only while that is missing.
+// settles reports whether the pod is skipped, or the consent that it lacked has been given: a blocker names a consent only while that is
+// missing.
 func (s Status) settles(b Blocker) bool {
 	if slices.Contains(s.SkippedPods, b.Pod) {
 		return true

@@ -313,7 +313,7 @@ func (a Account) Record() record.Record {
 		r.Failure += fmt.Sprintf(" (it was %s)", phase)
 	}
 	if a.Unanswered != "" {
-		r.Failure = withUntold(r.Failure, errors.New(a.Unanswered))
+		r.Failure = withUnreadable(r.Failure, errors.New(a.Unanswered))
 	}
 	return r.Bounded()
 }
@@ -326,8 +326,8 @@ func lastRunID(first string, last *workflowpb.WorkflowExecutionInfo) string {
 	return ""
 }
 
-// withUntold adds to how a workflow ended why no more is known; nil is nothing.
-func withUntold(failure string, why error) string {
+// withUnreadable adds to how a workflow ended why no more is known; nil is nothing.
+func withUnreadable(failure string, why error) string {
 	if why == nil {
 		return failure
 	}

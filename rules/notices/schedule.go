@@ -45,17 +45,17 @@ type Scheduled struct {
 // Next returns when a state is sent next, never before now; ok is false where it is not sent again. The state began
 // at entered and was last sent at last, which is zero where it never was.
 func (s Schedule) Next(entered, last, now time.Time) (at time.Time, ok bool) {
-	told := !last.IsZero()
+	sent := !last.IsZero()
 	switch {
-	case s.Periodic != nil && told:
+	case s.Periodic != nil && sent:
 		at = last.Add(s.Periodic.Interval.Std())
 	case s.Periodic != nil:
 		at = entered
-	case s.Scheduled != nil && told:
+	case s.Scheduled != nil && sent:
 		at, ok = s.Scheduled.after(last)
 	case s.Scheduled != nil:
 		at, ok = s.Scheduled.after(entered.Add(-time.Nanosecond))
-	case told:
+	case sent:
 		return time.Time{}, false
 	case s.OneShot != nil:
 		at = entered.Add(s.OneShot.Delay.Std())
