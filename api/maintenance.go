@@ -103,7 +103,7 @@ type Status struct {
 	Groups []string `json:"groups,omitempty"`
 	// Channels are the latest events that channels were to be told.
 	Channels []ChannelEvent `json:"channels,omitempty"`
-	// Lockstep is how far plans have told a shared maintenance to go.
+	// Lockstep is how far the plans of a shared maintenance let it go.
 	Lockstep *LockstepStatus `json:"lockstep,omitempty"`
 	// NodeUID is that of the node that is held, or was held last.
 	NodeUID string `json:"nodeUid,omitempty"`

@@ -33,7 +33,7 @@ type NotificationCarried struct {
 	// Closed: the maintenance has closed, and all of its events were read.
 	Closed bool `json:"closed,omitempty"`
 	// Current is the state that the maintenance is in, and LastSentAt when it was last sent to the channel.
-	Current  *notices.Event `json:"current,omitempty"`
+	Current    *notices.Event `json:"current,omitempty"`
 	LastSentAt time.Time      `json:"lastTold,omitzero"`
 	// Times counts the messages about the current state.
 	Times int `json:"times,omitempty"`
