@@ -62,6 +62,14 @@ const ErrorNotDelivered = "NotDelivered"
 // ErrorLimitsChanged is the type of the error of a set-limits whose IfRevision is out of date.
 const ErrorLimitsChanged = "LimitsChanged"
 
+// Types of the errors of updates that are rejected although nothing is wrong with their message; their texts say why.
+const (
+	// ErrorNothingToDo: what the message is for has come about already.
+	ErrorNothingToDo = "NothingToDo"
+	// ErrorReceived: a message with its ID was received before, and what became of that one counts.
+	ErrorReceived = "Received"
+)
+
 // ErrorNotAMaintenance is the type of the error of what is to tell, or to record, what happened to a maintenance, and
 // refers to something that is none of this worker's, or that nothing is known of any more.
 const ErrorNotAMaintenance = "NotAMaintenance"

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"fmt"
 	"strings"
 	"time"
 
@@ -242,6 +243,18 @@ func (c ConsentGiven) What() string {
 	return strings.Join(lost, " and ") + " for " + of
 }
 
+// Lost is what may be lost, in words.
+func (c ConsentGiven) Lost() string {
+	switch {
+	case c.Force && c.DeleteEmptyDir:
+		return "pods that nobody re-creates, and emptyDir data"
+	case c.Force:
+		return "pods that nobody re-creates"
+	default:
+		return "emptyDir data"
+	}
+}
+
 // RequestorStatus is one of those who share a maintenance.
 type RequestorStatus struct {
 	Name   string     `json:"name"`
@@ -259,6 +272,24 @@ type Transition struct {
 	Phase   Phase     `json:"phase"`
 	At      time.Time `json:"at"`
 	Message string    `json:"message,omitempty"`
+}
+
+// PlansGoOn says what becomes of the plans that share the maintenance where its node is given back before they are completed; empty
+// where none do.
+func (s *Status) PlansGoOn() string {
+	switch {
+	case s == nil || s.Lockstep == nil || len(s.Lockstep.Plans) == 0:
+		return ""
+	case len(s.Lockstep.Plans) == 1:
+		return "plan " + s.Lockstep.Plans[0] + " goes on without the node"
+	}
+	const named = 5
+	names := s.Lockstep.Plans
+	text := strings.Join(names[:min(named, len(names))], ", ")
+	if more := len(names) - named; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return "plans " + text + " go on without the node"
 }
 
 // Received is a message and what became of it: Effect says that in words. Identity is the Sender's, where it was looked for.

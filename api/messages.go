@@ -116,36 +116,3 @@ type Membership struct {
 	Message
 	Requestor string `json:"requestor"`
 }
-
-// ForRun is the run that a message is meant for, empty for any.
-func (d Done) ForRun() string { return d.Run }
-
-// ForRun is that of Done.
-func (f FailedMessage) ForRun() string { return f.Run }
-
-// ForRun is that of Done.
-func (e Extend) ForRun() string { return e.Run }
-
-// ForRun is that of Done.
-func (e Escalate) ForRun() string { return e.Run }
-
-// ForRun is that of Done.
-func (s SkipPod) ForRun() string { return s.Run }
-
-// ForRun is that of Done.
-func (c Consent) ForRun() string { return c.Run }
-
-// ForRun is that of Done.
-func (r Reschedule) ForRun() string { return r.Run }
-
-// ForRun is that of Done.
-func (s Simple) ForRun() string { return s.Run }
-
-// ForRun is that of Done.
-func (s Started) ForRun() string { return s.Run }
-
-// ForRun is that of Done.
-func (h HookMessage) ForRun() string { return h.Run }
-
-// ForRun is empty: join and leave are meant for any run.
-func (Membership) ForRun() string { return "" }

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -168,6 +169,12 @@ var MessageTypes = []MessageType{
 // OfPeople reports whether people and scripts send it, as a signal or as an update.
 func (m MessageType) OfPeople() bool { return !slices.Equal(m.From, drydock) }
 
+// BySignal reports whether people send it as a signal, although it is an update too. An approval is: where the server verifies who calls
+// it, the event of a signal says so and that of an update does not, and the policy judges approvals by it.
+func (m MessageType) BySignal() bool {
+	return m.To == NodeMaintenanceType && slices.Equal(m.From, approvers)
+}
+
 // MessagesTo are the messages that people and scripts send to workflows of a type.
 func MessagesTo(workflowType string) (names []string) {
 	for _, m := range MessageTypes {
@@ -180,11 +187,46 @@ func MessagesTo(workflowType string) (names []string) {
 
 // EffectOf is what a message to a workflow of a type does; empty where people do not send it.
 func EffectOf(workflowType, name string) string {
-	i := slices.IndexFunc(MessageTypes, func(m MessageType) bool { return m.To == workflowType && m.Name == name })
+	m, _ := MessageOf(workflowType, name)
+	return m.Effect
+}
+
+// MessageOf is the declaration of a message that people send to workflows of a type.
+func MessageOf(workflowType, name string) (m MessageType, found bool) {
+	i := slices.IndexFunc(MessageTypes, func(m MessageType) bool { return m.To == workflowType && m.Name == name && m.OfPeople() })
 	if i < 0 {
-		return ""
+		return m, false
 	}
-	return MessageTypes[i].Effect
+	return MessageTypes[i], true
+}
+
+// Complete fills in what a payload of the message lacks of its ID, its sender and the run that it is meant for, as far as messages of this
+// kind have these. A nil payload is an empty one. It returns the payload with the message's ID.
+func (m MessageType) Complete(payload any, said Message, run string) (complete any, id string, err error) {
+	filled := reflect.New(reflect.TypeOf(m.Payload)).Elem()
+	if payload != nil {
+		if reflect.TypeOf(payload) != filled.Type() {
+			return nil, "", fmt.Errorf("%s: the payload is a %s, and not a %T", m.Name, filled.Type(), payload)
+		}
+		filled.Set(reflect.ValueOf(payload))
+	}
+	for field, text := range map[string]string{"ID": said.ID, "By": said.By, "Comment": said.Comment, "Run": run} {
+		if f := filled.FieldByName(field); f.IsValid() && f.IsZero() {
+			f.SetString(text)
+		}
+	}
+	if has, ok := filled.Interface().(interface{ Said() Message }); ok {
+		said = has.Said()
+	}
+	return filled.Interface(), said.ID, nil
+}
+
+// RunOf is the run that a payload is meant for; empty for any.
+func RunOf(payload any) string {
+	if run := reflect.ValueOf(payload).FieldByName("Run"); run.IsValid() {
+		return run.String()
+	}
+	return ""
 }
 
 // said are the fields that all messages of people have; run is none of join and leave.

@@ -3,12 +3,12 @@
 // all work on nodes is done by Drydock's workers.
 //
 // A maintenance is named by its node and its requestor. Start begins it, or goes on with the same one that runs; Wait returns when it is
-// where a Goal wants it to be; Send sends it a message, such as Done, and returns when that has had its effect. The example takes a node
-// out of service, works on it and puts it back.
+// where a Goal wants it to be; Send sends it a message, such as api.MsgDone, and returns what the maintenance answers. The example takes a
+// node out of service, works on it and puts it back.
 //
 // Errors can be distinguished: ErrUnreachable, ErrUnanswered, ErrEnded and ErrInvalid with errors.Is, and the types DifferentError,
-// ReleasingError, RefusedInputError, NotFoundError, NotNowError, IgnoredError, NoEffectError, EndError, UndecidedError, RefusedError,
-// UnsettledError, NoSchedulerError, NoWorkerError and BusyError with errors.As. What fails in Temporal itself is a CallError. A call whose
+// ReleasingError, RefusedInputError, NotFoundError, EndError, UndecidedError, RefusedError, UnsettledError, NoSchedulerError,
+// NoWorkerError and BusyError with errors.As. What fails in Temporal itself is a CallError. A call whose
 // context ends returns the context's cause.
 package client
 

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"go.temporal.io/api/serviceerror"
-	"go.temporal.io/sdk/temporal"
 
 	"drydock.dev/drydock/api"
 )
@@ -16,9 +15,9 @@ import (
 var (
 	// ErrUnreachable marks the errors of a Temporal server that does not answer: another try may not meet them.
 	ErrUnreachable = errors.New("the Temporal server is not reachable")
-	// ErrUnanswered marks the errors of a maintenance that no worker speaks for. It goes on once a worker runs.
-	ErrUnanswered = errors.New("the maintenance does not answer")
-	// ErrEnded marks the errors of what comes too late for a maintenance.
+	// ErrUnanswered marks the errors of messages that were not sent because no worker answers for the workflow. It goes on once one does.
+	ErrUnanswered = errors.New("nobody answers")
+	// ErrEnded marks the errors of messages that come too late.
 	ErrEnded = errors.New("has ended meanwhile")
 	// ErrInvalid marks the errors of an input that is refused before anything is sent: the same call never succeeds.
 	ErrInvalid = errors.New("invalid")
@@ -68,6 +67,13 @@ func (e invalidError) Unwrap() error { return e.error }
 
 func (e invalidError) Is(target error) bool { return target == ErrInvalid }
 
+// unansweredError is ErrUnanswered with the text of its cause alone.
+type unansweredError struct{ error }
+
+func (e unansweredError) Unwrap() error { return e.error }
+
+func (e unansweredError) Is(target error) bool { return target == ErrUnanswered }
+
 // NoWorkerError says that no worker polls the task queue, so that nobody answers and nothing goes on.
 type NoWorkerError struct {
 	TaskQueue, Namespace string
@@ -100,33 +106,40 @@ func (e *NoSchedulerError) Error() string {
 	return fmt.Sprintf("no scheduler is running (workflow %s in namespace %q)", e.WorkflowID, e.Namespace)
 }
 
-// RefusedError is the scheduler's word that it does not do what it was asked.
+// RefusedError is a workflow's word that it does not do what a message asks for.
 type RefusedError struct {
-	// Type is one of the error types of package api, such as api.ErrorLimitsChanged.
-	Type   string
-	Reason string
-	err    error
+	// By is who refuses, such as "the maintenance of worker-01", and Message the name of the message.
+	By, Message, Reason string
+	// Type is that of the workflow's error, such as api.ErrorLimitsChanged.
+	Type string
+	err  error
 }
 
-func (e *RefusedError) Error() string { return "refused by the scheduler: " + e.Reason }
+func (e *RefusedError) Error() string {
+	return fmt.Sprintf("%s refuses %s: %s", e.By, e.Message, e.Reason)
+}
 
 // Unwrap returns the workflow's error.
 func (e *RefusedError) Unwrap() error { return e.err }
 
-func refusalOf(err *temporal.ApplicationError) *RefusedError {
-	return &RefusedError{Type: err.Type(), Reason: err.Message(), err: err}
-}
-
-// UnsettledError says that the scheduler was asked for a change and nobody has confirmed it: the server keeps it for the
-// worker that comes next.
+// UnsettledError says that a message was sent, and that it is not known what became of it. The same message with the same ID can be sent
+// again: it has its effect once.
 type UnsettledError struct {
-	// Change is its name, such as api.UpdateFreeze.
-	Change string
-	err    error
+	// To is who it was sent to, and Message its name.
+	To, Message string
+	// Taken: the workflow has it, and its effect follows. Otherwise the server may keep it for the worker that comes next.
+	Taken bool
+	err   error
 }
 
-func (e *UnsettledError) Error() string {
-	return fmt.Sprintf("%s was sent and is not confirmed, so it may take effect later: %s", e.Change, e.err)
+func (e *UnsettledError) Error() string { return e.What() + ": " + e.err.Error() }
+
+// What says what is known, without why it is no more than that.
+func (e *UnsettledError) What() string {
+	if e.Taken {
+		return fmt.Sprintf("%s has taken %s and not answered it yet", e.To, e.Message)
+	}
+	return e.Message + " was sent and is not confirmed, so it may take effect later"
 }
 
 // Unwrap returns why nobody has confirmed it.
@@ -146,73 +159,6 @@ type FailedError struct {
 }
 
 func (e *FailedError) Error() string { return fmt.Sprintf("%s failed: %s", e.What, e.Reason) }
-
-// NotNowError says that a maintenance would ignore a message as things are.
-type NotNowError struct {
-	// Message is the name of the message.
-	Message string
-	// Status is the one that was looked at.
-	Status *api.Status
-	// Reason is a sentence that names the node.
-	Reason string
-}
-
-func (e *NotNowError) Error() string { return e.Reason }
-
-// UnknownPodError says that the bare name of a pod is not that of exactly one pod that blocks a drain.
-type UnknownPodError struct {
-	Node, Pod string
-	// Named are the pods of that name, with their namespaces; Known are all that the drain is known to wait for.
-	Named, Known []string
-}
-
-func (e *UnknownPodError) Error() string {
-	switch {
-	case len(e.Named) > 1:
-		return fmt.Sprintf("%s has several pods named %s that block its drain", e.Node, e.Pod)
-	case len(e.Known) == 0:
-		return fmt.Sprintf("no pod that blocks the drain of %s is known, so not the namespace of %s either", e.Node, e.Pod)
-	default:
-		return fmt.Sprintf("%s is not one of the pods that block the drain of %s", e.Pod, e.Node)
-	}
-}
-
-// IgnoredError says that a maintenance has read a message and not acted upon it.
-type IgnoredError struct{ Message, Node, Reason string }
-
-func (e *IgnoredError) Error() string {
-	return fmt.Sprintf("the maintenance of %s ignored %s: %s", e.Node, e.Message, e.Reason)
-}
-
-// NoEffectError says that a message was sent and what it is for has not come about.
-type NoEffectError struct {
-	Message, Node string
-	// Received is what the maintenance says of the message; nil where it has not read it.
-	Received *api.Received
-	// Waited is how long the effect was waited for before giving up; 0 where the maintenance went on without it.
-	Waited time.Duration
-	// Unanswered says why the maintenance could not be asked last.
-	Unanswered error
-}
-
-func (e *NoEffectError) Error() string {
-	var text string
-	switch {
-	case e.Received == nil:
-		text = fmt.Sprintf("%s was sent, without effect for %s; it takes effect when a worker reads it", e.Message, e.Waited)
-	case e.Waited == 0:
-		return fmt.Sprintf("%s was received by the maintenance of %s without effect: %s", e.Message, e.Node, e.Received.Effect)
-	default:
-		text = fmt.Sprintf("%s was received by the maintenance of %s (%s), without effect for %s", e.Message, e.Node, e.Received.Effect, e.Waited)
-	}
-	if e.Unanswered != nil {
-		text += ": " + e.Unanswered.Error()
-	}
-	return text
-}
-
-// Unwrap returns why the maintenance could not be asked last.
-func (e *NoEffectError) Unwrap() error { return e.Unanswered }
 
 // EndError says that a maintenance has ended otherwise than its goal wants.
 type EndError struct {

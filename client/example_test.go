@@ -6,6 +6,7 @@ import (
 
 	temporalclient "go.temporal.io/sdk/client"
 
+	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/client"
 )
 
@@ -31,7 +32,7 @@ func Example() {
 		return
 	}
 	fmt.Println("working on", ready.Node)
-	if _, err := drydock.Send(ctx, ready.Maintenance, client.Done("patch-robot"), "patched"); err != nil {
+	if _, err := drydock.Send(ctx, ready.Maintenance, api.MsgDone, api.Done{Requestor: "patch-robot"}, "patched"); err != nil {
 		fmt.Println(err)
 		return
 	}

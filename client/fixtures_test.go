@@ -41,16 +41,6 @@ func waitingFor(what string) func(*api.Status) {
 
 func clockAtNoon() time.Time { return noon }
 
-func skipped(pods ...string) func(*api.Status) {
-	return func(s *api.Status) { s.SkippedPods = pods }
-}
-
-func took(do, by string) func(*api.Status) {
-	return func(s *api.Status) {
-		s.Escalation = append(s.Escalation, api.RungTaken{At: noon, Do: do, By: by, Planned: by == ""})
-	}
-}
-
 // ours is the ID of the message that a test sends.
 const ours = "message-1"
 

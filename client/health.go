@@ -1,20 +1,18 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/google/uuid"
 	enumspb "go.temporal.io/api/enums/v1"
-	"go.temporal.io/api/serviceerror"
 	workflowpb "go.temporal.io/api/workflow/v1"
 	temporalclient "go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/temporal"
 
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/rules/health"
@@ -22,16 +20,15 @@ import (
 )
 
 // HealthCheck is a health check by its name.
-type HealthCheck struct {
-	Name string
-
-	server  *server
-	options Options
-}
+type HealthCheck struct{ Named }
 
 // HealthCheckOf is the health check of that name, whether there is one or not.
 func HealthCheckOf(c *Client, name string) *HealthCheck {
-	return &HealthCheck{Name: name, server: c.server, options: c.options}
+	return &HealthCheck{Named{
+		Name: name, server: c.server, options: c.options,
+		kind: api.HealthCheckType, what: "health check " + name, id: api.HealthCheckID(c.options.Cluster, name),
+		asked: api.HealthStatusRequest{Limit: 1},
+	}}
 }
 
 // As is the check for messages in somebody else's name; an empty one changes nothing.
@@ -44,51 +41,19 @@ func (h *HealthCheck) As(by string) *HealthCheck {
 	return &own
 }
 
-// WorkflowID is the workflow's.
-func (h *HealthCheck) WorkflowID() string { return api.HealthCheckID(h.options.Cluster, h.Name) }
-
-// NoHealthCheckError says that there is no health check of that name that runs.
-type NoHealthCheckError struct {
-	Name string
-	// Ended: there was one.
-	Ended bool
-}
-
-func (e *NoHealthCheckError) Error() string {
-	if e.Ended {
-		return fmt.Sprintf("health check %s has ended", e.Name)
-	}
-	return fmt.Sprintf("there is no health check %s", e.Name)
-}
-
-// HealthCheckRunsError says that a health check of that name runs already.
-type HealthCheckRunsError struct{ Name string }
-
-func (e *HealthCheckRunsError) Error() string {
-	return fmt.Sprintf("health check %s runs already", e.Name)
-}
-
-// HealthCheckRefusedError says that a health check refused a message.
-type HealthCheckRefusedError struct{ Name, Reason string }
-
-func (e *HealthCheckRefusedError) Error() string {
-	return fmt.Sprintf("health check %s: %s", e.Name, e.Reason)
-}
-
 // Start starts the check; with a reason it begins paused by Options.By. An input that would be refused is ErrInvalid, and the
-// error names the fields; a check of that name that runs is a HealthCheckRunsError.
+// error names the fields; a check of that name that runs is a RunsError.
 func (h *HealthCheck) Start(ctx context.Context, input json.RawMessage, paused string) error {
 	if _, err := health.Decode(input); err != nil {
 		return invalidError{err}
 	}
-	if running, err := h.running(ctx); err != nil || running {
-		var none *NoHealthCheckError
-		if err == nil {
-			err = &HealthCheckRunsError{h.Name}
-		}
-		if !errors.As(err, &none) {
-			return err
-		}
+	info, err := h.describe(ctx)
+	var none *NoneError
+	switch {
+	case err != nil && !errors.As(err, &none):
+		return err
+	case runOf(h.Name, info).Running():
+		return &RunsError{h.what}
 	}
 	options := temporalclient.StartWorkflowOptions{
 		ID: h.WorkflowID(), TaskQueue: h.server.taskQueue, WorkflowExecutionErrorWhenAlreadyStarted: true,
@@ -97,28 +62,24 @@ func (h *HealthCheck) Start(ctx context.Context, input json.RawMessage, paused s
 	}
 	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
 	defer cancel()
-	var err error
 	if paused == "" {
 		_, err = h.server.start(ctx, options, api.HealthCheckType, input)
 	} else {
 		// The pause is there before the check decides anything.
-		_, err = h.server.temporal.SignalWithStartWorkflow(ctx, h.WorkflowID(), api.MsgPause, api.HealthMessage{Message: h.says(paused)}, options, api.HealthCheckType, input)
+		pause := api.HealthMessage{Message: api.Message{ID: uuid.NewString(), By: h.options.By, Comment: paused}}
+		_, err = h.server.temporal.SignalWithStartWorkflow(ctx, h.WorkflowID(), api.MsgPause, pause, options, api.HealthCheckType, input)
 	}
-	var running *serviceerror.WorkflowExecutionAlreadyStarted
-	if errors.As(err, &running) {
-		return &HealthCheckRunsError{h.Name}
-	}
-	return failedCall("starting health check "+h.Name, err)
+	return h.failed("starting "+h.what, err)
 }
 
 // HealthCheckSummary is what Temporal's lists show of a health check.
 func HealthCheckSummary(name string) string { return "health check " + name }
 
-// Status asks the check for its status. Errors: NoHealthCheckError, NoWorkerError, ErrInvalid where a worker refused its input.
+// Status asks the check for its status. Errors: NoneError, NoWorkerError, ErrInvalid where a worker refused its input.
 func (h *HealthCheck) Status(ctx context.Context, asked api.HealthStatusRequest) (api.HealthStatus, error) {
 	var status api.HealthStatus
-	err := h.server.query(ctx, h.WorkflowID(), "", api.QueryStatus, &status, asked)
-	return status, h.failed("asking health check "+h.Name, err)
+	err := h.query(ctx, api.QueryStatus, &status, asked)
+	return status, err
 }
 
 // AllNodes asks for the status with all nodes that are not healthy.
@@ -142,103 +103,25 @@ func (h *HealthCheck) AllNodes(ctx context.Context) (api.HealthStatus, error) {
 // Explain asks the check for all that is to be said of a node. Errors are those of Status.
 func (h *HealthCheck) Explain(ctx context.Context, node string) (api.HealthExplanation, error) {
 	var explanation api.HealthExplanation
-	err := h.server.query(ctx, h.WorkflowID(), "", api.QueryExplain, &explanation, api.ExplainRequest{Node: node})
-	return explanation, h.failed("asking health check "+h.Name, err)
+	err := h.query(ctx, api.QueryExplain, &explanation, api.ExplainRequest{Node: node})
+	return explanation, err
 }
 
-// Pause keeps anything new from beginning until Resume.
-func (h *HealthCheck) Pause(ctx context.Context, reason string) (string, error) {
-	return h.send(ctx, api.MsgPause, api.HealthMessage{Message: h.says(reason)})
-}
-
-// Resume takes back the pause of Options.By, or with of that of somebody else, or with all those of everybody.
-func (h *HealthCheck) Resume(ctx context.Context, of string, all bool, comment string) (string, error) {
-	return h.send(ctx, api.MsgResume, api.ResumeHealth{Message: h.says(comment), Of: of, All: all})
-}
-
-// Confirm says that a recovered node is healthy, so that its remediation is removed now.
-func (h *HealthCheck) Confirm(ctx context.Context, node, comment string) (string, error) {
-	return h.send(ctx, api.MsgConfirm, api.ConfirmHealthy{Message: h.says(comment), Node: node})
-}
-
-// Configure gives the check another spec. One that would be refused by itself is ErrInvalid; one that is refused because the
-// check remediates is a HealthCheckRefusedError.
-func (h *HealthCheck) Configure(ctx context.Context, spec json.RawMessage, comment string) (string, error) {
-	if _, err := health.Decode(spec); err != nil {
-		return "", invalidError{err}
+// Send is that of Plan. A spec that would be refused by itself is ErrInvalid.
+func (h *HealthCheck) Send(ctx context.Context, name string, payload any, comment string) (Sent, error) {
+	if p, ok := payload.(api.ConfigureHealth); ok {
+		if _, err := health.Decode(p.Spec); err != nil {
+			return Sent{}, invalidError{err}
+		}
 	}
-	return h.send(ctx, api.MsgConfigure, api.ConfigureHealth{Message: h.says(comment), Spec: spec})
-}
-
-// Remove ends the check, which is refused while it remediates.
-func (h *HealthCheck) Remove(ctx context.Context, comment string) (string, error) {
-	return h.send(ctx, api.MsgRemove, api.HealthMessage{Message: h.says(comment)})
-}
-
-func (h *HealthCheck) says(comment string) api.Message {
-	return api.Message{ID: uuid.NewString(), By: h.options.By, Comment: comment}
-}
-
-// running is false where the check has ended; where there was none it is a NoHealthCheckError.
-func (h *HealthCheck) running(ctx context.Context) (bool, error) {
-	described, err := h.server.describe(ctx, h.WorkflowID(), "")
-	if err != nil {
-		return false, h.failed("looking for health check "+h.Name, err)
-	}
-	return described.GetWorkflowExecutionInfo().GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, nil
-}
-
-// send sends a message and returns the effect in words. Errors: NoHealthCheckError, HealthCheckRefusedError, NoWorkerError,
-// UnsettledError.
-func (h *HealthCheck) send(ctx context.Context, name string, payload any) (effect string, err error) {
-	running, err := h.running(ctx)
-	if err != nil {
-		return "", err
-	}
-	if !running {
-		return "", &NoHealthCheckError{Name: h.Name, Ended: true}
-	}
-	// As for a plan: the server keeps an update that no worker takes, and a query leaves nothing behind.
-	if _, err := h.Status(ctx, api.HealthStatusRequest{Limit: 1}); err != nil {
-		return "", fmt.Errorf("nothing was changed: %w", err)
-	}
-	effect, err = h.server.update(ctx, h.WorkflowID(), name, payload)
-	var refused *temporal.ApplicationError
-	switch {
-	case errors.As(err, &refused):
-		return "", &HealthCheckRefusedError{h.Name, refused.Message()}
-	case err != nil && unreachable(err):
-		return "", &UnsettledError{Change: name, err: err}
-	}
-	return effect, h.failed("sending a message to health check "+h.Name, err)
-}
-
-func (h *HealthCheck) failed(doing string, err error) error {
-	var missing *serviceerror.NotFound
-	var noWorker *NoWorkerError
-	switch {
-	case errors.As(err, &missing):
-		return &NoHealthCheckError{Name: h.Name}
-	case errors.As(err, &noWorker):
-		return err
-	}
-	return failedCall(doing, err)
+	return h.Named.Send(ctx, name, payload, comment)
 }
 
 // HealthCheckRun is one run of a health check as Temporal's lists know it.
 type HealthCheckRun struct {
-	Name      string
-	RunID     string
-	Started   time.Time
-	Ended     time.Time
-	Execution enumspb.WorkflowExecutionStatus
+	Run
 	// Configured: a worker started it, as its configuration says.
 	Configured bool
-}
-
-// Running reports whether it runs.
-func (r HealthCheckRun) Running() bool {
-	return r.Execution == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING
 }
 
 // HealthCheckView is what is known of a health check.
@@ -253,13 +136,13 @@ type HealthCheckView struct {
 }
 
 // Observe looks at the check. That no worker answers is no error: the view says so. Where there was no such check it is a
-// NoHealthCheckError.
+// NoneError.
 func (h *HealthCheck) Observe(ctx context.Context, asked api.HealthStatusRequest) (HealthCheckView, error) {
-	described, err := h.server.describe(ctx, h.WorkflowID(), "")
+	info, err := h.describe(ctx)
 	if err != nil {
-		return HealthCheckView{}, h.failed("looking at health check "+h.Name, err)
+		return HealthCheckView{}, err
 	}
-	run, _ := healthCheckOf(described.GetWorkflowExecutionInfo())
+	run, _ := healthCheckOf(info)
 	return h.Look(ctx, run, asked)
 }
 
@@ -267,7 +150,11 @@ func (h *HealthCheck) Observe(ctx context.Context, asked api.HealthStatusRequest
 func (h *HealthCheck) Look(ctx context.Context, run HealthCheckRun, asked api.HealthStatusRequest) (HealthCheckView, error) {
 	v := HealthCheckView{HealthCheckRun: run}
 	if !run.Running() {
-		return h.ended(ctx, v)
+		end, err := endingOf(ctx, h.server, h.id, v.RunID,
+			"the workflow was terminated by hand; remediations that it began go on", "the workflow was cancelled",
+			func(json.RawMessage) string { return "" })
+		v.Failure, v.Refused = cmp.Or(end.Failure, "it was removed"), end.Refused
+		return v, failedCall("looking at "+h.what, err)
 	}
 	status, err := h.Status(ctx, asked)
 	if err != nil {
@@ -300,24 +187,6 @@ func (h *HealthCheck) Taken(ctx context.Context) (HealthCheckView, error) {
 	}
 }
 
-// ended adds why a check has ended, which takes no worker.
-func (h *HealthCheck) ended(ctx context.Context, v HealthCheckView) (HealthCheckView, error) {
-	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
-	defer cancel()
-	var failed *temporal.WorkflowExecutionError
-	err := h.server.temporal.GetWorkflow(ctx, h.WorkflowID(), v.RunID).GetWithOptions(ctx, nil, temporalclient.WorkflowRunGetOptions{DisableFollowingRuns: true})
-	switch {
-	case err == nil:
-		v.Failure = "it was removed"
-	case errors.As(err, &failed):
-		_, v.Failure = endOf(failed, "the workflow was terminated by hand; remediations that it began go on", "the workflow was cancelled", func(string) string { return "" })
-		v.Refused = refusedInput(failed)
-	default:
-		return v, failedCall("looking at health check "+h.Name, err)
-	}
-	return v, nil
-}
-
 // ListHealthChecks finds the health checks that run, or also those that have ended as long as the namespace keeps them; of one
 // name the latest alone, in the order of the names.
 func ListHealthChecks(ctx context.Context, c *Client, running bool) ([]HealthCheckRun, error) {
@@ -331,10 +200,7 @@ func ListHealthChecks(ctx context.Context, c *Client, running bool) ([]HealthChe
 
 func healthCheckOf(info *workflowpb.WorkflowExecutionInfo) (HealthCheckRun, bool) {
 	_, name, err := api.ParseHealthCheckID(info.GetExecution().GetWorkflowId())
-	run := HealthCheckRun{Name: name, RunID: info.GetExecution().GetRunId(), Started: info.GetStartTime().AsTime(), Execution: info.GetStatus()}
-	if info.GetCloseTime() != nil {
-		run.Ended = info.GetCloseTime().AsTime()
-	}
+	run := HealthCheckRun{Run: runOf(name, info)}
 	// That it is there says it: where payloads are encrypted its value cannot be read here.
 	_, run.Configured = info.GetMemo().GetFields()[api.MemoConfigured]
 	return run, err == nil

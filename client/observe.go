@@ -144,18 +144,6 @@ func (o *observer) ended(ctx context.Context) error {
 	return nil
 }
 
-// settled waits for an answer of the maintenance itself, so that its phase is known; none is ErrUnanswered.
-func (o *observer) settled(ctx context.Context) (View, error) {
-	v, err := o.observe(ctx)
-	if err != nil {
-		return v, failedCall("looking at the maintenance", err)
-	}
-	if v.Unanswered != nil {
-		return v, fmt.Errorf("%w: %w", ErrUnanswered, v.Unanswered)
-	}
-	return v, nil
-}
-
 // refusedInput reports whether a workflow failed because its input is wrong, before it did anything.
 func refusedInput(err error) bool {
 	var application *temporal.ApplicationError

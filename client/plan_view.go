@@ -6,8 +6,6 @@ import (
 	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
-	temporalclient "go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/temporal"
 
 	"drydock.dev/drydock/api"
 )
@@ -17,7 +15,7 @@ const PlanFailed api.PlanPhase = "Failed"
 
 // PlanView is what is known of a plan at one moment.
 type PlanView struct {
-	PlanRun
+	Run
 	// Status is the plan's own answer, nil where none was given: Unanswered says why.
 	Status     *api.PlanStatus
 	Unanswered error
@@ -72,14 +70,13 @@ func (p *Plan) As(by string) *Plan {
 }
 
 // Observe looks at the plan, running or ended. That no worker answers is no error: the view says so. Where there is no such
-// plan it is a NoPlanError.
+// plan it is a NoneError.
 func (p *Plan) Observe(ctx context.Context, asked api.PlanStatusRequest) (PlanView, error) {
-	described, err := p.server.describe(ctx, p.WorkflowID(), "")
+	info, err := p.describe(ctx)
 	if err != nil {
-		return PlanView{}, p.failed("looking at plan "+p.Name, err)
+		return PlanView{}, err
 	}
-	run, _ := planOf(described.GetWorkflowExecutionInfo())
-	v, err := p.Ended(ctx, run)
+	v, err := p.Ended(ctx, runOf(p.Name, info))
 	if err != nil {
 		return v, err
 	}
@@ -93,27 +90,15 @@ func (p *Plan) Observe(ctx context.Context, asked api.PlanStatusRequest) (PlanVi
 }
 
 // Ended adds to a run of the plan what it returned at its end, which takes no worker. A run that goes on has nothing to add.
-func (p *Plan) Ended(ctx context.Context, run PlanRun) (PlanView, error) {
-	v := PlanView{PlanRun: run}
+func (p *Plan) Ended(ctx context.Context, run Run) (PlanView, error) {
+	v := PlanView{Run: run}
 	if v.Running() {
 		return v, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
-	defer cancel()
-	var result api.PlanResult
-	err := p.server.temporal.GetWorkflow(ctx, p.WorkflowID(), run.RunID).GetWithOptions(ctx, &result, temporalclient.WorkflowRunGetOptions{DisableFollowingRuns: true})
-	var failed *temporal.WorkflowExecutionError
-	switch {
-	case err == nil:
-		v.Result = &result
-	case errors.As(err, &failed):
-		v.Result, v.Failure = endOf(failed, "the workflow was terminated by hand; maintenances that it began go on",
-			"the workflow was cancelled", func(r api.PlanResult) string { return r.Message })
-		v.Refused = refusedInput(failed)
-	default:
-		return v, failedCall("looking at plan "+p.Name, err)
-	}
-	return v, nil
+	end, err := endingOf(ctx, p.server, p.id, run.RunID, "the workflow was terminated by hand; maintenances that it began go on",
+		"the workflow was cancelled", func(r api.PlanResult) string { return r.Message })
+	v.Result, v.Failure, v.Refused = end.Result, end.Failure, end.Refused
+	return v, failedCall("looking at "+p.what, err)
 }
 
 // Watch looks at the plan again and again until done says that it is enough, or ctx ends, whose cause it then returns. A server or a worker
@@ -125,7 +110,7 @@ func (p *Plan) Watch(ctx context.Context, asked api.PlanStatusRequest, done func
 	)
 	for {
 		v, err := p.Observe(ctx, asked)
-		var noPlan *NoPlanError
+		var noPlan *NoneError
 		switch {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)

@@ -6,9 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
-	"github.com/google/uuid"
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 	workflowpb "go.temporal.io/api/workflow/v1"
@@ -21,43 +19,18 @@ import (
 )
 
 // Plan is a maintenance plan by its name.
-type Plan struct {
-	Name string
-
-	server  *server
-	options Options
-}
+type Plan struct{ Named }
 
 // PlanOf is the plan of that name, whether there is one or not.
 func PlanOf(c *Client, name string) *Plan {
-	return &Plan{Name: name, server: c.server, options: c.options}
+	return &Plan{Named{
+		Name: name, server: c.server, options: c.options,
+		kind: api.MaintenancePlanType, what: "plan " + name, id: api.PlanID(c.options.Cluster, name), asked: api.PlanStatusRequest{Limit: 1},
+	}}
 }
 
-// WorkflowID is the workflow's.
-func (p *Plan) WorkflowID() string { return api.PlanID(p.options.Cluster, p.Name) }
-
-// NoPlanError says that there is no plan of that name.
-type NoPlanError struct{ Name string }
-
-func (e *NoPlanError) Error() string { return fmt.Sprintf("there is no plan %s", e.Name) }
-
-// PlanRunsError says that a plan of that name runs already.
-type PlanRunsError struct{ Name string }
-
-func (e *PlanRunsError) Error() string { return fmt.Sprintf("plan %s runs already", e.Name) }
-
-// PlanEndedError says that a plan takes no message any more.
-type PlanEndedError struct{ Name string }
-
-func (e *PlanEndedError) Error() string { return fmt.Sprintf("plan %s has ended", e.Name) }
-
-// PlanRefusedError says that a plan refused a message.
-type PlanRefusedError struct{ Name, Reason string }
-
-func (e *PlanRefusedError) Error() string { return fmt.Sprintf("plan %s: %s", e.Name, e.Reason) }
-
 // Start starts the plan. An input that would be refused is ErrInvalid, and the error names the fields; a plan of that name
-// that runs is a PlanRunsError. It returns once Temporal has it, before anything is done to a node.
+// that runs is a RunsError. It returns once Temporal has it, before anything is done to a node.
 func (p *Plan) Start(ctx context.Context, input json.RawMessage) (runID string, err error) {
 	decoded, err := plan.Decode(p.Name, input)
 	if err = errors.Join(err, decoded.Reserved()); err != nil {
@@ -71,12 +44,8 @@ func (p *Plan) Start(ctx context.Context, input json.RawMessage) (runID string, 
 		StaticSummary:                            PlanSummary(p.Name, decoded),
 		StaticDetails:                            "Started by " + markdown.Text(p.options.By) + ".",
 	}, api.MaintenancePlanType, input)
-	var running *serviceerror.WorkflowExecutionAlreadyStarted
-	if errors.As(err, &running) {
-		return "", &PlanRunsError{p.Name}
-	}
 	if err != nil {
-		return "", failedCall("starting plan "+p.Name, err)
+		return "", p.failed("starting "+p.what, err)
 	}
 	return run.GetRunID(), nil
 }
@@ -87,18 +56,18 @@ func PlanSummary(name string, p plan.Plan) string {
 	return strings.ToValidUTF8(text[:min(len(text), maxSummary)], "")
 }
 
-// Status asks the plan, running or ended, for its status. Errors: NoPlanError, NoWorkerError, ErrInvalid where a worker
+// Status asks the plan, running or ended, for its status. Errors: NoneError, NoWorkerError, ErrInvalid where a worker
 // refused its input.
 func (p *Plan) Status(ctx context.Context, asked api.PlanStatusRequest) (api.PlanStatus, error) {
 	var status api.PlanStatus
-	err := p.server.query(ctx, p.WorkflowID(), "", api.QueryStatus, &status, asked)
+	err := p.query(ctx, api.QueryStatus, &status, asked)
 	var unanswered *serviceerror.QueryFailed
 	if errors.As(err, &unanswered) {
 		if refused := p.refusal(ctx); refused != nil {
 			return status, refused
 		}
 	}
-	return status, p.failed("asking plan "+p.Name, err)
+	return status, err
 }
 
 // AllNodes asks for the status with all nodes of the plan.
@@ -123,135 +92,19 @@ func (p *Plan) AllNodes(ctx context.Context) (api.PlanStatus, error) {
 func (p *Plan) refusal(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
 	defer cancel()
-	described, err := p.server.describe(ctx, p.WorkflowID(), "")
-	if err != nil || described.GetWorkflowExecutionInfo().GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_FAILED {
+	info, err := p.describe(ctx)
+	if err != nil || info.GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_FAILED {
 		return nil
 	}
 	var refused *temporal.ApplicationError
 	if errors.As(p.server.temporal.GetWorkflow(ctx, p.WorkflowID(), "").Get(ctx, nil), &refused) && refused.Type() == api.ErrorInvalidSpec {
-		return invalidError{&PlanRefusedError{p.Name, refused.Message()}}
+		return invalidError{fmt.Errorf("%s: %s", p.what, refused.Message())}
 	}
 	return nil
 }
 
-func (p *Plan) failed(doing string, err error) error {
-	var missing *serviceerror.NotFound
-	var noWorker *NoWorkerError
-	switch {
-	case errors.As(err, &missing):
-		return &NoPlanError{p.Name}
-	case errors.As(err, &noWorker):
-		return err
-	}
-	return failedCall(doing, err)
-}
-
-// Pause begins no more nodes until Resume.
-func (p *Plan) Pause(ctx context.Context, comment string) (string, error) {
-	return p.send(ctx, api.MsgPause, api.Simple{Message: p.says(comment)})
-}
-
-// Resume goes on with a plan that is paused.
-func (p *Plan) Resume(ctx context.Context, comment string) (string, error) {
-	return p.send(ctx, api.MsgResume, api.Simple{Message: p.says(comment)})
-}
-
-// Approve lets a plan go on after its canary.
-func (p *Plan) Approve(ctx context.Context, comment string) (string, error) {
-	return p.send(ctx, api.MsgApprove, api.Simple{Message: p.says(comment)})
-}
-
-// Skip leaves a node out.
-func (p *Plan) Skip(ctx context.Context, node, comment string) (string, error) {
-	return p.send(ctx, api.MsgSkip, api.NodeOfPlan{Message: p.says(comment), Node: node})
-}
-
-// Retry has a node begun anew that failed or was skipped.
-func (p *Plan) Retry(ctx context.Context, node, comment string) (string, error) {
-	return p.send(ctx, api.MsgRetry, api.NodeOfPlan{Message: p.says(comment), Node: node})
-}
-
-// SetStage has a plan of strategy allAtOnce go on to a stage.
-func (p *Plan) SetStage(ctx context.Context, stage api.Stage, comment string) (string, error) {
-	return p.send(ctx, api.MsgSetStage, api.SetStage{Message: p.says(comment), Stage: stage})
-}
-
-// SetSelector has a plan of strategy allAtOnce choose its nodes otherwise.
-func (p *Plan) SetSelector(ctx context.Context, nodes plan.Selection, comment string) (string, error) {
-	return p.send(ctx, api.MsgSetSelector, api.SetSelector{Message: p.says(comment), Selection: nodes})
-}
-
-// Cancel begins no more nodes, and gives those back that are not Ready yet.
-func (p *Plan) Cancel(ctx context.Context, comment string) (string, error) {
-	return p.send(ctx, api.MsgCancel, api.Cancel{Message: p.says(comment)})
-}
-
-func (p *Plan) says(comment string) api.Message {
-	return api.Message{ID: uuid.NewString(), By: p.options.By, Comment: comment}
-}
-
-// send sends a message and returns the effect in words. Errors: NoPlanError, PlanEndedError, PlanRefusedError,
-// NoWorkerError, UnsettledError.
-func (p *Plan) send(ctx context.Context, name string, payload any) (effect string, err error) {
-	described, err := p.server.describe(ctx, p.WorkflowID(), "")
-	if err != nil {
-		return "", p.failed("looking for plan "+p.Name, err)
-	}
-	if described.GetWorkflowExecutionInfo().GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
-		return "", &PlanEndedError{p.Name}
-	}
-	// The server keeps an update that no worker takes, and gives it to a worker that starts long after the caller got an error. A query
-	// leaves nothing behind.
-	if _, err := p.Status(ctx, api.PlanStatusRequest{Limit: 1}); err != nil {
-		return "", fmt.Errorf("nothing was changed: %w", err)
-	}
-	effect, err = p.server.update(ctx, p.WorkflowID(), name, payload)
-	var refused *temporal.ApplicationError
-	switch {
-	case errors.As(err, &refused):
-		return "", &PlanRefusedError{p.Name, refused.Message()}
-	case err != nil && unreachable(err):
-		return "", &UnsettledError{Change: name, err: err}
-	}
-	return effect, p.failed("sending a message to plan "+p.Name, err)
-}
-
-// WatchStatus looks at a plan again and again until done says that it is enough, or ctx ends, whose cause it then returns. A server or a
-// worker that does not answer is waited for: watch gets the error.
-func (p *Plan) WatchStatus(ctx context.Context, asked api.PlanStatusRequest, watch func(api.PlanStatus, error) (done bool)) error {
-	var pause time.Duration
-	for {
-		status, err := p.Status(ctx, asked)
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		var noPlan *NoPlanError
-		if errors.As(err, &noPlan) || errors.Is(err, ErrInvalid) {
-			return err
-		}
-		if watch(status, err) {
-			return nil
-		}
-		if pause = nextPause(pause); !sleep(ctx, pause) {
-			return context.Cause(ctx)
-		}
-	}
-}
-
-// PlanRun is one run of a plan as Temporal's lists know it.
-type PlanRun struct {
-	Name      string
-	RunID     string
-	Started   time.Time
-	Ended     time.Time
-	Execution enumspb.WorkflowExecutionStatus
-}
-
-// Running reports whether it runs.
-func (r PlanRun) Running() bool { return r.Execution == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING }
-
 // ListPlans finds plans, newest first; those that ended as long as the namespace keeps them.
-func ListPlans(ctx context.Context, c *Client, running bool) ([]PlanRun, error) {
+func ListPlans(ctx context.Context, c *Client, running bool) ([]Run, error) {
 	found, err := listRuns(ctx, c.server, api.MaintenancePlanType, api.PlanID(c.options.Cluster, ""), running, planOf)
 	if err != nil {
 		return nil, failedCall("listing plans", err)
@@ -259,44 +112,7 @@ func ListPlans(ctx context.Context, c *Client, running bool) ([]PlanRun, error) 
 	return found, nil
 }
 
-func planOf(info *workflowpb.WorkflowExecutionInfo) (PlanRun, bool) {
+func planOf(info *workflowpb.WorkflowExecutionInfo) (Run, bool) {
 	_, name, err := api.ParsePlanID(info.GetExecution().GetWorkflowId())
-	run := PlanRun{Name: name, RunID: info.GetExecution().GetRunId(), Started: info.GetStartTime().AsTime(), Execution: info.GetStatus()}
-	if info.GetCloseTime() != nil {
-		run.Ended = info.GetCloseTime().AsTime()
-	}
-	return run, err == nil
-}
-
-// ClaimedError says that somebody else works on a node.
-type ClaimedError struct{ Node, Reason string }
-
-func (e *ClaimedError) Error() string { return fmt.Sprintf("%s: %s", e.Node, e.Reason) }
-
-// Claim begins the work on a Ready node, unless somebody else has begun it: that is a ClaimedError. Where it is not known whether an
-// earlier try did so, the same ID shows it.
-func Claim(ctx context.Context, c *Client, m Maintenance, id string) error {
-	ctx, cancel := context.WithTimeout(ctx, updateTimeout)
-	defer cancel()
-	payload := api.Started{Message: api.Message{ID: id, By: c.options.By}, Claim: true, Run: m.FirstRunID}
-	handle, err := c.server.temporal.UpdateWorkflow(ctx, temporalclient.UpdateWorkflowOptions{
-		WorkflowID: m.WorkflowID, UpdateID: id, UpdateName: api.MsgStarted, Args: []any{payload}, WaitForStage: temporalclient.WorkflowUpdateStageCompleted,
-	})
-	if err == nil {
-		err = handle.Get(ctx, nil)
-	}
-	var refused *temporal.ApplicationError
-	if errors.As(err, &refused) {
-		if status, asked := c.server.status(ctx, m); asked == nil && startedBy(status, id) {
-			return nil
-		}
-		return &ClaimedError{m.Node, refused.Message()}
-	}
-	return failedCall("beginning the work on "+m.Node, err)
-}
-
-// startedBy reports whether the work was begun by a message of that ID.
-func startedBy(s *api.Status, id string) bool {
-	entry, received := outcomeOf(s, id)
-	return received && entry.Name == api.MsgStarted && !ignored(entry)
+	return runOf(name, info), err == nil
 }

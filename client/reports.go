@@ -15,29 +15,45 @@ import (
 	"drydock.dev/drydock/rules/doctor"
 	"drydock.dev/drydock/rules/markdown"
 	"drydock.dev/drydock/rules/preflight"
+	"drydock.dev/drydock/rules/window"
 )
 
 // Preflight looks at what a drain of a node would meet, without changing anything. The input is that of a maintenance,
 // and may have "together", a list of nodes that are to be drained at the same time. It is given up, by the server too,
 // after within. A preflight that fails is a FailedError; where ctx ends, or no worker sees to it, it is taken back.
-func (c *Client) Preflight(ctx context.Context, node string, in Input, within time.Duration) (preflight.Report, error) {
-	var report preflight.Report
+func (c *Client) Preflight(ctx context.Context, node string, in Input, within time.Duration) (report preflight.Report, err error) {
+	err = c.report(ctx, question{
+		id: api.PreflightID(c.options.Cluster, node, occasion()), kind: api.PreflightType, in: in,
+		what: "the preflight of " + node, summary: "preflight of " + markdown.Text(node),
+	}, within, &report)
+	return report, err
+}
+
+// question is a workflow that runs for its report alone.
+type question struct {
+	id, kind string
+	in       any
+	// what it is, in errors and in Temporal's lists.
+	what, summary string
+}
+
+// report asks a worker for a report by a workflow of its own.
+func (c *Client) report(ctx context.Context, q question, within time.Duration, report any) error {
 	if ctx.Err() != nil {
-		return report, context.Cause(ctx)
+		return context.Cause(ctx)
 	}
 	run, err := c.server.start(ctx, temporalclient.StartWorkflowOptions{
-		ID: api.PreflightID(c.options.Cluster, node, occasion()), WorkflowExecutionTimeout: within,
-		StaticSummary: "preflight of " + markdown.Text(node), StaticDetails: "Started by " + markdown.Text(c.options.By) + ".",
-	}, api.PreflightType, in)
+		ID: q.id, WorkflowExecutionTimeout: within, StaticSummary: q.summary, StaticDetails: "Started by " + markdown.Text(c.options.By) + ".",
+	}, q.kind, q.in)
 	if err != nil {
-		return report, failedCall("starting the preflight of "+node, err)
+		return failedCall(q.what, err)
 	}
-	err = c.server.resultOf(ctx, run, "the preflight of "+node, &report)
+	err = c.server.resultOf(ctx, run, q.what, report)
 	var noWorker *NoWorkerError
 	if err != nil && (ctx.Err() != nil || errors.As(err, &noWorker)) {
 		c.server.takeBack(ctx, run)
 	}
-	return report, err
+	return err
 }
 
 // takeBack cancels what nobody waits for any more; it would end by itself too.
@@ -57,49 +73,35 @@ func occasion() string {
 // Permissions asks what the worker's account lacks for something that is about to be started, without changing anything. It is given
 // up, by the server too, after within. What a worker refuses is a FailedError; where ctx ends, or no worker sees to it, it is taken
 // back.
-func Permissions(ctx context.Context, c *Client, in api.PermissionsInput, within time.Duration) (api.PermissionsReport, error) {
-	const what = "asking for the worker's permissions"
-	var report api.PermissionsReport
-	if ctx.Err() != nil {
-		return report, context.Cause(ctx)
-	}
-	run, err := c.server.start(ctx, temporalclient.StartWorkflowOptions{
-		ID: api.PermissionsID(c.options.Cluster, occasion()), WorkflowExecutionTimeout: within,
-		StaticSummary: "what the worker may do", StaticDetails: "Started by " + markdown.Text(c.options.By) + ".",
-	}, api.PermissionsType, in)
-	if err != nil {
-		return report, failedCall(what, err)
-	}
-	err = c.server.resultOf(ctx, run, what, &report)
-	var noWorker *NoWorkerError
-	if err != nil && (ctx.Err() != nil || errors.As(err, &noWorker)) {
-		c.server.takeBack(ctx, run)
-	}
+func Permissions(ctx context.Context, c *Client, in api.PermissionsInput, within time.Duration) (report api.PermissionsReport, err error) {
+	err = c.report(ctx, question{
+		id: api.PermissionsID(c.options.Cluster, occasion()), kind: api.PermissionsType, in: in,
+		what: "asking for the worker's permissions", summary: "what the worker may do",
+	}, within, &report)
 	return report, err
 }
 
 // ProfileReport asks what becomes of nodes by their profiles, without changing anything: of all, of those that the input chooses,
 // or of one that is to be explained. It is given up, by the server too, after within. What a worker refuses, such as a node
 // that there is not, is a FailedError; where ctx ends, or no worker sees to it, it is taken back.
-func (c *Client) ProfileReport(ctx context.Context, in api.ProfileReportInput, within time.Duration) (api.ProfileReport, error) {
-	const what = "asking for the report of profiles"
-	var report api.ProfileReport
-	if ctx.Err() != nil {
-		return report, context.Cause(ctx)
-	}
-	run, err := c.server.start(ctx, temporalclient.StartWorkflowOptions{
-		ID: api.ProfileReportID(c.options.Cluster, occasion()), WorkflowExecutionTimeout: within,
-		StaticSummary: "what becomes of nodes by their profiles", StaticDetails: "Started by " + markdown.Text(c.options.By) + ".",
-	}, api.ProfileReportType, in)
-	if err != nil {
-		return report, failedCall(what, err)
-	}
-	err = c.server.resultOf(ctx, run, what, &report)
-	var noWorker *NoWorkerError
-	if err != nil && (ctx.Err() != nil || errors.As(err, &noWorker)) {
-		c.server.takeBack(ctx, run)
-	}
+func (c *Client) ProfileReport(ctx context.Context, in api.ProfileReportInput, within time.Duration) (report api.ProfileReport, err error) {
+	err = c.report(ctx, question{
+		id: api.ProfileReportID(c.options.Cluster, occasion()), kind: api.ProfileReportType, in: in,
+		what: "asking for the report of profiles", summary: "what becomes of nodes by their profiles",
+	}, within, &report)
 	return report, err
+}
+
+// Windows asks a worker for the windows of its configuration and their next openings. It is given up, by the server too,
+// after within. A window that there is not is a FailedError.
+func Windows(ctx context.Context, c *Client, in api.WindowsInput, within time.Duration) (horizon window.Horizon, err error) {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	err = c.report(ctx, question{
+		id: api.WindowsID(c.options.Cluster, occasion()), kind: api.WindowsType, in: in,
+		what: "asking for the windows", summary: "when windows are open",
+	}, within, &horizon)
+	return horizon, err
 }
 
 // Doctor is a run of the doctor, which finds what is inconsistent and with Fix heals it. There is one at a time.

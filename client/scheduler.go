@@ -1,23 +1,16 @@
 package client
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
-	temporalclient "go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/temporal"
 
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/rules/schedule"
 )
-
-// updateTimeout bounds an update, which unlike a signal is lost unless a worker accepts it now.
-const updateTimeout = 20 * time.Second
 
 // Scheduler is the one workflow of a cluster that grants slots. Its calls return a NoSchedulerError where none is
 // running, a NoWorkerError where nobody could answer, and a RefusedError where it does not do what it is asked.
@@ -103,66 +96,24 @@ func (s *Scheduler) ChangeLimits(ctx context.Context, change func(schedule.Limit
 
 // Freeze stops grants until its By, or the Client's where that is empty, thaws.
 func (s *Scheduler) Freeze(ctx context.Context, request api.FreezeRequest) error {
-	request.By = cmp.Or(request.By, s.by)
 	return s.update(ctx, api.UpdateFreeze, request)
 }
 
 // Thaw takes back the freeze of its By, or of the Client's where that is empty, or with All everybody's.
 func (s *Scheduler) Thaw(ctx context.Context, request api.ThawRequest) error {
-	request.By = cmp.Or(request.By, s.by)
 	return s.update(ctx, api.UpdateThaw, request)
 }
 
 // update changes the scheduler's state and waits until it is changed.
 func (s *Scheduler) update(ctx context.Context, name string, payload any) error {
-	// The server keeps an update that no worker takes, and gives it to a worker that starts long after the caller got an error. A query
-	// leaves nothing behind.
 	if err := s.exists(ctx); err != nil {
 		return err
 	}
-	seen, _ := s.server.polled(ctx)
-	if _, err := s.statePage(ctx, api.StateRequest{Limit: 1}); err != nil {
-		return fmt.Errorf("nothing was changed: %w", err)
-	}
-	updating, cancel := context.WithTimeout(ctx, updateTimeout)
-	defer cancel()
-	err := s.updateOnce(updating, name, payload)
-	var between *serviceerror.NotFound
-	if errors.As(err, &between) {
-		// The scheduler continues as new now and then, and an update can fall between two of its runs.
-		err = s.updateOnce(updating, name, payload)
-	}
-	var refused *temporal.ApplicationError
-	switch {
-	case errors.As(err, &refused):
-		return refusalOf(refused)
-	case err != nil && unreachable(err):
-		return &UnsettledError{Change: name, err: s.whyUnsettled(ctx, name, err, seen)}
-	}
-	return s.failed(name, err)
-}
-
-// whyUnsettled says who has not confirmed a change. A worker has answered just before it was sent.
-func (s *Scheduler) whyUnsettled(ctx context.Context, name string, err error, seen time.Time) error {
-	why := s.server.silent(ctx, err, seen, updateTimeout)
-	var (
-		noWorker *NoWorkerError
-		busy     *BusyError
-	)
-	if errors.As(why, &noWorker) && noWorker.Silent || errors.As(why, &busy) {
-		return fmt.Errorf("the scheduler has not answered within %s", updateTimeout)
-	}
-	return s.failed(name, why)
-}
-
-func (s *Scheduler) updateOnce(ctx context.Context, name string, payload any) error {
-	handle, err := s.server.temporal.UpdateWorkflow(ctx, temporalclient.UpdateWorkflowOptions{
-		WorkflowID: s.id, UpdateName: name, Args: []any{payload}, WaitForStage: temporalclient.WorkflowUpdateStageCompleted,
-	})
-	if err != nil {
-		return err
-	}
-	return handle.Get(ctx, nil)
+	_, err := s.server.tell(ctx, recipient{
+		kind: api.SchedulerType, who: "the scheduler", by: s.by, id: s.id, question: api.QueryState, asked: api.StateRequest{Limit: 1},
+		none: s.missing(),
+	}, name, payload, "")
+	return err
 }
 
 // exists makes sure that what answers is a scheduler that runs: a query is answered by an ended one too.

@@ -1,22 +1,15 @@
 package client
 
 import (
-	"errors"
 	"fmt"
 	"testing"
-
-	"go.temporal.io/sdk/temporal"
 
 	"drydock.dev/drydock/api"
 )
 
 func TestOnlyLimitsThatChangedMeanwhileAreSetAnew(t *testing.T) {
 	refused := func(kind string) error {
-		var why *temporal.ApplicationError
-		if !errors.As(temporal.NewNonRetryableApplicationError("no", kind, nil), &why) {
-			t.Fatal("not an application error")
-		}
-		return fmt.Errorf("setting: %w", refusalOf(why))
+		return fmt.Errorf("setting: %w", &RefusedError{By: "the scheduler", Message: api.UpdateSetLimits, Type: kind, Reason: "no"})
 	}
 	for name, c := range map[string]struct {
 		err  error
@@ -30,8 +23,5 @@ func TestOnlyLimitsThatChangedMeanwhileAreSetAnew(t *testing.T) {
 		if got := LimitsChanged(c.err); got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}
-	}
-	if got := refused("Invalid").Error(); got != "setting: refused by the scheduler: no" {
-		t.Errorf("error %q", got)
 	}
 }

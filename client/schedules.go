@@ -311,18 +311,8 @@ func (r *Recurring) run(ctx context.Context, action temporalclient.ScheduleActio
 		run.Running = true
 		return run, nil
 	}
-	var result api.PlanRunResult
-	err = r.server.temporal.GetWorkflow(ctx, run.WorkflowID, info.GetExecution().GetRunId()).GetWithOptions(ctx, &result,
-		temporalclient.WorkflowRunGetOptions{DisableFollowingRuns: true})
-	var failed *temporal.WorkflowExecutionError
-	switch {
-	case err == nil:
-		run.Result = &result
-	case errors.As(err, &failed):
-		run.Result, run.Failure = endOf(failed, "it was terminated by hand", "it was cancelled",
-			func(r api.PlanRunResult) string { return r.Message })
-	default:
-		return run, failedCall("looking at the runs of plan "+r.Name, err)
-	}
-	return run, nil
+	end, err := endingOf(ctx, r.server, run.WorkflowID, info.GetExecution().GetRunId(), "it was terminated by hand", "it was cancelled",
+		func(r api.PlanRunResult) string { return r.Message })
+	run.Result, run.Failure = end.Result, end.Failure
+	return run, failedCall("looking at the runs of plan "+r.Name, err)
 }

@@ -4,176 +4,284 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/google/uuid"
 	"go.temporal.io/api/serviceerror"
+	temporalclient "go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
 
 	"drydock.dev/drydock/api"
 )
 
-const (
-	// effectTimeout is how long a worker may take to act upon a message that has arrived.
-	effectTimeout = 30 * time.Second
-	// recordedGrace is how long the effect may be missing once the message is known to have been read.
-	recordedGrace = 2 * time.Second
-)
+// sendTimeout bounds how long the answer to a message is waited for.
+const sendTimeout = 30 * time.Second
 
-// Sent is what became of a message.
+// Sent is what a workflow has answered to a message.
 type Sent struct {
-	// View is the maintenance with the effect; before the message where Already or Unanswered is set.
-	View View
-	// Already says in words that the message had nothing left to do; empty where it was sent and had its effect.
-	Already string
-	// Unanswered says why nobody has acted upon the message yet: it is recorded, and takes effect when a worker runs.
-	// Only a cancellation is sent without an answer.
+	// Effect says in words what the message has done, or with Already why it had nothing left to do.
+	Effect  string
+	Already bool
+	// Unanswered says why nobody has acted upon the message yet: it is recorded, and takes effect when a worker runs. Only the cancellation
+	// of a maintenance is sent without an answer.
 	Unanswered error
 }
 
-// Send sends a maintenance a message and waits for the effect, half a minute at most. It looks first, and sends nothing if the message has
-// nothing left to do or the maintenance would ignore it. Errors are ErrUnanswered, ErrEnded, NotNowError, UnknownPodError, IgnoredError,
-// NoEffectError and CallError.
-func (c *Client) Send(ctx context.Context, to Maintenance, m Message, comment string) (Sent, error) {
-	p, err := c.Prepare(ctx, to, m)
-	if err != nil || p.Already != "" {
-		return Sent{View: p.View, Already: p.Already}, err
+// Send sends a maintenance a message of package api, such as api.MsgDone with the payload api.Done, and returns what the maintenance
+// answers. What the payload lacks of ID, By, Comment and Run is filled in. A message with an ID has its effect once: where it is not
+// known what became of it, send it again with the same ID. Errors are ErrInvalid, ErrUnanswered, ErrEnded, RefusedError, UnsettledError and
+// CallError.
+func (c *Client) Send(ctx context.Context, to Maintenance, name string, payload any, comment string) (Sent, error) {
+	r := recipientOf(to, c.options.By)
+	m, err := r.message(name, payload, comment)
+	if err != nil {
+		return Sent{}, err
 	}
-	return p.Send(ctx, comment)
-}
-
-// Prepared is a message that a maintenance has been looked at for.
-type Prepared struct {
-	// View is what was seen; its Unanswered is set where the message can be sent all the same.
-	View View
-	// Already says in words that the message has nothing left to do.
-	Already string
-
-	client   *Client
-	message  Message
-	observer *observer
-}
-
-// Prepare looks at a maintenance and checks whether a message would be heeded, as Send does before it sends. It is for
-// those who want to know, or to ask somebody, before they send.
-func (c *Client) Prepare(ctx context.Context, to Maintenance, m Message) (Prepared, error) {
-	p := Prepared{client: c, message: m, observer: c.observer(to)}
-	var err error
-	if p.View, err = p.observer.settled(ctx); err != nil {
-		if errors.Is(err, ErrUnanswered) && m.unseen {
-			return p, nil
-		}
-		return p, err
+	err = c.server.answers(ctx, r, m)
+	switch {
+	case errors.Is(err, ErrUnanswered) && name == api.MsgCancel:
+		// Ending a maintenance must not wait for a worker. A signal is durable.
+		return Sent{Unanswered: err}, c.server.signal(ctx, r, m)
+	case err != nil:
+		return Sent{}, err
+	case !m.declared.BySignal():
+		return c.server.send(ctx, r, m)
 	}
-	if v := p.View; !v.Running() {
-		return p, fmt.Errorf("the maintenance of %s %w: %s%s", to.Node, ErrEnded, v.Phase(), colon(v.Message()))
+	if err := c.server.signal(ctx, r, m); err != nil {
+		return Sent{}, err
 	}
-	p.Already, err = m.check(p.View.Status)
-	return p, err
+	return c.server.outcome(ctx, r, m)
 }
 
-// Send sends the message and waits for its effect. A signal is durable before anybody acts upon it; the effect is what
-// the status says afterwards.
-func (p Prepared) Send(ctx context.Context, comment string) (Sent, error) {
-	if p.View.Unanswered != nil {
-		return Sent{View: p.View, Unanswered: p.View.Unanswered}, p.client.Signal(ctx, p.View.Maintenance, p.message, comment)
+// tell sends a message to a workflow that takes all of them as updates.
+func (s *server) tell(ctx context.Context, to recipient, name string, payload any, comment string) (Sent, error) {
+	m, err := to.message(name, payload, comment)
+	if err == nil {
+		err = s.answers(ctx, to, m)
 	}
-	before := p.View.Status
-	to := addressee{Message: p.client.says(comment), run: before.RunID, status: before}
-	if err := p.client.server.signal(ctx, p.View.Maintenance, p.message.name, p.message.payload(to)); err != nil {
-		return Sent{View: p.View}, err
+	if err != nil {
+		return Sent{}, err
 	}
-	w := effectWait{server: p.client.server, observer: p.observer, before: before, message: p.message, who: to.Message}
-	return w.await(ctx)
+	return s.send(ctx, to, m)
 }
 
-// Signal sends a message without looking at the maintenance and without waiting for anything: it is durable, and is
-// ignored where it does not fit.
-func (c *Client) Signal(ctx context.Context, to Maintenance, m Message, comment string) error {
-	return c.server.signal(ctx, to, m.name, m.payload(addressee{Message: c.says(comment), run: to.FirstRunID}))
+// Signal sends a maintenance a message without waiting for an answer. It is durable, and is ignored where it does not fit.
+func (c *Client) Signal(ctx context.Context, to Maintenance, name string, payload any, comment string) error {
+	r := recipientOf(to, c.options.By)
+	m, err := r.message(name, payload, comment)
+	if err != nil {
+		return err
+	}
+	return c.server.signal(ctx, r, m)
 }
 
-// says is who says what, under an ID by which the outcome is found.
-func (c *Client) says(comment string) api.Message {
-	return api.Message{ID: uuid.NewString(), By: c.options.By, Comment: comment}
+// recipient is a workflow that takes messages.
+type recipient struct {
+	// kind is the type of the workflow, who is what people call it, and by who speaks.
+	kind, who, by string
+	id            string
+	// run is the workflow's first run; empty is that of whichever runs.
+	run string
+	// question is a query that costs little, of which nothing but its answer matters.
+	question string
+	asked    any
+	// none is the error where there was no such workflow.
+	none error
 }
 
-func (s *server) signal(ctx context.Context, to Maintenance, name string, payload any) error {
-	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
+func recipientOf(m Maintenance, by string) recipient {
+	return recipient{
+		kind: api.NodeMaintenanceType, who: "the maintenance of " + m.Node, by: by, id: m.WorkflowID, run: m.FirstRunID, question: api.QuerySlot,
+		none: fmt.Errorf("the maintenance of %s %w", m.Node, ErrEnded),
+	}
+}
+
+// message is a message as it is sent.
+type message struct {
+	name, id string
+	payload  any
+	declared api.MessageType
+}
+
+// message completes a payload. It is ErrInvalid where the recipient takes no such message.
+func (r recipient) message(name string, payload any, comment string) (message, error) {
+	declared, found := api.MessageOf(r.kind, name)
+	if !found {
+		return message{}, invalidError{fmt.Errorf("%s takes no message %q", r.who, name)}
+	}
+	complete, id, err := declared.Complete(payload, api.Message{ID: uuid.NewString(), By: r.by, Comment: comment}, r.run)
+	if err != nil {
+		return message{}, invalidError{err}
+	}
+	return message{name: name, id: id, payload: complete, declared: declared}, nil
+}
+
+// failed is the error of a call that was to send a message.
+func (r recipient) failed(m message, err error) error {
+	var (
+		gone   *serviceerror.NotFound
+		denied *serviceerror.PermissionDenied
+	)
+	switch {
+	case errors.As(err, &gone):
+		return fmt.Errorf("%s %w", r.who, ErrEnded)
+	case errors.As(err, &denied):
+		return failedCall("sending "+m.name+" needs the permission to signal and update workflows", err)
+	}
+	return failedCall("sending "+m.name, err)
+}
+
+// answers makes sure that a worker answers for a workflow before anything is sent: the server keeps an update that no worker takes, and
+// gives it to one that starts long after the caller got an error. A query leaves nothing behind.
+func (s *server) answers(ctx context.Context, to recipient, m message) error {
+	var (
+		answer   any
+		args     []any
+		noWorker *NoWorkerError
+		busy     *BusyError
+		none     *serviceerror.NotFound
+		failed   *serviceerror.QueryFailed
+	)
+	if to.asked != nil {
+		args = append(args, to.asked)
+	}
+	err := s.query(ctx, to.id, "", to.question, &answer, args...)
+	switch {
+	case errors.As(err, &noWorker), errors.As(err, &busy):
+		return unansweredError{fmt.Errorf("nothing was changed: %w", err)}
+	case errors.As(err, &none):
+		return to.none
+	case err == nil, errors.As(err, &failed):
+		return nil // a worker has answered
+	}
+	return to.failed(m, err)
+}
+
+// send sends a message as an update, and waits for the answer. The message's ID is the update's: a run takes it once.
+func (s *server) send(ctx context.Context, to recipient, m message) (Sent, error) {
+	var answer any // words, but for the scheduler's
+	err := s.update(ctx, to, m, &answer)
+	var refused *RefusedError
+	switch {
+	case !errors.As(err, &refused):
+		effect, _ := answer.(string)
+		return Sent{Effect: effect}, err
+	case refused.Type == api.ErrorNothingToDo:
+		return Sent{Effect: refused.Reason, Already: true}, nil
+	case refused.Type != api.ErrorReceived:
+		return Sent{}, err
+	case to.kind == api.NodeMaintenanceType:
+		return s.outcome(ctx, to, m) // an earlier run has taken it
+	}
+	return Sent{Effect: refused.Reason}, nil
+}
+
+// update waits until a worker has taken an update, and then for its answer.
+func (s *server) update(ctx context.Context, to recipient, m message, answer any) error {
+	seen, _ := s.polled(ctx)
+	waiting, cancel := context.WithTimeout(ctx, sendTimeout)
 	defer cancel()
-	// Without a run ID: the message says which maintenance it is meant for, and that may go on in a new run any time.
-	err := s.temporal.SignalWorkflow(ctx, to.WorkflowID, "", name, payload)
+	taken, err := s.ask(waiting, to, m, answer)
 	var gone *serviceerror.NotFound
 	if errors.As(err, &gone) {
-		return fmt.Errorf("the maintenance of %s %w", to.Node, ErrEnded)
+		// A workflow continues as new now and then, and an update can fall between two of its runs.
+		taken, err = s.ask(waiting, to, m, answer)
 	}
-	return failedCall("sending "+name, err)
+	var (
+		refused   *temporal.ApplicationError
+		exhausted *serviceerror.ResourceExhausted
+		late      *temporalclient.WorkflowUpdateServiceTimeoutOrCanceledError
+	)
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &refused):
+		return &RefusedError{By: to.who, Message: m.name, Type: refused.Type(), Reason: refused.Message(), err: refused}
+	case ctx.Err() != nil:
+		return &UnsettledError{To: to.who, Message: m.name, Taken: taken, err: context.Cause(ctx)}
+	case !errors.As(err, &exhausted) && (errors.As(err, &late) || unreachable(err)):
+		return &UnsettledError{To: to.who, Message: m.name, Taken: taken, err: s.whyUnsettled(ctx, to, m, err, seen)}
+	}
+	return to.failed(m, err)
 }
 
-// effectWait waits for the effect of a message that was sent.
-type effectWait struct {
-	server   *server
-	observer *observer
-	before   *api.Status
-	message  Message
-	who      api.Message
-
-	// received is the maintenance's record of the message, readAt when that was first seen.
-	received *api.Received
-	readAt   time.Time
+// ask reports whether a worker has taken the update.
+func (s *server) ask(ctx context.Context, to recipient, m message, answer any) (taken bool, err error) {
+	handle, err := s.temporal.UpdateWorkflow(ctx, temporalclient.UpdateWorkflowOptions{
+		WorkflowID: to.id, FirstExecutionRunID: to.run, UpdateID: m.id, UpdateName: m.name, Args: []any{m.payload},
+		WaitForStage: temporalclient.WorkflowUpdateStageAccepted,
+	})
+	if err != nil {
+		return false, err
+	}
+	return true, handle.Get(ctx, answer)
 }
 
-// await returns when the effect is there. A maintenance that has ended meanwhile has acted upon the message.
-func (w *effectWait) await(ctx context.Context) (Sent, error) {
-	deadline := w.server.now().Add(effectTimeout)
+// whyUnsettled says who has not answered an update. A worker has answered just before it was sent.
+func (s *server) whyUnsettled(ctx context.Context, to recipient, m message, err error, seen time.Time) error {
+	why := s.silent(ctx, err, seen, sendTimeout)
+	var (
+		noWorker *NoWorkerError
+		busy     *BusyError
+	)
+	switch {
+	case errors.As(why, &noWorker) && noWorker.Silent, errors.As(why, &busy):
+		return fmt.Errorf("%s has not answered within %s", to.who, sendTimeout)
+	case errors.As(why, &noWorker):
+		return why
+	}
+	return failedCall("sending "+m.name, why)
+}
+
+func (s *server) signal(ctx context.Context, to recipient, m message) error {
+	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
+	defer cancel()
+	// Without a run ID: the message says which workflow it is meant for, and that may go on in a new run any time.
+	if err := s.temporal.SignalWorkflow(ctx, to.id, "", m.name, m.payload); err != nil {
+		return to.failed(m, err)
+	}
+	return nil
+}
+
+// outcome waits for what became of a message that a maintenance was sent as a signal, or in an earlier run: its status has that.
+func (s *server) outcome(ctx context.Context, to recipient, m message) (Sent, error) {
+	waiting, cancel := context.WithTimeout(ctx, sendTimeout)
+	defer cancel()
 	var pause time.Duration
 	for {
-		v, err := w.observer.observe(ctx)
-		if err != nil && ctx.Err() == nil && !unreachable(err) {
-			return Sent{View: v}, failedCall("looking for the effect of "+w.message.name, err)
+		var status api.Status // it has no messages where nobody answers
+		_ = s.query(waiting, to.id, "", api.QueryStatus, &status)
+		entry, received := outcomeOf(&status, m.id)
+		switch {
+		case received && entry.Outcome == api.Applied:
+			return Sent{Effect: entry.Effect}, nil
+		case received && entry.Outcome != api.Judged && m.hasDecided(status.Approval):
+			return Sent{Effect: "is " + status.Approval.Verb() + " already", Already: true}, nil
+		case received && entry.Outcome != api.Judged:
+			return Sent{}, &RefusedError{By: to.who, Message: m.name, Reason: strings.TrimPrefix(entry.Effect, "ignored: ")}
 		}
-		if err == nil {
-			if sent, done, err := w.judge(v); done || err != nil {
-				return sent, err
+		if pause = nextPause(pause); !sleep(waiting, pause) {
+			why := context.Cause(ctx)
+			if why == nil {
+				why = fmt.Errorf("%s has not answered within %s", to.who, sendTimeout)
 			}
-		}
-		if w.server.now().After(deadline) {
-			return Sent{View: v}, &NoEffectError{Message: w.message.name, Node: v.Node, Received: w.received, Waited: effectTimeout, Unanswered: v.Unanswered}
-		}
-		if pause = nextPause(pause); !sleep(ctx, pause) {
-			return Sent{View: v}, context.Cause(ctx)
+			return Sent{}, &UnsettledError{To: to.who, Message: m.name, Taken: true, err: why}
 		}
 	}
 }
 
-// judge reports whether what was seen is the end of the wait.
-func (w *effectWait) judge(v View) (sent Sent, done bool, err error) {
-	entry, received := outcomeOf(v.Status, w.who.ID)
-	// First of all: what looks like the effect is then somebody else's doing.
-	if received && ignored(entry) {
-		sent, err := w.wasIgnored(v, entry)
-		return sent, true, err
-	}
-	if !v.Running() || v.Status != nil && w.message.effect(w.before, v.Status) {
-		return Sent{View: v}, true, nil
-	}
-	if !received {
-		return Sent{}, false, nil
-	}
-	if w.readAt.IsZero() {
-		w.readAt = w.server.now()
-	}
-	w.received = &entry
-	if w.server.now().Sub(w.readAt) > recordedGrace && !w.message.slow {
-		return Sent{View: v}, true, &NoEffectError{Message: w.message.name, Node: v.Node, Received: w.received}
-	}
-	return Sent{}, false, nil
+// hasDecided reports whether what an approve or a deny asks for has been decided, by this message or another.
+func (m message) hasDecided(word *api.ApprovalStatus) bool {
+	return word != nil && m.declared.BySignal() && word.Denied == (m.name == api.MsgDeny)
 }
 
-// wasIgnored is an error, unless the message would not be sent now because what it is for has come about.
-func (w *effectWait) wasIgnored(v View, entry api.Received) (Sent, error) {
-	if already, err := w.message.check(v.Status); err == nil && already != "" {
-		return Sent{View: v, Already: already}, nil
+// outcomeOf finds what became of a message.
+func outcomeOf(now *api.Status, id string) (entry api.Received, found bool) {
+	i := slices.IndexFunc(now.Messages, func(r api.Received) bool { return r.ID == id })
+	if i < 0 {
+		return entry, false
 	}
-	return Sent{View: v}, &IgnoredError{Message: w.message.name, Node: v.Node, Reason: strings.TrimPrefix(entry.Effect, ignoredPrefix)}
+	return now.Messages[i], true
 }

@@ -228,19 +228,6 @@ func (s *server) start(ctx context.Context, options temporalclient.StartWorkflow
 	return s.temporal.ExecuteWorkflow(ctx, options, workflow, input)
 }
 
-// update sends a workflow an update, waits until it is done, and returns its effect in words.
-func (s *server) update(ctx context.Context, id, name string, payload any) (effect string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, updateTimeout)
-	defer cancel()
-	handle, err := s.temporal.UpdateWorkflow(ctx, temporalclient.UpdateWorkflowOptions{
-		WorkflowID: id, UpdateName: name, Args: []any{payload}, WaitForStage: temporalclient.WorkflowUpdateStageCompleted,
-	})
-	if err == nil {
-		err = handle.Get(ctx, &effect)
-	}
-	return effect, err
-}
-
 // sleep returns false where ctx ends first.
 func sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)

@@ -38,15 +38,25 @@ func TestAProgramRunsAMaintenance(t *testing.T) {
 		t.Errorf("found %s, %v", found.RunID, err)
 	}
 
-	sent, err := drydock.Send(s.ctx, ready.Maintenance, client.Done("patch-robot"), "patched")
-	if err != nil || sent.Already != "" {
-		t.Fatalf("already %q, %v", sent.Already, err)
+	// Whoever does not know what became of a message sends it again.
+	note := api.Simple{Message: api.Message{ID: "note-1"}}
+	for range 2 {
+		if sent, err := drydock.Send(s.ctx, ready.Maintenance, api.MsgNote, note, "disk replaced"); err != nil || sent.Effect != "the comment is on record" {
+			t.Errorf("%+v, %v", sent, err)
+		}
+	}
+	if v, err := drydock.Observe(s.ctx, ready.Maintenance); err != nil || len(v.Status.Messages) != 1 {
+		t.Errorf("%+v, %v", v.Status, err)
+	}
+	sent, err := drydock.Send(s.ctx, ready.Maintenance, api.MsgDone, api.Done{Requestor: "patch-robot"}, "patched")
+	if err != nil || sent.Already || sent.Effect != "patch-robot is done" {
+		t.Fatalf("%+v, %v", sent, err)
 	}
 	ended, err := drydock.Wait(s.ctx, ready.Maintenance, client.Completed)
 	if err != nil || ended.Phase() != api.Completed {
 		t.Fatalf("%s, %v", ended.Phase(), err)
 	}
-	if _, err := drydock.Send(s.ctx, ready.Maintenance, client.Retry(), ""); !errors.Is(err, client.ErrEnded) {
+	if _, err := drydock.Send(s.ctx, ready.Maintenance, api.MsgRetry, nil, ""); !errors.Is(err, client.ErrEnded) {
 		t.Errorf("too late: %v", err)
 	}
 	s.back("worker-01", before)

@@ -153,7 +153,7 @@ func (o *attachOptions) run(ctx context.Context, cmd *cobra.Command, args []stri
 	p := client.PlanOf(c.Client, names[0])
 	status, err := p.AllNodes(ctx)
 	if err == nil && status.Phase.Ended() {
-		err = &client.PlanEndedError{Name: p.Name}
+		err = fmt.Errorf("plan %s %w", p.Name, client.ErrEnded)
 	}
 	if err != nil {
 		return plan.Explain(c, p.Name, err)
@@ -218,9 +218,9 @@ func (o *attachOptions) leftBehind(ctx context.Context, c *invocation.Connection
 		return err
 	}
 	for _, v := range left {
-		_, err := c.Send(ctx, v.Maintenance, client.Failed(v.Requestor, "a command was begun on the node, and its end is not known"), "")
-		if err != nil && !errors.Is(err, client.ErrEnded) {
-			return c.Explain(err)
+		failed := api.FailedMessage{Requestor: v.Requestor, Reason: "a command was begun on the node, and its end is not known"}
+		if _, err := c.Send(ctx, v.Maintenance, api.MsgFailed, failed, ""); err != nil && !errors.Is(err, client.ErrEnded) {
+			return c.ExplainSent(err, "status "+v.Node)
 		}
 	}
 	return nil

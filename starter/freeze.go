@@ -58,7 +58,7 @@ func (o *freezeOptions) run(ctx context.Context) error {
 	defer c.Close()
 	request := api.FreezeRequest{By: cmp.Or(o.by, c.By()), Reason: o.reason, Running: o.running}
 	if err := c.Scheduler().Freeze(ctx, request); err != nil {
-		return c.Explain(err)
+		return c.ExplainSent(err, "limits")
 	}
 	state, err := c.SchedulerState(ctx, show.FirstPending)
 	if err != nil {

@@ -93,7 +93,7 @@ func (o *limitsSetOptions) run(ctx context.Context, flags *pflag.FlagSet) error 
 	defer c.Close()
 	state, err := c.Scheduler().ChangeLimits(ctx, change, o.comment, show.FirstPending)
 	if err != nil {
-		return c.Explain(err)
+		return c.ExplainSent(err, "limits")
 	}
 	o.warnOfWindows(ctx, c, state.Limits.Limits)
 	return o.output.Write(o.app.Stdout, state.Limits, func(w io.Writer) { show.Limits(w, state.Limits, c.Clock()) })

@@ -70,7 +70,7 @@ func (o *thawOptions) run(ctx context.Context) error {
 	if len(before.Freezes) > 0 {
 		request := api.ThawRequest{By: by, Comment: o.comment, All: o.all}
 		if err := c.Scheduler().Thaw(ctx, request); err != nil {
-			return c.Explain(err)
+			return c.ExplainSent(err, "limits")
 		}
 		if state, err = c.SchedulerState(ctx, show.FirstPending); err != nil {
 			return err

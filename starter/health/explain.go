@@ -87,7 +87,7 @@ func (o *explainOptions) run(ctx context.Context, node string) error {
 	if o.check != "" {
 		all = slices.DeleteFunc(all, func(e Explained) bool { return e.Check != o.check })
 		if len(all) == 0 {
-			return explain(c, o.check, &client.NoHealthCheckError{Name: o.check})
+			return explain(c, o.check, &client.NoneError{What: "health check " + o.check})
 		}
 	}
 	asked, missing := o.selected(ctx, node, all)

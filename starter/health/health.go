@@ -58,22 +58,18 @@ func checkName(name string) error {
 // explain turns an error about a check into one that says what to do next.
 func explain(c *invocation.Connection, name string, err error) error {
 	var (
-		none      *client.NoHealthCheckError
-		runs      *client.HealthCheckRunsError
-		refused   *client.HealthCheckRefusedError
-		unsettled *client.UnsettledError
+		none    *client.NoneError
+		runs    *client.RunsError
+		refused *client.RefusedError
 	)
 	switch {
-	case errors.As(err, &none):
+	case errors.As(err, &none), errors.Is(err, client.ErrEnded):
 		return exit.Hint(err, `"%s health list" shows those that run; "%s health start --file FILE" starts one.`, c.Program, c.Program)
 	case errors.As(err, &runs):
 		return exit.Hint(err, `See it with "%s health status %s", change it with "%s health apply --file FILE", or choose another name.`, c.Program, name, c.Program)
 	case errors.As(err, &refused):
 		return exit.Hint(err, `"%s health status %s" shows what it does.`, c.Program, name)
-	case errors.As(err, &unsettled):
-		return exit.WithCode(exit.TimedOut, exit.Hint(fmt.Errorf("%s was sent and is not confirmed: %w", unsettled.Change, c.Explain(unsettled.Unwrap())),
-			`It may take effect later, when a worker takes it: "%s health status %s" says.`, c.Program, name))
 	default:
-		return c.Explain(err)
+		return c.ExplainSent(err, "health status "+name)
 	}
 }

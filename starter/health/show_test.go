@@ -57,7 +57,8 @@ func checkView(t *testing.T) client.HealthCheckView {
 		},
 	}
 	return client.HealthCheckView{Status: &status, HealthCheckRun: client.HealthCheckRun{
-		Name: "workers", RunID: "run-9", Started: startertest.Before(time.Hour), Execution: enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, Configured: true,
+		Run:        client.Run{Name: "workers", RunID: "run-9", Started: startertest.Before(time.Hour), Execution: enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING},
+		Configured: true,
 	}}
 }
 
@@ -67,9 +68,9 @@ func TestAHealthCheckIsDrawn(t *testing.T) {
 }
 
 func TestACheckThatWasRemovedIsSaidToHaveEnded(t *testing.T) {
-	v := client.HealthCheckView{HealthCheckRun: client.HealthCheckRun{
+	v := client.HealthCheckView{HealthCheckRun: client.HealthCheckRun{Run: client.Run{
 		Name: "old", Ended: startertest.Noon, Execution: enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED,
-	}, Failure: "it was removed"}
+	}}, Failure: "it was removed"}
 	var text strings.Builder
 	status(&text, CheckOf(v, "health-check/old"), startertest.Noon)
 	if shown := text.String(); strings.Contains(shown, "unknown") || !strings.Contains(shown, "ended") || !strings.Contains(shown, "it was removed") {
@@ -79,10 +80,10 @@ func TestACheckThatWasRemovedIsSaidToHaveEnded(t *testing.T) {
 
 func TestHealthChecksAreListed(t *testing.T) {
 	v := checkView(t)
-	silent := client.HealthCheckView{HealthCheckRun: client.HealthCheckRun{
+	silent := client.HealthCheckView{HealthCheckRun: client.HealthCheckRun{Run: client.Run{
 		Name: "infra", RunID: "run-2", Started: startertest.Before(time.Hour), Execution: enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING,
-	}, Unanswered: &client.NoWorkerError{}}
-	ended := client.HealthCheckView{HealthCheckRun: client.HealthCheckRun{Name: "old", Execution: enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED}, Failure: "it was removed"}
+	}}, Unanswered: &client.NoWorkerError{}}
+	ended := client.HealthCheckView{HealthCheckRun: client.HealthCheckRun{Run: client.Run{Name: "old", Execution: enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED}}, Failure: "it was removed"}
 	checks := Checks{SummaryOf(silent, "health-check/infra"), SummaryOf(ended, "health-check/old"), SummaryOf(v, "health-check/workers")}
 	startertest.GoldenInWidths(t, "list", func(w io.Writer) { list(w, checks, false, startertest.Noon) })
 	startertest.Golden(t, "list_wide", func(w io.Writer) { list(w, checks, true, startertest.Noon) })

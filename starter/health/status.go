@@ -81,5 +81,5 @@ func notAnswered(v client.HealthCheckView) error {
 	if v.Unanswered != nil {
 		return v.Unanswered
 	}
-	return &client.NoHealthCheckError{Name: v.Name, Ended: true}
+	return &client.NoneError{What: "health check " + v.Name, Ended: true}
 }

@@ -42,7 +42,7 @@ the remediation of a node that recovers is cleared away. A pause belongs to whoe
 			if o.comment == "" {
 				return exit.UsageError("missing --reason: say why, which the check shows to whoever waits")
 			}
-			return o.run(cmd.Context(), args[0], func(ctx context.Context, h *client.HealthCheck) (string, error) { return h.Pause(ctx, o.comment) })
+			return o.run(cmd.Context(), args[0], api.MsgPause, api.HealthMessage{})
 		},
 	}, "reason", "why, shown by the check")
 }
@@ -65,9 +65,7 @@ own specification is taken back where that is written: in the worker's configura
 			if all && of != "" {
 				return exit.UsageError("pass either --of or --all")
 			}
-			return o.run(cmd.Context(), args[0], func(ctx context.Context, h *client.HealthCheck) (string, error) {
-				return h.Resume(ctx, of, all, o.comment)
-			})
+			return o.run(cmd.Context(), args[0], api.MsgResume, api.ResumeHealth{Of: of, All: all})
 		},
 	}, "comment", "why, recorded with the message")
 	cmd.Flags().StringVar(&of, "of", "", "whose pause it is (default yours)")
@@ -85,13 +83,7 @@ within half a minute: take it out of the configuration first, and start the work
 		Example: `  drydock health remove workers --comment "replaced by one for each pool"`,
 		Args:    oneCheck,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return o.run(cmd.Context(), args[0], func(ctx context.Context, h *client.HealthCheck) (string, error) {
-				effect, err := h.Remove(ctx, o.comment)
-				if err == nil {
-					effect += o.comesBack(ctx, h)
-				}
-				return effect, err
-			})
+			return o.run(cmd.Context(), args[0], api.MsgRemove, api.HealthMessage{})
 		},
 	}, "comment", "why, recorded with the message")
 }
@@ -106,7 +98,7 @@ func (o *messageOptions) comesBack(ctx context.Context, h *client.HealthCheck) s
 }
 
 // run sends a check a message, and shows its status afterwards for programs.
-func (o *messageOptions) run(ctx context.Context, name string, send func(context.Context, *client.HealthCheck) (string, error)) error {
+func (o *messageOptions) run(ctx context.Context, name, message string, payload any) error {
 	if err := o.output.Check(); err != nil {
 		return err
 	}
@@ -115,14 +107,18 @@ func (o *messageOptions) run(ctx context.Context, name string, send func(context
 		return err
 	}
 	defer c.Close()
-	return o.said(ctx, c, name, send)
+	return o.send(ctx, c, name, message, payload)
 }
 
-func (o *messageOptions) said(ctx context.Context, c *invocation.Connection, name string, send func(context.Context, *client.HealthCheck) (string, error)) error {
+func (o *messageOptions) send(ctx context.Context, c *invocation.Connection, name, message string, payload any) error {
 	h := client.HealthCheckOf(c.Client, name).As(o.by)
-	effect, err := send(ctx, h)
+	sent, err := h.Send(ctx, message, payload, o.comment)
 	if err != nil {
 		return explain(c, name, err)
+	}
+	effect := sent.Effect
+	if message == api.MsgRemove {
+		effect += o.comesBack(ctx, h)
 	}
 	fmt.Fprintf(o.app.Messages(&o.output), "%s: %s\n", name, terminal.Words(effect, c.Clock()))
 	if o.output.Table() {
@@ -178,9 +174,7 @@ func (o *confirmOptions) confirm(ctx context.Context, node string) error {
 			return err
 		}
 	}
-	return o.said(ctx, c, name, func(ctx context.Context, h *client.HealthCheck) (string, error) {
-		return h.Confirm(ctx, node, o.comment)
-	})
+	return o.send(ctx, c, name, api.MsgConfirm, api.ConfirmHealthy{Node: node})
 }
 
 // remediatedBy is the one check that remediates a node.

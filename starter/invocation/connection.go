@@ -127,7 +127,6 @@ func (c *Connection) Explain(err error) error {
 	var (
 		call        *client.CallError
 		noScheduler *client.NoSchedulerError
-		unsettled   *client.UnsettledError
 		busy        *client.BusyError
 		noNamespace *serviceerror.NamespaceNotFound
 		denied      *serviceerror.PermissionDenied
@@ -137,9 +136,6 @@ func (c *Connection) Explain(err error) error {
 		return exit.UsageError("%w", err)
 	case errors.As(err, &noScheduler):
 		return exit.Hint(err, "Workers start it within half a minute: start drydock-worker, or name its cluster with --cluster.")
-	case errors.As(err, &unsettled):
-		return exit.WithCode(exit.TimedOut, exit.Hint(fmt.Errorf("%s was sent and is not confirmed: %w", unsettled.Change, c.Explain(unsettled.Unwrap())),
-			`It may take effect later, when a worker takes it: look with "%s limits".`, c.Program))
 	case errors.As(err, &busy):
 		return exit.Hint(err, `"%s doctor" shows what is stuck.`, c.Program)
 	case err != nil && payloadcodec.IsEncrypted(err):
@@ -154,7 +150,8 @@ func (c *Connection) Explain(err error) error {
 		if denied != nil && denied.Reason != "" {
 			why = ": " + visible.Line(bounds.Cut(denied.Reason, bounds.Text))
 		}
-		return exit.Hint(fmt.Errorf("the Temporal server at %s refuses access to namespace %q: %w%s", c.Address, c.namespace, call.Err, why),
+		return exit.Hint(
+			fmt.Errorf("the Temporal server at %s refuses access to namespace %q: %s: %w%s", c.Address, c.namespace, call.Doing, call.Err, why),
 			"%s", cmp.Or(temporalenv.Advice(call.Err), temporalenv.AdviceOfKey))
 	case errors.Is(call, client.ErrUnreachable):
 		return exit.Hint(exit.InWords(fmt.Sprintf("the Temporal server at %s is not reachable: %s", c.Address, plainCause(call)), err),

@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/client"
-	"drydock.dev/drydock/starter/show"
 	"drydock.dev/drydock/starter/terminal"
 )
 
@@ -22,38 +20,28 @@ type Owned struct {
 	Yes    bool
 }
 
-// Guard makes a message ask where the maintenance is somebody else's: neither the user's own nor started by the user.
-func (a *App) Guard(ctx context.Context, c *Connection, f client.Found, o Owned, m Message) (Message, error) {
+// AgreeOnMaintenance asks before a message ends what is somebody else's: a maintenance neither the user's own nor started by the user.
+func (a *App) AgreeOnMaintenance(ctx context.Context, c *Connection, f client.Found, o Owned) error {
 	if f.Requestor == c.self || o.Shared && f.For == c.self {
-		return m, nil
+		return nil
 	}
 	starter, err := c.Starter(ctx, f.Maintenance)
 	if err != nil {
-		return m, c.Explain(err)
+		return c.Explain(err)
 	}
 	// Who claims to be another than the user may share the account with many, and has to name whom they mean.
 	if samePerson(starter, c.By()) && (o.Named || !c.claimed) {
-		return m, nil
+		return nil
 	}
 	whose := fmt.Sprintf("%s is in maintenance for %s%s, and you are %s", f.Node, f.Requestor, startedBy(starter), c.self)
-	m.Words = guarded{Words: m.Words, whose: whose, says: o.Says}
-	m.Agree = func(question string) error {
-		if err := a.CanConfirm(o.Yes); err != nil {
-			return fmt.Errorf("%s: %w", whose, err)
-		}
-		return a.Confirm(question, "nothing was sent", o.Yes)
+	if err := a.CanConfirm(o.Yes); err != nil {
+		return fmt.Errorf("%s: %w", whose, err)
 	}
-	return m, nil
-}
-
-// guarded asks whether to end what is somebody else's.
-type guarded struct {
-	Words
-	whose, says string
-}
-
-func (g guarded) Danger(s *api.Status) string {
-	return g.whose + terminal.Prefixed("; ", show.PlansGoOn(s)) + ". Say " + g.says + " all the same?"
+	v, err := c.Observe(ctx, f.Maintenance)
+	if err != nil {
+		return c.Explain(err)
+	}
+	return a.Confirm(whose+terminal.Prefixed("; ", v.Status.PlansGoOn())+". Say "+o.Says+" all the same?", "nothing was sent", o.Yes)
 }
 
 func startedBy(starter string) string {

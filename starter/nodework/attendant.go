@@ -20,7 +20,7 @@ const attendEvery = 300 * time.Millisecond
 type planClient interface {
 	Status(ctx context.Context, asked api.PlanStatusRequest) (api.PlanStatus, error)
 	AllNodes(ctx context.Context) (api.PlanStatus, error)
-	Cancel(ctx context.Context, comment string) (string, error)
+	Send(ctx context.Context, name string, payload any, comment string) (client.Sent, error)
 }
 
 // Worker works on nodes.
@@ -61,7 +61,7 @@ func (a *Attendant) Run(names []string) ([]Outcome, api.PlanStatus, error) {
 	said, cancelled := false, false
 	for {
 		status, err := a.look()
-		var missing *client.NoPlanError
+		var missing *client.NoneError
 		switch {
 		case a.GiveUp.Err() != nil, errors.As(err, &missing), errors.Is(err, client.ErrInvalid):
 			stop(err)
@@ -79,7 +79,7 @@ func (a *Attendant) Run(names []string) ([]Outcome, api.PlanStatus, error) {
 			return a.end(names, whyAbandoned(ctx))
 		}
 		if ctx.Err() != nil && !cancelled && err == nil && !status.Phase.Ended() {
-			if _, err := a.Plan.Cancel(a.GiveUp, whyAbandoned(ctx)); err == nil || refused(err) {
+			if _, err := a.Plan.Send(a.GiveUp, api.MsgCancel, api.Cancel{}, whyAbandoned(ctx)); err == nil || refused(err) {
 				cancelled = true
 			}
 		}
@@ -109,11 +109,8 @@ func (a *Attendant) look() (api.PlanStatus, error) {
 }
 
 func refused(err error) bool {
-	var (
-		refused *client.PlanRefusedError
-		ended   *client.PlanEndedError
-	)
-	return errors.As(err, &refused) || errors.As(err, &ended)
+	var refused *client.RefusedError
+	return errors.As(err, &refused) || errors.Is(err, client.ErrEnded)
 }
 
 // attend begins to work on the nodes whose turn it has become.

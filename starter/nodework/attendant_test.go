@@ -89,11 +89,11 @@ func (p *planned) AllNodes(ctx context.Context) (api.PlanStatus, error) {
 	return p.Status(ctx, api.PlanStatusRequest{})
 }
 
-func (p *planned) Cancel(_ context.Context, why string) (string, error) {
+func (p *planned) Send(_ context.Context, _ string, _ any, why string) (client.Sent, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.cancelled = why
-	return "", nil
+	return client.Sent{}, nil
 }
 
 // over takes a node out of those that run.
@@ -209,7 +209,7 @@ func TestAnInterruptedRolloutBeginsNothingMore(t *testing.T) {
 	worker := a.Worker
 	a.Worker = workerFunc(func(abandon context.Context, requestor string, n api.PlanNode) Outcome {
 		o := worker.Work(abandon, requestor, n)
-		_, _ = p.Cancel(ctx, "interrupted")
+		_, _ = p.Send(ctx, api.MsgCancel, api.Cancel{}, "interrupted")
 		return o
 	})
 	a.ContinueOnError, a.Abandon = true, ctx

@@ -31,18 +31,19 @@ func (d *TemporalClient) awaitReady(ctx context.Context, t client.Maintenance) (
 	return w.Await(ctx, t, client.Ready)
 }
 
-func (d *TemporalClient) send(ctx context.Context, t client.Maintenance, m invocation.Message) (client.View, error) {
-	v, _, err := d.Conn.SendMessage(ctx, t, m, "")
-	return v, err
+func (d *TemporalClient) send(ctx context.Context, t client.Maintenance, name string, payload any) (client.Sent, error) {
+	sent, err := d.Conn.Send(ctx, t, name, payload, "")
+	return sent, d.Conn.ExplainSent(err, "status "+t.Node)
 }
 
+// started is a signal: the work does not wait for the record of it.
 func (d *TemporalClient) started(ctx context.Context, t client.Maintenance) error {
-	return d.Conn.Explain(d.Conn.Signal(ctx, t, client.Started(), ""))
+	return d.Conn.Explain(d.Conn.Signal(ctx, t, api.MsgStarted, nil, ""))
 }
 
-// extend sends without looking, since it comes often and an extension that is ignored does no harm.
+// extend is a signal too: it comes often, and one that is ignored does no harm.
 func (d *TemporalClient) extend(ctx context.Context, t client.Maintenance) error {
-	return d.Conn.Explain(d.Conn.Signal(ctx, t, client.Extend(0, nil), "the command is running"))
+	return d.Conn.Explain(d.Conn.Signal(ctx, t, api.MsgExtend, nil, "the command is running"))
 }
 
 // awaitLeft shows nothing by itself: while a command runs the terminal is the command's.
@@ -83,8 +84,8 @@ func (p *PlanClient) started(ctx context.Context, t client.Maintenance) error {
 	if p.claim == "" {
 		p.claim = uuid.NewString()
 	}
-	err := client.Claim(ctx, p.Conn.Client, t, p.claim)
-	var claimed *client.ClaimedError
+	_, err := p.Conn.Send(ctx, t, api.MsgStarted, api.Started{Message: api.Message{ID: p.claim}, Claim: true}, "")
+	var claimed *client.RefusedError
 	if p.Rerun && errors.As(err, &claimed) {
 		return p.TemporalClient.started(ctx, t)
 	}
@@ -96,9 +97,8 @@ type maintenanceClient interface {
 	// begin starts the maintenance or adopts the same one that runs.
 	begin(ctx context.Context, o input.Order) (v client.View, adopted bool, err error)
 	awaitReady(ctx context.Context, t client.Maintenance) (client.View, error)
-	// send sends a message and waits for its effect. Where nobody answers, what is sent all the same is only recorded, and
-	// the view is Unanswered.
-	send(ctx context.Context, t client.Maintenance, m invocation.Message) (client.View, error)
+	// send sends a message and returns the answer. With the same ID in the payload it is sent again.
+	send(ctx context.Context, t client.Maintenance, name string, payload any) (client.Sent, error)
 	// started and extend only send: the work does not wait for the record of it.
 	started(ctx context.Context, t client.Maintenance) error
 	extend(ctx context.Context, t client.Maintenance) error

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
+
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/client"
 	"drydock.dev/drydock/rules/period"
@@ -15,7 +17,6 @@ import (
 	"drydock.dev/drydock/starter/input"
 	"drydock.dev/drydock/starter/invocation"
 	"drydock.dev/drydock/starter/show"
-	"drydock.dev/drydock/starter/tell"
 )
 
 // Stops are the ways to stop a session.
@@ -94,7 +95,7 @@ func (s *Session) steps(st Stops) Outcome {
 
 // claim says that the work begins. Where that does not matter to anybody else, it begins whether it was recorded or not.
 func (s *Session) claim(st Stops, t client.Maintenance) (claimed bool, err error) {
-	var taken *client.ClaimedError
+	var taken *client.RefusedError
 	if !s.Shared {
 		if err := s.Maintenances.started(st.GiveUp, t); err != nil {
 			s.Maintenances.note("%s: the beginning of the work was not recorded: %s", t.Node, firstLine(err))
@@ -110,7 +111,7 @@ func (s *Session) claim(st Stops, t client.Maintenance) (claimed bool, err error
 
 // notClaimed is the outcome of a node that was Ready and is not worked on here.
 func notClaimed(err error) Outcome {
-	var taken *client.ClaimedError
+	var taken *client.RefusedError
 	if errors.As(err, &taken) {
 		return Outcome{Result: ResultSkipped, Note: taken.Reason, Code: exit.OwnError}
 	}
@@ -160,17 +161,18 @@ func (s *Session) cancelled(st Stops, t client.Maintenance, adopted bool, o Outc
 	ctx, cancel := exit.WithTimeout(st.GiveUp, cancelWithin)
 	defer cancel()
 	// The node may just have become Ready. One that we have only adopted may be worked on by somebody else.
-	m := tell.CancelMessage(s.Program, !adopted, false)
-	var v client.View
+	message := api.Cancel{Message: api.Message{ID: uuid.NewString()}, Release: !adopted}
+	var sent client.Sent
 	err := s.persist(ctx, "cancelling", func() (err error) {
-		v, err = s.Maintenances.send(ctx, t, m)
+		sent, err = s.Maintenances.send(ctx, t, api.MsgCancel, message)
 		return err
 	})
 	var noWorker *client.NoWorkerError
-	if err == nil && errors.As(v.Unanswered, &noWorker) {
+	if err == nil && errors.As(sent.Unanswered, &noWorker) {
 		o.Note = fmt.Sprintf("%s; it is undone when a worker runs: %s", o.Note, noWorker)
 		return o
 	}
+	var v client.View
 	if err == nil || errors.Is(err, client.ErrEnded) { // whose plan it is may have cancelled it already
 		v, err = s.Maintenances.awaitEnd(ctx, t)
 	}
@@ -226,21 +228,22 @@ func (s *Session) hold(ctx context.Context, t client.Maintenance, readyTimeout t
 // report says done or failed, whichever the command's end means.
 func (s *Session) report(st Stops, t client.Maintenance, status int, startErr error) Outcome {
 	o := Outcome{Result: resultDone, ExitStatus: &status, Code: status}
-	m := tell.DoneMessage(s.Program, t.Requestor)
+	name, said := api.MsgDone, api.Message{ID: uuid.NewString()}
+	var message any = api.Done{Message: said, Requestor: t.Requestor}
 	if status != 0 {
 		o.Result, o.Note = ResultFailed, fmt.Sprintf("exit status %d", status)
 		if startErr != nil {
 			o.Note = startErr.Error()
 		}
-		m = tell.FailedMessage(s.Program, t.Requestor, o.Note)
+		name, message = api.MsgFailed, api.FailedMessage{Message: said, Requestor: t.Requestor, Reason: o.Note}
 	}
-	err := s.persist(st.GiveUp, "saying "+m.Name(), func() error {
-		_, err := s.Maintenances.send(st.GiveUp, t, m)
+	err := s.persist(st.GiveUp, "saying "+name, func() error {
+		_, err := s.Maintenances.send(st.GiveUp, t, name, message)
 		return err
 	})
 	// Where the command has said done by itself, the maintenance may have ended before us.
 	if err != nil && (o.Result != resultDone || !errors.Is(err, client.ErrEnded)) {
-		return s.unreported(o, m.Name(), err)
+		return s.unreported(o, name, err)
 	}
 	if o.Result == ResultFailed {
 		o.Note += "; stays out of service, RequestorFailed"

@@ -19,7 +19,6 @@ import (
 	"drydock.dev/drydock/rules/spec"
 	"drydock.dev/drydock/starter/exit"
 	"drydock.dev/drydock/starter/input"
-	"drydock.dev/drydock/starter/invocation"
 	"drydock.dev/drydock/starter/startertest"
 )
 
@@ -36,6 +35,8 @@ type fakeMaintenances struct {
 	// neverReady waits for the context's end instead of becoming Ready.
 	neverReady bool
 	tellErrors []error
+	// ids are those of the messages that were sent.
+	ids []string
 	// unanswered is why what is told is only recorded.
 	unanswered error
 	end        error
@@ -92,18 +93,19 @@ func (f *fakeMaintenances) awaitReady(ctx context.Context, _ client.Maintenance)
 	return startertest.View(api.Ready, func(s *api.Status) { s.Spec.ReadyTimeout = spec.Duration(3 * time.Second) }), f.readyErr
 }
 
-func (f *fakeMaintenances) send(_ context.Context, _ client.Maintenance, m invocation.Message) (client.View, error) {
-	switch p := m.Payload(api.Message{}, "", nil).(type) {
+func (f *fakeMaintenances) send(_ context.Context, _ client.Maintenance, name string, payload any) (client.Sent, error) {
+	switch p := payload.(type) {
 	case api.FailedMessage:
-		f.did("tell %s: %s", m.Name(), p.Reason)
+		f.did("tell %s: %s", name, p.Reason)
+		f.ids = append(f.ids, p.ID)
 	case api.Cancel:
-		f.did("tell %s, release %v", m.Name(), p.Release)
-	default:
-		f.did("tell %s", m.Name())
+		f.did("tell %s, release %v", name, p.Release)
+		f.ids = append(f.ids, p.ID)
+	case api.Done:
+		f.did("tell %s", name)
+		f.ids = append(f.ids, p.ID)
 	}
-	v := startertest.View(api.Pending)
-	v.Unanswered = f.unanswered
-	return v, f.next(&f.tellErrors)
+	return client.Sent{Unanswered: f.unanswered}, f.next(&f.tellErrors)
 }
 
 func (f *fakeMaintenances) started(context.Context, client.Maintenance) error {
@@ -273,6 +275,9 @@ func TestSessionPersistsWhileTemporalIsAway(t *testing.T) {
 	maintenances := &fakeMaintenances{beginErrors: []error{away}, tellErrors: []error{fmt.Errorf("no worker: %w", client.ErrUnanswered)}}
 	got := runSession(t, maintenances, noInterrupts(t), "exit 0", func(s *Session) { s.retryEvery = time.Millisecond })
 	maintenances.check(t, got, Outcome{Result: resultDone}, "", "begin", "begin", "await ready", "started", "tell done", "tell done", "await end")
+	if ids := maintenances.ids; ids[0] == "" || ids[0] != ids[1] {
+		t.Errorf("the same message was sent with the IDs %q", ids)
+	}
 }
 
 func TestSessionWaitsForTheMaintenanceBefore(t *testing.T) {

@@ -78,7 +78,7 @@ func (o *listOptions) run(ctx context.Context) error {
 }
 
 // plans asks those that run, and reads what the others returned.
-func (o *listOptions) plans(ctx context.Context, c *invocation.Connection, runs []client.PlanRun) (show.Plans, error) {
+func (o *listOptions) plans(ctx context.Context, c *invocation.Connection, runs []client.Run) (show.Plans, error) {
 	plans, unanswered := make(show.Plans, len(runs)), make([]error, len(runs))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(observedAtOnce)

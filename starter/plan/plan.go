@@ -68,24 +68,19 @@ func checkName(name string) error {
 // Explain turns an error about a plan into one that says what to do next.
 func Explain(c *invocation.Connection, name string, err error) error {
 	var (
-		none      *client.NoPlanError
-		runs      *client.PlanRunsError
-		ended     *client.PlanEndedError
-		unsettled *client.UnsettledError
+		none *client.NoneError
+		runs *client.RunsError
 	)
 	switch {
 	case errors.As(err, &none):
 		return exit.Hint(err, `"%s plan list --all" shows those that there are.`, c.Program)
 	case errors.As(err, &runs):
 		return exit.Hint(err, `See it with "%s plan status %s", or choose another name.`, c.Program, name)
-	case errors.As(err, &ended):
+	case errors.Is(err, client.ErrEnded):
 		return exit.Hint(err, `"%s plan status %s" shows what it left. Nodes that are held are decided one by one, with "retry", "done" or "cancel --release"; `+
 			`a new plan takes the others ("plan create").`, c.Program, name)
-	case errors.As(err, &unsettled):
-		return exit.WithCode(exit.TimedOut, exit.Hint(fmt.Errorf("%s was sent and is not confirmed: %w", unsettled.Change, c.Explain(unsettled.Unwrap())),
-			`It may take effect later, when a worker takes it: "%s plan status %s" says.`, c.Program, name))
 	default:
-		return c.Explain(err)
+		return c.ExplainSent(err, "plan status "+name)
 	}
 }
 

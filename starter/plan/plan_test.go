@@ -87,7 +87,7 @@ func TestAStageInWhichAPlanBeginsMayBeRefused(t *testing.T) {
 
 func TestThePlansEndIsTheExitCode(t *testing.T) {
 	ended := func(phase api.PlanPhase) client.PlanView {
-		return client.PlanView{PlanRun: client.PlanRun{Name: "kernel", Execution: enumspb.WORKFLOW_EXECUTION_STATUS_FAILED}, Result: &api.PlanResult{Phase: phase}}
+		return client.PlanView{Run: client.Run{Name: "kernel", Execution: enumspb.WORKFLOW_EXECUTION_STATUS_FAILED}, Result: &api.PlanResult{Phase: phase}}
 	}
 	for phase, want := range map[api.PlanPhase]int{
 		api.PlanCompleted: exit.OK, api.PlanCancelled: exit.Cancelled, api.PlanIncomplete: exit.Failed, api.PlanAborted: exit.Failed, "": exit.Failed,
@@ -96,7 +96,7 @@ func TestThePlansEndIsTheExitCode(t *testing.T) {
 			t.Errorf("%s: %d, want %d", phase, got, want)
 		}
 	}
-	if err := endOf(client.PlanView{PlanRun: client.PlanRun{Execution: enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING}}); err != nil {
+	if err := endOf(client.PlanView{Run: client.Run{Execution: enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING}}); err != nil {
 		t.Error(err)
 	}
 }
@@ -107,8 +107,8 @@ func TestAFollowerSaysWhatHasChanged(t *testing.T) {
 	look := func(counts plan.Counts, nodes ...api.PlanNode) string {
 		out.Reset()
 		f.see(client.PlanView{
-			PlanRun: client.PlanRun{Name: "kernel", Execution: enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING},
-			Status:  &api.PlanStatus{Phase: api.PlanRunning, Counts: counts, Nodes: nodes},
+			Run:    client.Run{Name: "kernel", Execution: enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING},
+			Status: &api.PlanStatus{Phase: api.PlanRunning, Counts: counts, Nodes: nodes},
 		})
 		return out.String()
 	}

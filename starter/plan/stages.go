@@ -2,7 +2,6 @@ package plan
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -10,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"drydock.dev/drydock/client"
+	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/rules/drainplan"
 	"drydock.dev/drydock/rules/plan"
 	"drydock.dev/drydock/starter/exit"
@@ -98,9 +97,7 @@ has the command.`,
 			if err != nil {
 				return exit.UsageError("%w", err)
 			}
-			return o.says(func(p *client.Plan, ctx context.Context, comment string) (string, error) {
-				return p.SetStage(ctx, stage, comment)
-			})(cmd, args)
+			return o.run(cmd.Context(), args[0], api.MsgSetStage, api.SetStage{Stage: stage})
 		},
 	}
 	return o.register(cmd)
@@ -121,9 +118,7 @@ them before, --exclude included. Nodes that come to match join; those that the p
 			if err != nil {
 				return err
 			}
-			return o.says(func(p *client.Plan, ctx context.Context, comment string) (string, error) {
-				return p.SetSelector(ctx, nodes, comment)
-			})(cmd, args[:1])
+			return o.run(cmd.Context(), args[0], api.MsgSetSelector, api.SetSelector{Selection: nodes})
 		},
 	}
 	chosen.Register(cmd, choosing(), map[string]input.Form{"selector": forms["selector"]})

@@ -38,7 +38,7 @@ func newPause(a *invocation.App) *cobra.Command {
 		Long:    `Begin no more nodes of a plan until "drydock plan resume". What runs goes on.`,
 		Example: `  drydock plan pause kernel-6.12 --comment "incident 4711"`,
 		Args:    onePlan,
-		RunE:    o.says((*client.Plan).Pause),
+		RunE:    o.says(api.MsgPause, api.Simple{}),
 	})
 }
 
@@ -50,7 +50,7 @@ func newResume(a *invocation.App) *cobra.Command {
 		Long:    `Go on with a plan that is paused. Failures that are known by now do not pause it again.`,
 		Example: `  drydock plan resume kernel-6.12 --comment "the disk was bad, not the kernel"`,
 		Args:    onePlan,
-		RunE:    o.says((*client.Plan).Resume),
+		RunE:    o.says(api.MsgResume, api.Simple{}),
 	})
 }
 
@@ -62,7 +62,7 @@ func newApprove(a *invocation.App) *cobra.Command {
 		Long:    `Let a plan go on after its canary, where its strategy asks for somebody's approval. It may be given before the canary is done.`,
 		Example: `  drydock plan approve kernel-6.12 --comment "the canary looks good"`,
 		Args:    onePlan,
-		RunE:    o.says((*client.Plan).Approve),
+		RunE:    o.says(api.MsgApprove, api.Simple{}),
 	})
 }
 
@@ -78,7 +78,7 @@ Where the plan is neither for you nor started by you, it asks first; --yes takes
 where nobody is there to give one.`,
 		Example: `  drydock plan cancel kernel-6.12 --comment "change postponed"`,
 		Args:    onePlan,
-		RunE:    o.says((*client.Plan).Cancel),
+		RunE:    o.says(api.MsgCancel, api.Cancel{}),
 	})
 	cmd.Flags().BoolVarP(&o.owned.Yes, "yes", "y", false, "do not ask where the plan is somebody else's")
 	return cmd
@@ -93,7 +93,7 @@ func newSkip(a *invocation.App) *cobra.Command {
 a decision needs that first.`,
 		Example: `  drydock plan skip kernel-6.12 worker-07 worker-08 --comment "to be scrapped"`,
 		Args:    planAndNodes,
-		RunE:    o.saysOfNodes((*client.Plan).Skip),
+		RunE:    o.saysOfNodes(api.MsgSkip),
 	})
 }
 
@@ -106,44 +106,28 @@ func newRetry(a *invocation.App) *cobra.Command {
 told to try again.`,
 		Example: `  drydock plan retry kernel-6.12 worker-07 --comment "disk replaced"`,
 		Args:    planAndNodes,
-		RunE:    o.saysOfNodes((*client.Plan).Retry),
+		RunE:    o.saysOfNodes(api.MsgRetry),
 	})
 }
 
 // says is a command that sends a plan a message.
-func (o *messageOptions) says(send func(*client.Plan, context.Context, string) (string, error)) func(*cobra.Command, []string) error {
-	return func(cmd *cobra.Command, args []string) error {
-		return o.run(cmd.Context(), args[0], func(ctx context.Context, c *invocation.Connection, p *client.Plan) error {
-			effect, err := send(p, ctx, o.comment)
-			if err != nil {
-				return Explain(c, p.Name, err)
-			}
-			fmt.Fprintf(o.app.Messages(&o.output), "%s: %s\n", p.Name, terminal.Words(effect, c.Clock()))
-			return nil
-		})
-	}
+func (o *messageOptions) says(name string, payload any) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args[0], name, payload) }
 }
 
 // saysOfNodes is a command that sends a plan a message for each of some nodes. A refused one does not keep the others from being sent.
-func (o *messageOptions) saysOfNodes(send func(p *client.Plan, ctx context.Context, node, comment string) (string, error)) func(*cobra.Command, []string) error {
+func (o *messageOptions) saysOfNodes(name string) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
-		return o.run(cmd.Context(), args[0], func(ctx context.Context, c *invocation.Connection, p *client.Plan) error {
-			var failures []error
-			for _, node := range args[1:] {
-				effect, err := send(p, ctx, node, o.comment)
-				if err != nil {
-					failures = append(failures, Explain(c, p.Name, err))
-					continue
-				}
-				fmt.Fprintf(o.app.Messages(&o.output), "%s: %s\n", p.Name, terminal.Words(effect, c.Clock()))
-			}
-			return exit.Joined(failures)
-		})
+		payloads := make([]any, len(args)-1)
+		for i, node := range args[1:] {
+			payloads[i] = api.NodeOfPlan{Node: node}
+		}
+		return o.run(cmd.Context(), args[0], name, payloads...)
 	}
 }
 
-// run finds the plan, sends the message, and shows the plan's status afterwards for programs.
-func (o *messageOptions) run(ctx context.Context, name string, send func(context.Context, *invocation.Connection, *client.Plan) error) error {
+// run finds the plan, sends the message with each payload, and shows the plan's status afterwards for programs.
+func (o *messageOptions) run(ctx context.Context, name, message string, payloads ...any) error {
 	if err := o.output.Check(); err != nil {
 		return err
 	}
@@ -158,15 +142,29 @@ func (o *messageOptions) run(ctx context.Context, name string, send func(context
 			return err
 		}
 	}
-	said := send(ctx, c, p)
-	if o.output.Table() || said != nil {
-		return said
+	var failures []error
+	for _, payload := range payloads {
+		if err := o.send(ctx, c, p, message, payload); err != nil {
+			failures = append(failures, err)
+		}
+	}
+	if o.output.Table() || len(failures) > 0 {
+		return exit.Joined(failures)
 	}
 	v, err := p.Observe(ctx, api.PlanStatusRequest{Limit: 1})
 	if err != nil {
 		return Explain(c, name, err)
 	}
 	return o.output.Write(o.app.Stdout, show.PlanSummaryOf(v, p.WorkflowID()), nil)
+}
+
+func (o *messageOptions) send(ctx context.Context, c *invocation.Connection, p *client.Plan, message string, payload any) error {
+	sent, err := p.Send(ctx, message, payload, o.comment)
+	if err != nil {
+		return Explain(c, p.Name, err)
+	}
+	fmt.Fprintf(o.app.Messages(&o.output), "%s: %s\n", p.Name, terminal.Words(sent.Effect, c.Clock()))
+	return nil
 }
 
 // agree asks where the plan is somebody else's.

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"drydock.dev/drydock/api"
-	"drydock.dev/drydock/client"
 	"drydock.dev/drydock/rules/period"
 	"drydock.dev/drydock/rules/spec"
 )
@@ -50,7 +49,7 @@ func drainedBefore(transitions []api.Transition) (total time.Duration) {
 
 // NextRungText is the next rung with the time until it is due; it is empty where none is left.
 func NextRungText(s *api.Status, now time.Time) string {
-	rung, left := client.NextRung(s)
+	rung, left := NextRung(s)
 	due, known := rungDue(s, rung)
 	switch {
 	case !left || !known:
@@ -60,4 +59,34 @@ func NextRungText(s *api.Status, now time.Time) string {
 	default:
 		return fmt.Sprintf("in %s: %s", period.Age(due.Sub(now)), rung.Do)
 	}
+}
+
+// NextRung is the first rung of the maintenance's escalation whose turn the present attempt has not had; left is false
+// where all had theirs.
+func NextRung(s *api.Status) (rung spec.Rung, left bool) {
+	plan := rungsLeft(s)
+	if len(plan) == 0 {
+		return spec.Rung{}, false
+	}
+	return plan[0], true
+}
+
+// RungToTake is the rung that an escalation takes where it names none: the next one, but for the SLA's, which keeps its time.
+func RungToTake(s *api.Status) (rung spec.Rung, left bool) {
+	for _, rung := range rungsLeft(s) {
+		if rung.Do != spec.ExpireSLA {
+			return rung, true
+		}
+	}
+	return spec.Rung{}, false
+}
+
+func rungsLeft(s *api.Status) []spec.Rung {
+	plan := s.Spec.Ladder()
+	for _, taken := range s.Escalation {
+		if taken.Planned && len(plan) > 0 {
+			plan = plan[1:]
+		}
+	}
+	return plan
 }

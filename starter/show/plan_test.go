@@ -54,7 +54,7 @@ func planView(change ...func(*api.PlanStatus)) client.PlanView {
 	for _, c := range change {
 		c(s)
 	}
-	return client.PlanView{Status: s, PlanRun: client.PlanRun{
+	return client.PlanView{Status: s, Run: client.Run{
 		Name: s.Name, RunID: "run-2", Started: startertest.Before(time.Hour), Execution: enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING,
 	}}
 }
@@ -66,7 +66,7 @@ func endedPlan() client.PlanView {
 		s.Phase, s.Since, s.WaitingFor, s.Until, s.Failure = api.PlanIncomplete, startertest.Before(time.Minute), "", nil, "2 of 500 nodes failed"
 		s.Counts = plan.Counts{Total: 500, Held: 1, Done: 498, Failed: 1}
 	})
-	v.Execution, v.PlanRun.Ended = enumspb.WORKFLOW_EXECUTION_STATUS_FAILED, startertest.Before(time.Minute)
+	v.Execution, v.Run.Ended = enumspb.WORKFLOW_EXECUTION_STATUS_FAILED, startertest.Before(time.Minute)
 	v.Failure = "498 of 500 nodes are done, 2 failed"
 	v.Result = &api.PlanResult{Phase: api.PlanIncomplete, RunID: "run-1", CreatedAt: startertest.Before(3 * time.Hour), EndedAt: startertest.Before(time.Minute), Counts: v.Status.Counts}
 	return v
@@ -74,7 +74,7 @@ func endedPlan() client.PlanView {
 
 func terminatedPlan() client.PlanView {
 	v := planView()
-	v.Execution, v.PlanRun.Ended = enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED, startertest.Before(time.Minute)
+	v.Execution, v.Run.Ended = enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED, startertest.Before(time.Minute)
 	v.Failure, v.Status, v.Unanswered = "the workflow was terminated by hand", nil, errors.New("nobody answers")
 	return v
 }

@@ -116,22 +116,6 @@ func renderWhere(head terminal.Rows, v client.View, now time.Time) {
 	}
 }
 
-// PlansGoOn says what becomes of the plans that share a maintenance whose node is given back before they are completed; empty
-// where none do.
-func PlansGoOn(s *api.Status) string {
-	switch {
-	case s == nil || s.Lockstep == nil || len(s.Lockstep.Plans) == 0:
-		return ""
-	case len(s.Lockstep.Plans) == 1:
-		return "plan " + s.Lockstep.Plans[0] + " goes on without the node"
-	default:
-		return "plans " + terminal.SomeOf(s.Lockstep.Plans, shownPlans) + " go on without the node"
-	}
-}
-
-// shownPlans are those that one line names.
-const shownPlans = 5
-
 // plansText says which plans share a maintenance, and how far they have its node drained.
 func plansText(l api.LockstepStatus) string {
 	targets := make([]string, len(l.Targets))

@@ -1,13 +1,15 @@
-// Package tell has the commands that tell a maintenance something, with their words for what becomes of it.
+// Package tell has the commands that tell a maintenance something: one for each message.
 package tell
 
 import (
 	"cmp"
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/client"
@@ -17,113 +19,217 @@ import (
 	"drydock.dev/drydock/starter/terminal"
 )
 
+// row declares the command of a message.
+type row struct {
+	// use begins with the name of the message; the words in capitals that follow are its arguments.
+	use                  string
+	short, long, example string
+	// form makes the payload.
+	form form
+	// why is the error of a missing comment; empty where there need be none.
+	why string
+	// next says what to do where the maintenance refuses the message. PROGRAM and NODE stand for those.
+	next string
+	// ends is what the message says that ends what may be somebody else's, so that it asks first; shared: for one of several requestors.
+	ends   string
+	shared bool
+	// asks: the form asks before what is not easily undone.
+	asks bool
+	// awaits is the end that --wait waits for; empty where the command has no such flag.
+	awaits api.Phase
+	// whose is the help of --requestor, where that is not whose maintenance it is.
+	whose string
+}
+
+// form makes a payload of flags and arguments. A command has a form of its own, in which its flags are.
+type form interface {
+	register(f *pflag.FlagSet)
+	// check refuses what can be refused before anything is looked at.
+	check(o *order) error
+	// payload may look at the maintenance. Where the question is not empty, the message is sent once somebody has agreed to it.
+	payload(ctx context.Context, o *order) (payload any, question string, err error)
+}
+
 // Commands are a command for each message to a maintenance.
 func Commands(a *invocation.App) []*cobra.Command {
-	return []*cobra.Command{
-		newDone(a), newFailed(a), newRetry(a), newCancel(a), newExtend(a), newStarted(a), newDrained(a), newJoin(a), newLeave(a),
-		newEscalate(a), newSkipPod(a), newConsent(a), newRetryNow(a),
-		newApprove(a), newDeny(a), newReschedule(a), newValidated(a), newValidationFailed(a), newHookDone(a), newSkipHook(a), newNote(a),
+	var all []*cobra.Command
+	for _, r := range rows() {
+		all = append(all, (&order{row: r, app: a}).command())
 	}
+	return all
 }
 
-// messageCommand is what the commands that send a message have in common.
-type messageCommand struct {
-	app       *invocation.App
-	output    terminal.Output
-	requestor string
-	comment   string
-	wait      bool
-	timeout   time.Duration
-	// owned says how to ask before the message ends what is somebody else's; nil where it may.
-	owned *invocation.Owned
+func (r row) name() string {
+	name, _, _ := strings.Cut(r.use, " ")
+	return name
+}
+
+// order is a command under way: what its flags say, and the maintenance that it is about.
+type order struct {
+	row
+	app                *invocation.App
+	args               []string
+	output             terminal.Output
+	requestor, comment string
+	yes, wait          bool
+	timeout            time.Duration
 	// of is the flag that says whose maintenance it is, where that is not --requestor.
-	of string
-	// end is the end that --wait wants; Completed where it is empty.
-	end api.Phase
+	of    string
+	conn  *invocation.Connection
+	found client.Found
 }
 
-func (t *messageCommand) register(cmd *cobra.Command, requestorHelp string) {
-	t.output.Register(cmd)
-	cmd.Flags().StringVarP(&t.requestor, "requestor", "r", "", requestorHelp)
-	cmd.Flags().StringVar(&t.comment, "comment", "", "why, recorded with the message")
-}
-
-// asksFirst is the help of the commands that do not end what is somebody else's by a slip.
-const asksFirst = `Where the maintenance is neither for you nor started by you, it asks first; --yes takes the place of the answer, and is
-needed where nobody is there to give one.`
-
-// registerOwned is for a message that is not to end what is somebody else's.
-func (t *messageCommand) registerOwned(cmd *cobra.Command, says string, shared bool) {
-	t.owned = &invocation.Owned{Says: says, Shared: shared}
-	cmd.Flags().BoolVarP(&t.owned.Yes, "yes", "y", false, "do not ask where the maintenance is somebody else's")
-}
-
-// message is what is sent to a maintenance, which asks first where it is somebody else's.
-func (t *messageCommand) message(ctx context.Context, c *invocation.Connection, f client.Found, m invocation.Message) (invocation.Message, error) {
-	if t.owned == nil {
-		return m, nil
+// command is the command, whose flags and arguments the order gets.
+func (o *order) command() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: o.use, Short: o.short, Long: o.long, Example: o.example, Args: arguments,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.args = args
+			return o.run(cmd.Context())
+		},
 	}
-	t.owned.Named = t.requestor != ""
-	return t.app.Guard(ctx, c, f, *t.owned, m)
+	f := cmd.Flags()
+	o.output.Register(cmd)
+	f.StringVarP(&o.requestor, "requestor", "r", "", cmp.Or(o.whose, invocation.OfMaintenance))
+	f.StringVar(&o.comment, "comment", "", "why, recorded with the message")
+	if o.ends != "" {
+		f.BoolVarP(&o.yes, "yes", "y", false, "do not ask where the maintenance is somebody else's")
+	}
+	if o.asks {
+		invocation.RegisterYes(f, &o.yes)
+	}
+	if o.awaits != "" {
+		f.BoolVar(&o.wait, "wait", false, "wait for the end of the maintenance: the node is back in service")
+		invocation.DurationVar(f, &o.timeout, "timeout", 0, "how long --wait waits; 0 is for ever")
+	}
+	o.form.register(f)
+	return cmd
 }
 
-func (t *messageCommand) registerWait(cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&t.wait, "wait", false, "wait for the end of the maintenance: the node is back in service")
-	invocation.DurationVar(cmd.Flags(), &t.timeout, "timeout", 0, "how long --wait waits; 0 is for ever")
+// arguments checks how many there are, by how the command is used.
+func arguments(cmd *cobra.Command, args []string) error {
+	use, _, _ := strings.Cut(cmd.Use, " --")
+	use, _, _ = strings.Cut(use, " (")
+	wanted := strings.Fields(use)[1:]
+	switch {
+	case len(args) < len(wanted):
+		missing := strings.Join(wanted[len(args):], " and ")
+		return fmt.Errorf("missing %s: %s", strings.Replace(missing, "POD", "POD (NAMESPACE/NAME)", 1), use)
+	case len(args) > len(wanted) && len(wanted) == 1:
+		return fmt.Errorf("one node at a time, not %s", strings.Join(args, ", "))
+	case len(args) > len(wanted):
+		return fmt.Errorf("one %s of one node at a time, not %s", strings.ToLower(wanted[1]), strings.Join(args, ", "))
+	}
+	return nil
 }
 
-// run finds the maintenance of a node, sends the message that build makes, and reports the effect.
-func (t *messageCommand) run(ctx context.Context, node string, build func(f client.Found) invocation.Message) error {
-	if err := t.output.Check(); err != nil {
+func (o *order) node() string { return o.args[0] }
+
+// status looks at the maintenance. It is nil where nobody answers: sending the message says why.
+func (o *order) status(ctx context.Context) (*api.Status, error) {
+	v, err := o.conn.Observe(ctx, o.found.Maintenance)
+	if err != nil || v.Unanswered != nil {
+		return nil, o.conn.Explain(err)
+	}
+	return v.Status, nil
+}
+
+func (o *order) check() error {
+	if err := o.output.Check(); err != nil {
 		return err
 	}
-	if err := invocation.CheckTimeout(t.timeout, t.wait); err != nil {
+	if err := invocation.CheckTimeout(o.timeout, o.wait); err != nil {
 		return err
 	}
-	c, err := t.app.Connect(ctx)
+	if err := o.form.check(o); err != nil {
+		return err
+	}
+	if o.why != "" && strings.TrimSpace(o.comment) == "" {
+		return exit.UsageError("%s", o.why)
+	}
+	return nil
+}
+
+// run finds the maintenance of a node, sends the message, and reports what it answers.
+func (o *order) run(ctx context.Context) (err error) {
+	if err := o.check(); err != nil {
+		return err
+	}
+	if o.conn, err = o.app.Connect(ctx); err != nil {
+		return err
+	}
+	defer o.conn.Close()
+	var note string
+	if o.found, note, err = o.conn.FindByFlag(ctx, o.node(), o.requestor, cmp.Or(o.of, "--requestor")); err != nil {
+		return err
+	}
+	m, err := o.message(ctx)
 	if err != nil {
 		return err
 	}
-	defer c.Close()
-	f, note, err := c.FindByFlag(ctx, node, t.requestor, cmp.Or(t.of, "--requestor"))
-	if err != nil {
-		return err
-	}
-	m, err := t.message(ctx, c, f, build(f))
-	if err != nil {
-		return err
-	}
-	out := t.app.Messages(&t.output)
+	out := o.app.Messages(&o.output)
 	if note != "" {
 		fmt.Fprintln(out, note)
 	}
-	v, said, err := c.SendMessage(ctx, f.Maintenance, m, t.comment)
+	said, err := o.conn.SendMessage(ctx, o.found.Maintenance, m)
 	if err != nil {
-		return c.Stopped(err, node, "the effect")
+		return o.conn.Stopped(exit.OrStopped(ctx, err), o.node(), "the effect")
 	}
-	fmt.Fprintf(out, "%s: %s\n", node, terminal.Words(said, c.Clock()))
-	if t.wait {
-		if v, err = t.awaitEnd(ctx, c, v.Maintenance); err != nil {
-			return c.Stopped(err, node, "the end of the maintenance of "+node)
+	fmt.Fprintf(out, "%s: %s\n", o.node(), terminal.Words(said, o.conn.Clock()))
+	return o.report(ctx)
+}
+
+// message is what is sent, once everybody has agreed whom it concerns.
+func (o *order) message(ctx context.Context) (m invocation.Message, err error) {
+	payload, question, err := o.form.payload(ctx, o)
+	if err != nil {
+		return m, err
+	}
+	if question != "" {
+		if err := o.app.Confirm(o.node()+": "+question, "nothing was sent", o.yes); err != nil {
+			return m, err
 		}
 	}
-	if t.output.Table() {
+	if o.ends != "" {
+		owned := invocation.Owned{Says: o.ends, Named: o.requestor != "", Shared: o.shared, Yes: o.yes}
+		if err := o.app.AgreeOnMaintenance(ctx, o.conn, o.found, owned); err != nil {
+			return m, err
+		}
+	}
+	next := strings.NewReplacer("PROGRAM", o.app.Name, "NODE", o.node()).Replace(o.next)
+	return invocation.Message{Name: o.name(), Payload: payload, Comment: o.comment, Next: next}, nil
+}
+
+// report waits for the end where that is asked for, and shows the maintenance to programs.
+func (o *order) report(ctx context.Context) (err error) {
+	var v client.View
+	switch {
+	case o.wait:
+		if v, err = o.awaitEnd(ctx); err != nil {
+			return o.conn.Stopped(err, o.node(), "the end of the maintenance of "+o.node())
+		}
+	case !o.output.Table():
+		if v, err = o.conn.Observe(ctx, o.found.Maintenance); err != nil {
+			return o.conn.Explain(err)
+		}
+	}
+	if o.output.Table() {
 		return nil
 	}
-	return t.output.Write(t.app.Stdout, show.SummaryOf(v), nil)
+	return o.output.Write(o.app.Stdout, show.SummaryOf(v), nil)
 }
 
 // awaitEnd waits for the end. It is an error only if the wait is cut short.
-func (t *messageCommand) awaitEnd(ctx context.Context, c *invocation.Connection, m client.Maintenance) (client.View, error) {
-	ctx, cancel := exit.WithTimeout(ctx, t.timeout)
+func (o *order) awaitEnd(ctx context.Context) (client.View, error) {
+	ctx, cancel := exit.WithTimeout(ctx, o.timeout)
 	defer cancel()
-	out := t.app.Messages(&t.output)
-	w := &invocation.Waiter{Conn: c, Show: t.app.Progress(out)}
+	m := o.found.Maintenance
+	w := &invocation.Waiter{Conn: o.conn, Show: o.app.Progress(o.app.Messages(&o.output))}
 	w.Show.Say("Waiting for the end of the maintenance of %s.", m.Node)
 	defer w.Show.Settle(m.WorkflowID)
-	v, err := w.Await(ctx, m, client.Ends(cmp.Or(t.end, api.Completed)))
+	v, err := w.Await(ctx, m, client.Ends(o.awaits))
 	if err == nil {
-		w.Show.Otherwise("%s: %s", m.Node, terminal.Words(show.Progress(v), c.Clock()))
+		w.Show.Otherwise("%s: %s", m.Node, terminal.Words(show.Progress(v), o.conn.Clock()))
 	}
 	return v, err
 }

@@ -1,57 +1,22 @@
 package tell
 
 import (
+	"context"
 	"fmt"
+	"slices"
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	"drydock.dev/drydock/api"
-	"drydock.dev/drydock/client"
 	"drydock.dev/drydock/rules/spec"
 	"drydock.dev/drydock/starter/exit"
-	"drydock.dev/drydock/starter/invocation"
 	"drydock.dev/drydock/starter/terminal"
 )
 
-func newSkipPod(a *invocation.App) *cobra.Command {
-	t := &messageCommand{app: a}
-	cmd := &cobra.Command{
-		Use:   "skip-pod NODE POD",
-		Short: "Leave a pod on a Draining node: neither evict it nor wait for it",
-		Long: `Leave a pod on a Draining node. The drain neither evicts it nor waits for it, so that the node becomes Ready with the
-pod still on it: whatever is then done to the node is done to the pod too. It cannot be taken back.
+type skipPod struct{ simple }
 
-POD is NAMESPACE/NAME. The name alone is enough for a pod that "drydock status" lists as a blocker.`,
-		Example: `  drydock skip-pod worker-01 batch/crawler-0 --comment "may be lost, says team search"
-  drydock skip-pod worker-01 crawler-0`,
-		Args: nodeAndPod,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkPod(args[1]); err != nil {
-				return err
-			}
-			return t.run(cmd.Context(), args[0], func(client.Found) invocation.Message { return skipPodMessage(a.Name, args[1]) })
-		},
-	}
-	t.register(cmd, invocation.OfMaintenance)
-	return cmd
-}
-
-func nodeAndPod(cmd *cobra.Command, args []string) error {
-	switch len(args) {
-	case 2:
-		return nil
-	case 0:
-		return missing(cmd, "NODE and POD")
-	case 1:
-		return missing(cmd, "POD (NAMESPACE/NAME)")
-	default:
-		return fmt.Errorf("one pod of one node at a time, not %s", strings.Join(args, ", "))
-	}
-}
-
-// checkPod refuses what cannot be the name of a pod, with or without its namespace.
-func checkPod(pod string) error {
+// check refuses what cannot be the name of a pod, with or without its namespace.
+func (skipPod) check(o *order) error {
+	pod := o.args[1]
 	full := pod
 	if !strings.Contains(pod, "/") {
 		full = "default/" + pod
@@ -62,43 +27,45 @@ func checkPod(pod string) error {
 	return nil
 }
 
-func skipPodMessage(program, pod string) invocation.Message {
-	return invocation.Message{Message: client.SkipPod(pod), Words: skipPodWords{program: program, pod: pod}}
-}
-
-type skipPodWords struct {
-	invocation.Plain
-	program string
-	pod     string
-}
-
-func (w skipPodWords) Next(s *api.Status) string {
-	if s.Phase == api.Draining && s.Spec.Drain.Mode == spec.ModeExternal {
-		return fmt.Sprintf(`When it is empty, run "%s drained %s".`, w.program, s.Spec.Node)
+// payload looks for the namespace of a bare name among the pods that block the drain.
+func (skipPod) payload(ctx context.Context, o *order) (any, string, error) {
+	pod := o.args[1]
+	if !strings.Contains(pod, "/") {
+		s, err := o.status(ctx)
+		if err == nil && s != nil && s.Phase == api.Draining {
+			pod, err = fullName(s, pod, o.app.Name)
+		}
+		if err != nil {
+			return nil, "", err
+		}
 	}
-	return fmt.Sprintf(`"%s status %s" says what it waits for.`, w.program, s.Spec.Node)
+	return api.SkipPod{Pod: pod}, "", nil
 }
 
-func (w skipPodWords) UnknownPod(unknown *client.UnknownPodError) error {
-	return errUnknownPod(w.program, unknown)
-}
-
-func (w skipPodWords) Said(now *api.Status) string {
-	if now.Phase != api.Draining {
-		return "is " + string(now.Phase)
+// fullName completes a bare name with the namespace of the one pod of that name that is known of the drain.
+func fullName(s *api.Status, pod, program string) (string, error) {
+	known := slices.Clone(s.SkippedPods)
+	if s.Drain != nil {
+		for _, b := range s.Drain.Blockers {
+			// A volume that is still attached is listed too, and is no pod.
+			if b.Reason != "VolumeAttached" {
+				known = append(known, b.Pod)
+			}
+		}
 	}
-	return w.pod + " stays: the drain neither evicts it nor waits for it"
-}
-
-// errUnknownPod says how to name the pod.
-func errUnknownPod(program string, unknown *client.UnknownPodError) error {
+	slices.Sort(known)
+	known = slices.Compact(known)
+	named := slices.DeleteFunc(slices.Clone(known), func(full string) bool { return !strings.HasSuffix(full, "/"+pod) })
+	node := s.Spec.Node
 	switch {
-	case len(unknown.Named) > 1:
-		return exit.Hint(unknown, "Pass %s.", terminal.OrList(unknown.Named))
-	case len(unknown.Known) == 0:
-		return exit.Hint(unknown, "Name it as NAMESPACE/%s.", unknown.Pod)
-	default:
-		text := fmt.Sprintf("%s is not one of the pods that \"%s status %s\" lists as blockers", unknown.Pod, program, unknown.Node)
-		return exit.Hint(exit.InWords(text, unknown), "Name it as NAMESPACE/%s, or one of these: %s.", unknown.Pod, terminal.SomeOf(unknown.Known, 10))
+	case len(named) == 1:
+		return named[0], nil
+	case len(named) > 1:
+		return "", exit.Hint(fmt.Errorf("%s has several pods named %s that block its drain", node, pod), "Pass %s.", terminal.OrList(named))
+	case len(known) == 0:
+		return "", exit.Hint(fmt.Errorf("no pod that blocks the drain of %s is known, so not the namespace of %s either", node, pod),
+			"Name it as NAMESPACE/%s.", pod)
 	}
+	return "", exit.Hint(fmt.Errorf("%s is not one of the pods that \"%s status %s\" lists as blockers", pod, program, node),
+		"Name it as NAMESPACE/%s, or one of these: %s.", pod, terminal.SomeOf(known, 10))
 }

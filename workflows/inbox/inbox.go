@@ -5,6 +5,7 @@ package inbox
 import (
 	"errors"
 	"fmt"
+	"reflect"
 
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
@@ -22,6 +23,8 @@ type Handler struct {
 	kind  kind
 	// answers answers updates; nil answers them with the effect.
 	answers Answerer
+	// idle knows which messages have nothing left to do; nil knows of none.
+	idle Idle
 }
 
 // Answerer waits for what follows from an update that had an effect, and returns the answer. It has to end.
@@ -29,8 +32,17 @@ type Answerer interface {
 	Answer(ctx workflow.Context, effect string) (string, error)
 }
 
+// Idle knows which messages have nothing left to do. It is asked about updates only, and before they are accepted: such an update leaves
+// nothing in the history, so that a replay never asks.
+type Idle interface {
+	// NothingToDo says why a message has nothing left to do; empty where it has, or is refused.
+	NothingToDo(name string, payload any) (why string)
+}
+
 // kind decodes the payloads of one message.
 type kind interface {
+	// prototype is a zero payload.
+	prototype() any
 	// decode reads a payload strictly.
 	decode(raw []byte) (message, error)
 	days(ctx workflow.Context, raw []byte) error
@@ -39,6 +51,7 @@ type kind interface {
 // message is a decoded payload.
 type message interface {
 	Said
+	content() any
 	// check returns why the message cannot take effect now.
 	check() error
 	// apply carries it out, and describes the effect.
@@ -67,9 +80,15 @@ func (p payloadOf[T]) decode(raw []byte) (message, error) {
 	return decoded[T]{p, payload}, nil
 }
 
+func (payloadOf[T]) prototype() any {
+	var zero T
+	return zero
+}
+
 func (payloadOf[T]) days(ctx workflow.Context, raw []byte) error { return Days[T](ctx, raw) }
 
 func (d decoded[T]) Said() api.Message { return d.payload.Said() }
+func (d decoded[T]) content() any      { return d.payload }
 func (d decoded[T]) check() error      { return d.payloadOf.check(d.payload) }
 func (d decoded[T]) apply() string     { return d.payloadOf.apply(d.payload) }
 
@@ -87,6 +106,12 @@ func (h Handler) Since(change string) Handler {
 // Answered makes an update return what follows from the message.
 func (h Handler) Answered(answers Answerer) Handler {
 	h.answers = answers
+	return h
+}
+
+// Unless has updates rejected that have nothing left to do.
+func (h Handler) Unless(idle Idle) Handler {
+	h.idle = idle
 	return h
 }
 
@@ -126,6 +151,10 @@ func New(ctx workflow.Context, record Recorder) *Inbox {
 func (i *Inbox) Take(account Account, handlers ...Handler) error {
 	own := workflow.GetInfo(i.ctx).WorkflowType.Name
 	for _, h := range handlers {
+		declared, is := api.MessageOf(own, h.name)
+		if have := h.kind.prototype(); is && reflect.TypeOf(have) != reflect.TypeOf(declared.Payload) {
+			return fmt.Errorf("message %s to a %s: its handler takes a %T, and package api declares a %T", h.name, own, have, declared.Payload)
+		}
 		p := handling{Handler: h, inbox: i, account: account}
 		i.take[h.name] = p
 		err := workflow.SetUpdateHandlerWithOptions(i.ctx, h.name, p.update, workflow.UpdateHandlerOptions{
@@ -142,7 +171,7 @@ func (i *Inbox) Take(account Account, handlers ...Handler) error {
 var (
 	ErrUnknown = errors.New("there is no such message")
 	// ErrTwice refuses what was received before: its outcome stands under its ID.
-	ErrTwice = errors.New("a message with this id was received already")
+	ErrTwice error = temporal.NewNonRetryableApplicationError("a message with this id was received already", api.ErrorReceived, nil)
 )
 
 // handling is a handler with what it records.
@@ -155,12 +184,20 @@ type handling struct {
 func (h handling) knows(who api.Message) bool { return who.ID != "" && h.account.Known(who.ID) }
 
 func (h handling) validate(raw converter.RawValue) error {
-	_, err := h.admit(raw)
-	return err
+	m, err := h.read(raw)
+	if err != nil {
+		return err
+	}
+	if h.idle != nil {
+		if why := h.idle.NothingToDo(h.name, m.content()); why != "" {
+			return temporal.NewNonRetryableApplicationError(why, api.ErrorNothingToDo, nil)
+		}
+	}
+	return m.check()
 }
 
-// admit returns the message of an update, or why it is refused.
-func (h handling) admit(raw converter.RawValue) (message, error) {
+// read returns the message of an update that was not received before.
+func (h handling) read(raw converter.RawValue) (message, error) {
 	m, err := h.kind.decode(Payload(raw))
 	switch {
 	case err != nil:
@@ -168,11 +205,14 @@ func (h handling) admit(raw converter.RawValue) (message, error) {
 	case h.knows(m.Said()):
 		return nil, ErrTwice
 	}
-	return m, m.check()
+	return m, nil
 }
 
 func (h handling) update(ctx workflow.Context, raw converter.RawValue) (string, error) {
-	m, err := h.admit(raw)
+	m, err := h.read(raw)
+	if err == nil {
+		err = m.check()
+	}
 	if err != nil {
 		return "", err
 	}

@@ -5,6 +5,11 @@ import (
 	"strings"
 	"testing"
 
+	"go.temporal.io/sdk/interceptor"
+	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/workflows/inbox"
 )
@@ -29,5 +34,20 @@ func TestALongPayloadIsRefusedUnread(t *testing.T) {
 	payload, err := inbox.Decode[api.Message](raw)
 	if err != nil || payload.By != "ops" {
 		t.Errorf("%d bytes: %q, %v", len(raw), payload.By, err)
+	}
+}
+
+// TestAHandlerTakesWhatIsDeclared: package api says what a message carries.
+func TestAHandlerTakesWhatIsDeclared(t *testing.T) {
+	var suite testsuite.WorkflowTestSuite
+	env := suite.NewTestWorkflowEnvironment()
+	env.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{&inbox.Interceptor{}}})
+	env.RegisterWorkflowWithOptions(func(ctx workflow.Context) error {
+		check := func(api.Cancel) error { return nil }
+		return inbox.New(ctx, nobody{}).Take(nil, inbox.On(api.MsgDone, check, func(api.Cancel) string { return "" }))
+	}, workflow.RegisterOptions{Name: api.NodeMaintenanceType})
+	env.ExecuteWorkflow(api.NodeMaintenanceType)
+	if err := env.GetWorkflowError(); err == nil || !strings.Contains(err.Error(), "its handler takes a api.Cancel, and package api declares a api.Done") {
+		t.Errorf("%v", err)
 	}
 }

@@ -130,12 +130,23 @@ func (d *drainer) checkRetryNow(api.Simple) error {
 		return nil
 	}
 	if err := d.journal.inPhase(api.Draining); err != nil {
-		return fmt.Errorf("%w, nor in the pause after the node was given back", err)
+		return fmt.Errorf("%w, nor in the pause after the node was given back%s", err, d.instead())
 	}
 	if d.spec.Drain.Mode != spec.ModeEvict {
 		return fmt.Errorf("the drain mode is %s: there is no eviction to retry", d.spec.Drain.Mode)
 	}
 	return nil
+}
+
+// instead names the message that ends what the maintenance waits for, where there is one.
+func (d *drainer) instead() string {
+	switch s := d.journal.status(); {
+	case s.Phase == api.RequestorFailed:
+		return fmt.Sprintf(": %q has the work tried again", api.MsgRetry)
+	case s.Phase == api.Pending && s.Spec.NotBefore != nil && s.Slot == nil:
+		return fmt.Sprintf(": it waits for its time, which %q moves", api.MsgReschedule)
+	}
+	return ""
 }
 
 func (d *drainer) applyRetryNow(api.Simple) string {

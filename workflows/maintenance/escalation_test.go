@@ -217,7 +217,7 @@ func TestRetryNowEndsABackoff(t *testing.T) {
 		refused := s.UpdateAt(10*time.Minute, api.MsgRetryNow)
 		s.DoneAt(20 * time.Minute)
 		s.Run(workflowtest.InputWith(nil))
-		if refused.Rejected == nil || !strings.Contains(refused.Rejected.Error(), "the maintenance is Ready") {
+		if refused.Rejected == nil || !strings.Contains(refused.Rejected.Error(), "n1 is Ready") {
 			t.Errorf("retry-now: %+v", refused)
 		}
 	})

@@ -23,7 +23,7 @@ const (
 
 func (d *drainer) checkSkipPod(p api.SkipPod) error {
 	if d.spec.Drain.Mode == spec.ModeExternal {
-		return fmt.Errorf("the drain mode is %s: Drydock does not look at pods", spec.ModeExternal)
+		return fmt.Errorf("the drain mode is %s: Drydock does not look at pods, and waits for %q", spec.ModeExternal, api.MsgDrained)
 	}
 	if err := spec.PodName(p.Pod); err != nil {
 		return err
@@ -84,7 +84,7 @@ func (d *drainer) checkConsent(p api.Consent) error {
 	if len(given) >= maxConsents || pods > maxConsentedPods {
 		return fmt.Errorf("no more than %d consents, to %d pods by name, are taken: consent to all pods", maxConsents, maxConsentedPods)
 	}
-	if now := d.consented(); (now.Force || !p.Force) && (now.DeleteEmptyDir || !p.DeleteEmptyDir) {
+	if d.consentedAlready(p) {
 		return errors.New("that is consented to already, for all pods")
 	}
 	return nil
@@ -131,7 +131,7 @@ func (d *drainer) consent(p api.Consent) string {
 	bounds.Fit(&given)
 	d.journal.change(func(s *api.Status) { s.Consents = append(s.Consents, given) })
 	d.drainAnew()
-	return "consented to " + given.What()
+	return "consented to " + given.What() + ": the drain may lose " + given.Lost()
 }
 
 // consented is the drain's specification with all consents that name no pods.

@@ -41,7 +41,7 @@ func TestAPodThatIsFoundTooLateIsNotSkipped(t *testing.T) {
 		message string
 		effect  string
 	}{
-		"the node is empty":         {"", "ignored: the maintenance is Ready, and not Draining"},
+		"the node is empty":         {"", "ignored: n1 is Ready, and not Draining"},
 		"the maintenance has ended": {api.MsgCancel, "ignored: the maintenance is ending"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -92,13 +92,15 @@ func TestConsentChangesTheNextDrain(t *testing.T) {
 		t.Errorf("after the third: %+v", third)
 	}
 	if got := strings.Join(workflowtest.EffectsOf(status, api.MsgConsent), "\n"); got !=
-		"consented to force for default/a, default/b\nconsented to deleteEmptyDir for all pods\nconsented to force for all pods" {
+		"consented to force for default/a, default/b: the drain may lose pods that nobody re-creates\n"+
+			"consented to deleteEmptyDir for all pods: the drain may lose emptyDir data\n"+
+			"consented to force for all pods: the drain may lose pods that nobody re-creates" {
 		t.Errorf("effects:\n%s", got)
 	}
 	if len(status.Consents) != 3 || status.Consents[0].By != "amy" || status.Consents[0].Comment != "caches only" || status.Spec.Drain.Force {
 		t.Errorf("consents %+v", status.Consents)
 	}
-	if data.Err != nil || twice.Rejected == nil || !strings.Contains(twice.Rejected.Error(), "consented to already") {
+	if data.Err != nil || twice.Rejected == nil || !strings.Contains(twice.Rejected.Error(), "has that consent already, for all pods") {
 		t.Errorf("%+v, %+v", data, twice)
 	}
 	if s.Count("JudgeAmendment") > 0 {
@@ -173,7 +175,7 @@ func TestThePolicyJudgesAConsent(t *testing.T) {
 	status := s.Run(workflowtest.InputWith(nil))
 	s.ExpectCompleted()
 	got := workflowtest.EffectsOf(status, api.MsgConsent)
-	if len(got) != 2 || got[0] != "ignored: policy no-force: not with force" || got[1] != "consented to deleteEmptyDir for all pods" {
+	if len(got) != 2 || got[0] != "ignored: policy no-force: not with force" || got[1] != "consented to deleteEmptyDir for all pods: the drain may lose emptyDir data" {
 		t.Errorf("%q", got)
 	}
 	asked := workflowtest.InputOf[policyactivity.AmendmentInput](s, "JudgeAmendment", 0)

@@ -1,9 +1,11 @@
 package maintenance
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"go.temporal.io/sdk/temporal"
@@ -270,9 +272,20 @@ func (h *hooks) check(p api.HookMessage) error {
 		return err
 	}
 	if h.underWay(p.Hook) == nil {
-		return fmt.Errorf("it does not wait for hook %s", p.Hook)
+		return fmt.Errorf("it does not wait for hook %s, but for %s", p.Hook, h.awaited())
 	}
 	return nil
+}
+
+// awaited names the hooks under way of which nothing was said yet.
+func (h *hooks) awaited() string {
+	var names []string
+	for _, one := range h.open {
+		if one.word == nil {
+			names = append(names, one.Name)
+		}
+	}
+	return cmp.Or(strings.Join(names, ", "), "none")
 }
 
 func (h *hooks) applyDone(p api.HookMessage) string {

@@ -224,7 +224,7 @@ func (j *journal) inPhase(allowed ...api.Phase) error {
 	for i, phase := range allowed {
 		names[i] = string(phase)
 	}
-	return fmt.Errorf("the maintenance is %s, and not %s", j.s.Phase, strings.Join(names, " or "))
+	return fmt.Errorf("%s is %s, and not %s", cmp.Or(j.spec.Node, "the maintenance"), j.s.Phase, strings.Join(names, " or "))
 }
 
 func (j *journal) ending() error {

@@ -50,7 +50,8 @@ func TestUpdatesOfOneMomentAreAnsweredEachForItself(t *testing.T) {
 	s.DoneAt(30 * time.Minute)
 	status := s.Run(workflowtest.InputWith(nil))
 	s.ExpectCompleted()
-	want := []string{"consented to force for default/a, default/b", "consented to force for default/c"}
+	const lost = ": the drain may lose pods that nobody re-creates"
+	want := []string{"consented to force for default/a, default/b" + lost, "consented to force for default/c" + lost}
 	if got := []string{more.Effect, fewer.Effect}; !slices.Equal(got, want) {
 		t.Errorf("answered %q (%v, %v)", got, more.Err, fewer.Err)
 	}
@@ -79,7 +80,7 @@ func TestThePolicyJudgesWhatAMessageMakesOfAMaintenance(t *testing.T) {
 		// judged is what the policy sees of it.
 		judged, effect string
 	}{
-		api.MsgJoin:     {workflowtest.Input{"requestor": "bios"}, `"additionalRequestors":["bios"]`, "bios shares this maintenance"},
+		api.MsgJoin:     {workflowtest.Input{"requestor": "bios"}, `"additionalRequestors":["bios"]`, "bios shares the maintenance of ops"},
 		api.MsgEscalate: {workflowtest.Input{"do": "kill"}, `"do":"kill"`, "takes the rung kill"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -125,7 +126,7 @@ func TestThePolicyJudgesAHoldOfAnotherLength(t *testing.T) {
 	s.DoneAt(time.Hour)
 	s.Run(workflowtest.InputWith(nil))
 	s.ExpectCompleted()
-	expectJudged(t, s, `"readyTimeout":"100h0m0s"`, refused, applied, "the deadline is")
+	expectJudged(t, s, `"readyTimeout":"100h0m0s"`, refused, applied, "the node may be held until")
 	if same.Err != nil || s.Count("JudgeAmendment") != 2 {
 		t.Errorf("%+v; judged %d times", same, s.Count("JudgeAmendment"))
 	}

@@ -2,6 +2,8 @@ package maintenance
 
 import (
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 
 	"go.temporal.io/sdk/workflow"
@@ -35,34 +37,27 @@ func (m *maintenance) handlers() []inbox.Handler {
 		on(m, api.MsgValidationFailed, phases{api.Validating}, v.checkValidationFailed, v.applyValidationFailed),
 		on(m, api.MsgHookDone, nil, m.checkHookDone, m.applyHookDone),
 		judged(m, api.MsgSkipHook, nil, m.hooks.checkSkip, m.hooks.applySkip),
-		inbox.On(api.MsgNote, m.checkNote, func(api.Simple) string { return "on record" }),
+		inbox.On(api.MsgNote, m.checkNote, func(api.Simple) string { return "the comment is on record" }),
 	}
-}
-
-// payload is the payload of a message to a maintenance.
-type payload interface {
-	inbox.Said
-	// ForRun is the run that the message is meant for, empty for any.
-	ForRun() string
 }
 
 // phases are those in which a message counts; nil are all.
 type phases []api.Phase
 
 // on is the handler of a message to this run, which counts until it is decided that the maintenance ends.
-func on[T payload](m *maintenance, name string, in phases, check func(T) error, apply func(T) string) inbox.Handler {
+func on[T inbox.Said](m *maintenance, name string, in phases, check func(T) error, apply func(T) string) inbox.Handler {
 	return inbox.On(name, accepts(m, in, check), apply)
 }
 
 // judged is on for a message that is judged before it takes effect: check says whether it still counts then.
-func judged[T payload](m *maintenance, name string, in phases, check func(T) error, apply func(p T, check func() error) string) inbox.Handler {
+func judged[T inbox.Said](m *maintenance, name string, in phases, check func(T) error, apply func(p T, check func() error) string) inbox.Handler {
 	accept := accepts(m, in, check)
 	return inbox.On(name, accept, func(p T) string { return apply(p, func() error { return accept(p) }) })
 }
 
-func accepts[T payload](m *maintenance, in phases, check func(T) error) func(T) error {
+func accepts[T inbox.Said](m *maintenance, in phases, check func(T) error) func(T) error {
 	return func(p T) error {
-		err := firstOf(m.control.refuse(), m.thisRun(p.ForRun()))
+		err := firstOf(m.control.refuse(), m.thisRun(api.RunOf(p)))
 		if err == nil && in != nil {
 			err = m.journal.inPhase(in...)
 		}
@@ -86,7 +81,7 @@ func (m *maintenance) listen(root workflow.Context) error {
 	}
 	in := inbox.New(m.control.life, m.journal)
 	for _, h := range m.handlers() {
-		if err := in.Take(m.journal, h.Answered(m.journal)); err != nil {
+		if err := in.Take(m.journal, h.Answered(m.journal).Unless(m)); err != nil {
 			return err
 		}
 	}
@@ -175,7 +170,10 @@ func (m *maintenance) checkRetry(api.Simple) error {
 	if m.validator.undecided() {
 		return nil
 	}
-	return m.journal.inPhase(api.RequestorFailed)
+	if err := m.journal.inPhase(api.RequestorFailed); err != nil {
+		return fmt.Errorf("%w, nor has it failed its validation", err)
+	}
+	return nil
 }
 
 func (m *maintenance) applyRetry(api.Simple) string {
@@ -205,12 +203,12 @@ func (m *maintenance) checkCancel(p api.Cancel) error {
 		return errLeftAlone
 	}
 	if phase := m.journal.phase(); (phase == api.RequestorFailed || phase == api.Validating) && !p.Release {
-		return errors.New("the node stays out of service: give it back with {\"release\": true}")
+		return fmt.Errorf("%s is %s and stays out of service: give it back with {\"release\": true}", m.spec.Node, phase)
 	}
 	return nil
 }
 
-var errLeftAlone = errors.New("the node is Ready or past that: it is finished (beforeReady)")
+var errLeftAlone = errors.New("the node is Ready or past that, and is left to its requestors (beforeReady)")
 
 // applyCancel undoes a maintenance that is not Ready yet. From Ready on the node may be half flashed: it stays out of
 // service until somebody asks for its release.
@@ -221,17 +219,29 @@ func (m *maintenance) applyCancel(p api.Cancel) string {
 	}
 	if !m.journal.heldByRequestor() {
 		m.control.set(cancelled, why)
-		return "the maintenance is undone"
+		if !slices.ContainsFunc(m.journal.status().Transitions, func(t api.Transition) bool { return t.Phase == api.Cordoning }) {
+			return "cancelled; the node was not touched"
+		}
+		return m.givenBack()
 	}
 	if p.BeforeReady {
 		return ignored + errLeftAlone.Error()
 	}
 	if p.Release {
 		m.control.set(released, why)
-		return "the node is released"
+		return m.givenBack()
 	}
 	if m.journal.phase() == api.Ready {
 		m.journal.requestorFailed(why + " while the requestor had the node")
 	}
 	return staysOut
+}
+
+// givenBack is the effect of a cancellation that undoes what was done to the node.
+func (m *maintenance) givenBack() string {
+	effect := "cancelled; the node is being put back"
+	if plans := m.journal.s.PlansGoOn(); plans != "" {
+		effect += ", and " + plans
+	}
+	return effect
 }

@@ -152,7 +152,7 @@ func TestExtendWithoutADeadlineIsRefused(t *testing.T) {
 	update := s.UpdateAt(10*time.Minute, api.MsgExtend, workflowtest.Input{"for": "1h"})
 	s.DoneAt(20 * time.Minute)
 	s.Run(workflowtest.InputWith(workflowtest.Input{"readyTimeout": "0s"}))
-	if update.Rejected == nil || !strings.Contains(update.Rejected.Error(), "no deadline") {
+	if update.Rejected == nil || !strings.Contains(update.Rejected.Error(), "for ever") {
 		t.Errorf("extend: %+v", update)
 	}
 }
@@ -193,7 +193,7 @@ func TestNodeIsHeldUntilAllRequestorsAreDone(t *testing.T) {
 	s.SignalAt(24*time.Minute, api.MsgLeave, workflowtest.Input{"requestor": "net"})
 	status := s.Run(workflowtest.InputWith(workflowtest.Input{"additionalRequestors": []string{"net", "disk", "ops", "net"}}))
 	s.ExpectCompleted()
-	if got := workflowtest.EffectsOf(status, api.MsgDone); len(got) != 5 || got[0] != "net is done" ||
+	if got := workflowtest.EffectsOf(status, api.MsgDone); len(got) != 5 || got[0] != "net is done; the node is put back when ops and disk is done too" ||
 		!strings.Contains(got[1], "net was done already") || !strings.Contains(got[2], `"nobody" is not a requestor`) {
 		t.Errorf("done: %q", got)
 	}
@@ -251,7 +251,7 @@ func TestPhaseThatCannotBeShownDoesNotEndTheMaintenance(t *testing.T) {
 // A history of a worker that did not read days goes on as it was made.
 func TestDaysAreTakenWhereTheHistoryIsOfAWorkerThatReadsThem(t *testing.T) {
 	for version, want := range map[workflow.Version]string{
-		1:                       "the deadline is",
+		1:                       "the node may be held until",
 		workflow.DefaultVersion: "write it in hours",
 	} {
 		s := workflowtest.New(t)

@@ -152,13 +152,18 @@ func (r *requestors) show() {
 	}
 }
 
-func (r *requestors) waitedFor() string {
-	var open []string
+// open are the requestors that are not done.
+func (r *requestors) open() (names []string) {
 	for _, one := range r.journal.status().Requestors {
 		if one.DoneAt == nil {
-			open = append(open, one.Name)
+			names = append(names, one.Name)
 		}
 	}
+	return names
+}
+
+func (r *requestors) waitedFor() string {
+	open := r.open()
 	who := strings.Join(open, ", ")
 	if running := r.work.waits(); running != "" {
 		others := slices.DeleteFunc(open, func(name string) bool { return name == r.spec.Requestor })
@@ -219,7 +224,19 @@ func (r *requestors) applyDone(p api.Done) string {
 	now := r.control.now()
 	r.journal.change(func(s *api.Status) { s.Requestors[place].DoneAt = &now })
 	r.show()
-	return one.Name + " is done"
+	effect := one.Name + " is done"
+	if plans := r.journal.s.PlansGoOn(); plans != "" && one.Name == api.PlansRequestor {
+		effect = "done; " + plans
+	}
+	return effect + r.backOnce()
+}
+
+// backOnce says for whom else the node waits; empty where it is given back.
+func (r *requestors) backOnce() string {
+	if r.allDone() {
+		return ""
+	}
+	return "; the node is put back when " + strings.Join(r.open(), " and ") + " is done too"
 }
 
 func (r *requestors) checkFailed(p api.FailedMessage) error {
@@ -228,7 +245,7 @@ func (r *requestors) checkFailed(p api.FailedMessage) error {
 }
 
 // staysOut is the effect of a message after which somebody has to decide about the node.
-const staysOut = "the node stays out of service until retry, done, or cancel with release"
+const staysOut = "the node is RequestorFailed and stays out of service until retry, done, or cancel with release"
 
 func (r *requestors) applyFailed(p api.FailedMessage) string {
 	r.journal.requestorFailed(cmp.Or(p.Reason, p.Comment, "the requestor gave no reason"))
@@ -266,13 +283,18 @@ func (r *requestors) applyExtend(p api.Extend, check func() error) string {
 
 // extend moves the deadline of the requestors, never to an earlier time.
 func (r *requestors) extend(p api.Extend) string {
-	deadline := r.control.now().Add(cmp.Or(p.For, r.spec.ReadyTimeout).Std())
+	deadline := r.deadline(p)
 	r.journal.change(func(s *api.Status) {
 		if deadline.After(*s.ReadyDeadline) {
 			s.ReadyDeadline = &deadline
 		}
 	})
-	return "the deadline is " + instant(*r.journal.status().ReadyDeadline)
+	return "the node may be held until " + instant(*r.journal.status().ReadyDeadline)
+}
+
+// deadline is until when a message has the node held.
+func (r *requestors) deadline(p api.Extend) time.Time {
+	return r.control.now().Add(cmp.Or(p.For, r.spec.ReadyTimeout).Std())
 }
 
 func (r *requestors) checkStarted(p api.Started) error {
@@ -285,7 +307,7 @@ func (r *requestors) checkStarted(p api.Started) error {
 func (r *requestors) applyStarted(api.Started) string {
 	now := r.control.now()
 	r.journal.change(func(s *api.Status) { s.StartedAt = &now })
-	return "the requestor has begun"
+	return "the work has begun"
 }
 
 func (r *requestors) checkJoin(p api.Membership) error {
@@ -318,7 +340,7 @@ func (r *requestors) applyJoin(p api.Membership, check func() error) string {
 	return r.admission.amendSince010(api.MsgJoin, asked, check, func() string {
 		r.add(p.Requestor)
 		r.show()
-		return p.Requestor + " shares this maintenance"
+		return p.Requestor + " shares the maintenance of " + r.spec.Requestor
 	})
 }
 

@@ -1,0 +1,136 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	workflowpb "go.temporal.io/api/workflow/v1"
+	temporalclient "go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
+
+	"drydock.dev/drydock/api"
+)
+
+// Named is a workflow that has a name of its own, whether it runs or not: a plan, a health check.
+type Named struct {
+	Name string
+
+	server  *server
+	options Options
+	// kind is the type of the workflow, what it is called with its name, and id its workflow ID.
+	kind, what, id string
+	// asked is a query for its status that costs little.
+	asked any
+}
+
+// WorkflowID is the workflow's.
+func (n Named) WorkflowID() string { return n.id }
+
+// NoneError says that there is no workflow of a name that runs.
+type NoneError struct {
+	// What there is not, such as "plan kernel".
+	What string
+	// Ended: there was one.
+	Ended bool
+}
+
+func (e *NoneError) Error() string {
+	if e.Ended {
+		return e.What + " has ended"
+	}
+	return "there is no " + e.What
+}
+
+// RunsError says that a workflow of a name runs already.
+type RunsError struct{ What string }
+
+func (e *RunsError) Error() string { return e.What + " runs already" }
+
+// Send sends a message of package api, such as api.MsgPause with the payload api.Simple, and returns what the workflow answers. ID, By and
+// Comment are filled in where the payload lacks them. Errors: NoneError, ErrEnded, ErrInvalid, ErrUnanswered, RefusedError, UnsettledError.
+func (n Named) Send(ctx context.Context, name string, payload any, comment string) (Sent, error) {
+	return n.server.tell(ctx, recipient{
+		kind: n.kind, who: n.what, by: n.options.By, id: n.id, question: api.QueryStatus, asked: n.asked, none: &NoneError{What: n.what},
+	}, name, payload, comment)
+}
+
+// query asks the workflow, running or ended.
+func (n Named) query(ctx context.Context, name string, answer, asked any) error {
+	return n.failed("asking "+n.what, n.server.query(ctx, n.id, "", name, answer, asked))
+}
+
+// describe is a NoneError where there was no such workflow.
+func (n Named) describe(ctx context.Context) (*workflowpb.WorkflowExecutionInfo, error) {
+	described, err := n.server.describe(ctx, n.id, "")
+	return described.GetWorkflowExecutionInfo(), n.failed("looking at "+n.what, err)
+}
+
+func (n Named) failed(doing string, err error) error {
+	var (
+		missing  *serviceerror.NotFound
+		running  *serviceerror.WorkflowExecutionAlreadyStarted
+		noWorker *NoWorkerError
+	)
+	switch {
+	case errors.As(err, &missing):
+		return &NoneError{What: n.what}
+	case errors.As(err, &running):
+		return &RunsError{n.what}
+	case errors.As(err, &noWorker):
+		return err
+	}
+	return failedCall(doing, err)
+}
+
+// Run is one run of a workflow as Temporal's lists know it.
+type Run struct {
+	Name           string
+	RunID          string
+	Started, Ended time.Time
+	Execution      enumspb.WorkflowExecutionStatus
+}
+
+// Running reports whether it runs.
+func (r Run) Running() bool { return r.Execution == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING }
+
+func runOf(name string, info *workflowpb.WorkflowExecutionInfo) Run {
+	run := Run{Name: name, RunID: info.GetExecution().GetRunId(), Started: info.GetStartTime().AsTime(), Execution: info.GetStatus()}
+	if info.GetCloseTime() != nil {
+		run.Ended = info.GetCloseTime().AsTime()
+	}
+	return run
+}
+
+// ending is how a workflow has ended.
+type ending[T any] struct {
+	// Result is what it returned; nil where that is nothing.
+	Result *T
+	// Failure says why it did not complete. Refused: because its input was refused, before anything was done.
+	Failure string
+	Refused bool
+}
+
+// endingOf reads how a workflow has ended, which takes no worker. Terminated and cancelled are the words for ends that say nothing by
+// themselves, message is what a result says of a cancellation.
+func endingOf[T any](
+	ctx context.Context, s *server, id, run, terminated, cancelled string, message func(T) string,
+) (e ending[T], err error) {
+	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
+	defer cancel()
+	var result T
+	err = s.temporal.GetWorkflow(ctx, id, run).GetWithOptions(ctx, &result, temporalclient.WorkflowRunGetOptions{DisableFollowingRuns: true})
+	var failed *temporal.WorkflowExecutionError
+	switch {
+	case err == nil:
+		e.Result = &result
+	case errors.As(err, &failed):
+		e.Result, e.Failure = endOf(failed, terminated, cancelled, message)
+		e.Refused = refusedInput(failed)
+	default:
+		return e, err
+	}
+	return e, nil
+}
