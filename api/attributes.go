@@ -8,15 +8,28 @@ import (
 	"go.temporal.io/sdk/temporal"
 )
 
-// Search attributes, set only where the namespace has them.
+// SearchAttribute is one of type Keyword.
+type SearchAttribute struct {
+	Name string
+	// Meaning is what a workflow has in it.
+	Meaning string
+}
+
+// SearchAttributes lists the search attributes that Drydock registers. They are set only where the namespace has them.
+var SearchAttributes []SearchAttribute
+
+func attribute(name, meaning string) temporal.SearchAttributeKeyKeyword {
+	SearchAttributes = append(SearchAttributes, SearchAttribute{name, meaning})
+	return temporal.NewSearchAttributeKeyKeyword(name)
+}
+
+// The search attributes.
 var (
-	AttributeNode      = temporal.NewSearchAttributeKeyKeyword("DrydockNode")
-	AttributeRequestor = temporal.NewSearchAttributeKeyKeyword("DrydockRequestor")
-	AttributePhase     = temporal.NewSearchAttributeKeyKeyword("DrydockPhase")
-	AttributeCluster   = temporal.NewSearchAttributeKeyKeyword("DrydockCluster")
-	// AttributeKind separates maintenances from the workflows that notify channels of them and keep their records;
-	// see the kinds.
-	AttributeKind = temporal.NewSearchAttributeKeyKeyword("DrydockKind")
+	AttributeNode      = attribute("DrydockNode", "the node of a maintenance or a remediation")
+	AttributeRequestor = attribute("DrydockRequestor", "the requestor of a maintenance, or of those that a plan or a health check begins")
+	AttributePhase     = attribute("DrydockPhase", "the phase of a maintenance or a plan, where a list is worth filtering by it")
+	AttributeCluster   = attribute("DrydockCluster", "the name of the cluster, where it has one")
+	AttributeKind      = attribute("DrydockKind", "what the workflow is: `"+strings.Join(kinds, "`, `")+"`")
 )
 
 // Kinds of workflows, by which a list of them is filtered.
@@ -29,10 +42,7 @@ const (
 	KindRemediation  = "remediation"
 )
 
-// SearchAttributes lists the search attributes Drydock registers, all of type Keyword.
-var SearchAttributes = []temporal.SearchAttributeKeyKeyword{
-	AttributeNode, AttributeRequestor, AttributePhase, AttributeCluster, AttributeKind,
-}
+var kinds = []string{KindMaintenance, KindNotification, KindRecord, KindPlan, KindHealthCheck, KindRemediation}
 
 // MemoConfigured is in the memo of a health check that a worker has started because its configuration has it.
 const MemoConfigured = "drydockConfigured"
@@ -43,8 +53,8 @@ const MemoHealthCheck = "drydockHealthCheck"
 // MemoBegun is in the memo of a maintenance that a worker has begun; its requestor says for what.
 const MemoBegun = "drydockBegun"
 
-// IdentityOfStarter is the identity that the starter of a workflow states, by its ID and the first event of its first run. A
-// worker is named with what it began the maintenance for, which its own identity does not say.
+// IdentityOfStarter is the identity that the starter of a workflow states, by its ID and the first event of its first run. A worker is
+// named with what it began the maintenance for, which its own identity does not say.
 func IdentityOfStarter(workflowID string, started *history.WorkflowExecutionStartedEventAttributes) string {
 	identity := started.GetIdentity()
 	if _, begun := started.GetMemo().GetFields()[MemoBegun]; !begun {

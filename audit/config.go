@@ -7,7 +7,8 @@ import (
 
 // Settings are those of all sinks.
 type Settings struct {
-	// Key proves that a record was written by a worker: changing one undetected takes the key.
+	// Key is the key by which each record proves its writer, a [secret](#secrets); `audit verify --key-file` takes the same file. It has no
+	// meaning without a sink.
 	Key secret.Value `json:"key,omitzero"`
 }
 

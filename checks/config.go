@@ -108,15 +108,16 @@ type Hook struct {
 
 // HookSettings are what hooks of every kind have.
 type HookSettings struct {
-	// Signal calls nothing: the maintenance waits for somebody's signal.
+	// Signal calls nothing, and waits for somebody's `hook-done`: `{}`.
 	Signal *struct{} `json:"signal,omitempty"`
-	// Blocking: the maintenance waits for the hook; absent is true.
-	Blocking *bool `json:"blocking,omitempty"`
-	// Deadline is the time after which the hook has failed; 0 is validation.DefaultHookDeadline.
-	Deadline period.Duration `json:"deadline,omitzero"`
-	// OnFailure is what becomes of the maintenance; absent is FailMaintenance for a hook that blocks.
-	OnFailure validation.OnFailure `json:"onFailure,omitempty"`
-	// Cleanup undoes the hook at every end of the maintenance.
+	// Blocking says that the maintenance waits until the hook went well.
+	Blocking *bool `json:"blocking,omitempty" jsonschema:"default=true"`
+	// Deadline is the time after which the hook has failed.
+	Deadline period.Duration `json:"deadline,omitzero" jsonschema:"default=5m"`
+	// OnFailure is what becomes of the maintenance when the hook has failed: `fail` fails it, `continue` goes on without the hook. Absent, it
+	// is `fail`, and `continue` of a hook that does not block.
+	OnFailure validation.OnFailure `json:"onFailure,omitempty" jsonschema:"enum=fail,enum=continue"`
+	// Closing undoes the hook at the end of every attempt, but not where the workflow is terminated: one of `http` and `job`.
 	Cleanup *Cleanup `json:"closing,omitempty"`
 }
 

@@ -47,12 +47,13 @@ type Work struct {
 
 // WorkSettings are what works of every kind have.
 type WorkSettings struct {
-	// Signal calls nothing: somebody does the work, and says so by a signal.
+	// Signal calls nothing, and waits for somebody's `hook-done` with the work's name: `{}`.
 	Signal *struct{} `json:"signal,omitempty"`
-	// Deadline is the time after which the work has failed; 0 is validation.DefaultWorkDeadline.
-	Deadline period.Duration `json:"deadline,omitzero"`
-	// Success is what counts as success; absent is validation.OwnSuccess.
-	Success validation.Success `json:"success,omitempty"`
+	// Deadline is the time since its beginning after which the work has failed. A maintenance whose `readyTimeout` is shorter is refused.
+	Deadline period.Duration `json:"deadline,omitzero" jsonschema:"default=30m"`
+	// Success is what counts as success: `own` is what the answer or the Job says, `newBootID` that the node was restarted and is Ready again,
+	// whatever those say.
+	Success validation.Success `json:"success,omitempty" jsonschema:"enum=own,enum=newBootID,default=own"`
 }
 
 // UnmarshalJSON keeps the work undecoded.

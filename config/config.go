@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -28,93 +27,123 @@ import (
 
 // Config is the configuration of a worker. The connection to Temporal is not part of it: that is the environment's, as in
 // every other Temporal tool.
+//
+// The comments of its fields are their documentation everywhere: in docs/reference.md, in the JSON schema, in `drydock explain config`, and,
+// up to the first full stop, in the help of the flag of drydock-worker that the tag flag names. The tag env names a variable of the
+// environment.
 type Config struct {
-	// Cluster prefixes workflow IDs and the task queue; empty where a Temporal namespace serves one cluster.
-	Cluster   string `json:"cluster"`
-	TaskQueue string `json:"taskQueue"`
-	// Scheduler applies when the scheduler is first started; from then on its own state counts.
+	// Cluster is the prefix of workflow IDs and of the task queue, where a Temporal namespace serves several clusters.
+	Cluster string `json:"cluster" env:"DRYDOCK_CLUSTER" flag:"cluster"`
+	// TaskQueue is the Temporal task queue that the worker polls.
+	TaskQueue string `json:"taskQueue" env:"DRYDOCK_TASK_QUEUE" flag:"task-queue"`
+	// Scheduler are limits on how many nodes may be out of service, used when [the scheduler](#the-scheduler) is first started: from then on
+	// `drydock limits set` counts.
 	Scheduler Scheduler `json:"scheduler"`
-	// Defaults are defaults of maintenances: any field of their input but those that identify one.
+	// Defaults are those of maintenances: any field of [their input](#a-maintenances-input) but those that identify one (`node`, `requestor`,
+	// `additionalRequestors`, `lockstep`, `remediation`). They may name only channels, checks, hooks, work and windows that the file has.
 	Defaults json.RawMessage `json:"defaults,omitempty"`
-	// Policy are rules that no maintenance may break, whatever its input says. Quotas are limits of single requestors:
-	// as those of Scheduler they apply when the scheduler is first started.
-	Policy []policy.Rule   `json:"policy,omitempty"`
+	// Policy are rules that no maintenance may break, whatever its input says: see [policy and quotas](#policy-and-quotas).
+	Policy []policy.Rule `json:"policy,omitempty"`
+	// Quotas are what a requestor may ask for and hold, used when the scheduler is first started: see [policy and
+	// quotas](#policy-and-quotas).
 	Quotas schedule.Quotas `json:"quotas,omitzero"`
-	// Windows are when nodes may be taken out of service, by the names that limits and maintenances give.
+	// Windows are when nodes may be taken out of service, by the names that limits and maintenances give: see [windows](#windows). There may
+	// be 50.
 	Windows map[string]window.Window `json:"windows,omitempty"`
-	// Channels, Checks, Hooks, Work and Prometheus are what maintenances may name. Whoever starts one can only name them.
-	Channels   notify.Config  `json:"channels,omitempty"`
-	Checks     checks.Checks  `json:"checks,omitempty"`
-	Hooks      checks.Hooks   `json:"hooks,omitempty"`
-	Work       checks.Works   `json:"work,omitempty"`
+	// Channels are who is sent what happens, by the names that maintenances give, each of one kind: see [channels](#channels).
+	Channels notify.Config `json:"channels,omitempty"`
+	// Checks are what validates a node, by the names that maintenances give, each one of `http`, `prometheus` and `job`: see
+	// [checks](#checks).
+	Checks checks.Checks `json:"checks,omitempty"`
+	// Prometheus is the server of the [checks](#checks) that are queries.
 	Prometheus checks.Section `json:"prometheus,omitzero"`
+	// Hooks are what is called around a maintenance, by the names that maintenances give, each one of `http`, `job` and `signal`: see
+	// [hooks](#hooks).
+	Hooks checks.Hooks `json:"hooks,omitempty"`
+	// Work is what is done to a node that is Ready, by the names that maintenances give, each one of `http`, `job` and `signal`: see
+	// [work](#work).
+	Work checks.Works `json:"work,omitempty"`
 	// Outbound bounds where the worker calls.
 	Outbound Outbound `json:"outbound,omitzero"`
-	// HealthChecks are the checks that the worker makes sure of, by name; Health is what holds for all of the cluster.
+	// HealthChecks say which nodes are ill and what is done about it, by name: see [health
+	// checks](#health-checks-of-the-configuration). There may be 50.
 	HealthChecks HealthChecks `json:"healthChecks,omitempty"`
-	Health       Health       `json:"health,omitzero"`
-	// Profiles says where the configuration of SAP's maintenance-controller is.
+	// Health is what holds for all health checks of the cluster.
+	Health Health `json:"health,omitzero"`
+	// Profiles are those of SAP's maintenance-controller: see [from maintenance-controller](from-maintenance-controller.md).
 	Profiles Profiles `json:"profiles,omitzero"`
-	// Audit says where the records of ended maintenances go.
-	Audit      audit.Config `json:"audit,omitzero"`
-	Kubernetes Kubernetes   `json:"kubernetes"`
-	Versioning Versioning   `json:"versioning"`
-	// Listen is the address of /metrics, /healthz and /readyz; AdminListen, on loopback, that of /loglevel.
-	Listen      string `json:"listen"`
-	AdminListen string `json:"adminListen"`
-	Log         Log    `json:"log"`
-	// Metrics bounds what metrics cost.
+	// Audit says where the records of ended maintenances are written: see [audit](#audit).
+	Audit audit.Config `json:"audit,omitzero"`
+	// Kubernetes is what the worker asks of the API server.
+	Kubernetes Kubernetes `json:"kubernetes"`
+	// Versioning makes the worker one version of a Temporal Worker Deployment: see [rolling out a new worker](#rolling-out-a-new-worker).
+	Versioning Versioning `json:"versioning"`
+	// Listen is the address of `/metrics` and of the probes `/healthz` and `/readyz`; `""` in the file is none.
+	Listen string `json:"listen" env:"DRYDOCK_LISTEN" flag:"listen"`
+	// AdminListen is the loopback address of `/loglevel`; `""` in the file is none.
+	AdminListen string `json:"adminListen" env:"DRYDOCK_ADMIN_LISTEN" flag:"admin-listen"`
+	// Log is how the worker logs.
+	Log Log `json:"log"`
+	// Metrics bounds what metrics cost, and says who may read them.
 	Metrics Metrics `json:"metrics"`
 }
 
 // Scheduler are the limits in which nodes may be taken out of service, and what becomes of orphans.
 type Scheduler struct {
 	schedule.Limits
-	// OnOrphan says what happens to the node of a maintenance that was terminated: release it, or report it and
-	// leave it as it is. Its slot is taken back either way.
-	OnOrphan string `json:"onOrphan"`
+	// OnOrphan is what becomes of the node of a maintenance that was terminated: `release` releases it, `report` reports it and leaves it as it
+	// is. Its slot is taken back either way.
+	OnOrphan string `json:"onOrphan" jsonschema:"enum=release,enum=report"`
 }
 
 // Kubernetes bounds what one worker asks of the API server.
 type Kubernetes struct {
-	Kubeconfig string  `json:"kubeconfig,omitempty"`
-	Context    string  `json:"context,omitempty"`
-	QPS        float32 `json:"qps"`
-	Burst      int     `json:"burst"`
-	// EvictionsPerSecond bounds all drains of a worker together; 0 is unlimited.
-	EvictionsPerSecond float64 `json:"evictionsPerSecond"`
-	// Events records Kubernetes Events on nodes, PodEvents one on each pod that is evicted.
-	Events    bool `json:"events"`
+	// Kubeconfig is the kubeconfig file; absent, it is `KUBECONFIG`, `~/.kube/config`, or in a cluster the account of the pod.
+	Kubeconfig string `json:"kubeconfig,omitempty" flag:"kubeconfig"`
+	// Context is the context of the kubeconfig file; absent, its current one.
+	Context string `json:"context,omitempty"`
+	// QPS is how many requests a second one worker sends to the API server.
+	QPS float32 `json:"qps" jsonschema:"exclusiveMinimum=0" env:"DRYDOCK_KUBERNETES_QPS"`
+	// Burst is how many requests one worker may send at once.
+	Burst int `json:"burst" jsonschema:"minimum=1" env:"DRYDOCK_KUBERNETES_BURST"`
+	// EvictionsPerSecond is how many evictions a second one worker sends at most, over all its drains together; 0 is unlimited.
+	EvictionsPerSecond float64 `json:"evictionsPerSecond" jsonschema:"minimum=0" env:"DRYDOCK_EVICTIONS_PER_SECOND"`
+	// Events records Kubernetes Events on nodes.
+	Events bool `json:"events"`
+	// PodEvents records a Kubernetes Event on each pod that is evicted.
 	PodEvents bool `json:"podEvents"`
-	// NodeConditions shows the conditions of a node's lifecycle (KEP-5683) on nodes under maintenance. It costs a
-	// read of the node, and a write to its status, for each step of a maintenance.
+	// NodeConditions shows the [conditions of a node's lifecycle](#node-conditions) (KEP-5683) on nodes under maintenance. It costs a read of
+	// the node, and a write to its status, for each step of a maintenance.
 	NodeConditions bool `json:"nodeConditions"`
-	// Marks have other remediators leave nodes under maintenance alone.
+	// Marks tell [other remediators](#marks-of-other-remediators) to leave nodes under maintenance alone.
 	Marks Marks `json:"marks"`
 	// PodUID is that of the pod the worker runs in. Only the environment has it.
-	PodUID types.UID `json:"-"`
+	PodUID types.UID `json:"-" env:"DRYDOCK_POD_UID"`
 }
 
 // Marks are those that other remediators know.
 type Marks struct {
-	// Medik8s labels the node for NodeHealthCheck and its remediators, ClusterAPI annotates its Machine.
-	Medik8s    bool `json:"medik8s"`
+	// Medik8s labels the node for NodeHealthCheck and its remediators.
+	Medik8s bool `json:"medik8s"`
+	// ClusterAPI annotates the node's Machine.
 	ClusterAPI bool `json:"clusterAPI"`
 }
 
 // Versioning makes a worker one version of a Temporal Worker Deployment, so that an operator decides which build takes
 // new work; running maintenances move to it at their next step.
 type Versioning struct {
-	// Deployment names the Worker Deployment; empty where workers are not versioned.
-	Deployment string `json:"deployment"`
-	// BuildID identifies this build; empty for the binary's own version.
-	BuildID string `json:"buildID"`
+	// Deployment is the name of the Worker Deployment; absent, workers are not versioned.
+	Deployment string `json:"deployment" env:"DRYDOCK_DEPLOYMENT"`
+	// BuildID identifies the build; absent, the binary's version does.
+	BuildID string `json:"buildID" env:"DRYDOCK_BUILD_ID"`
 }
 
 // Log is how the worker logs.
 type Log struct {
-	Level  string `json:"level"`
-	Format string `json:"format"`
+	// Level is the least level that is logged.
+	Level string `json:"level" jsonschema:"enum=debug,enum=info,enum=warn,enum=error" env:"DRYDOCK_LOG_LEVEL" flag:"log-level"`
+	// Format is the form of the lines.
+	Format string `json:"format" jsonschema:"enum=text,enum=json" env:"DRYDOCK_LOG_FORMAT" flag:"log-format"`
 }
 
 // Default is the configuration where nothing is configured.
@@ -151,7 +180,7 @@ func Load(path string, getenv func(string) string, kinds Kinds) (Config, error) 
 			return c, errors.New(path + ": " + strings.ReplaceAll(err.Error(), "\n", "\n"+path+": "))
 		}
 	}
-	return c, c.fromEnvironment(getenv)
+	return c, c.put("env", getenv)
 }
 
 // Parse reads YAML strictly over what c holds: unknown fields and null are errors.
@@ -185,64 +214,6 @@ func (c *Config) decode(kinds Kinds) error {
 		section := c.ChecksAndHooks()
 		problems = append(problems, section.Decode(kinds.Checks))
 		c.Prometheus = section.Prometheus
-	}
-	return errors.Join(problems...)
-}
-
-// environment are the variables, each with what it sets.
-var environment = map[string]func(c *Config, value string) error{
-	"DRYDOCK_CLUSTER":      func(c *Config, v string) error { c.Cluster = v; return nil },
-	"DRYDOCK_TASK_QUEUE":   func(c *Config, v string) error { c.TaskQueue = v; return nil },
-	"DRYDOCK_LISTEN":       func(c *Config, v string) error { c.Listen = v; return nil },
-	"DRYDOCK_ADMIN_LISTEN": func(c *Config, v string) error { c.AdminListen = v; return nil },
-	"DRYDOCK_LOG_LEVEL":    func(c *Config, v string) error { c.Log.Level = v; return nil },
-	"DRYDOCK_LOG_FORMAT":   func(c *Config, v string) error { c.Log.Format = v; return nil },
-	"DRYDOCK_DEPLOYMENT":   func(c *Config, v string) error { c.Versioning.Deployment = v; return nil },
-	"DRYDOCK_BUILD_ID":     func(c *Config, v string) error { c.Versioning.BuildID = v; return nil },
-	"DRYDOCK_POD_UID":      func(c *Config, v string) error { c.Kubernetes.PodUID = types.UID(v); return nil },
-	"DRYDOCK_KUBERNETES_QPS": func(c *Config, v string) error {
-		qps, err := number(v)
-		c.Kubernetes.QPS = float32(qps)
-		return err
-	},
-	"DRYDOCK_KUBERNETES_BURST": func(c *Config, v string) (err error) {
-		if c.Kubernetes.Burst, err = strconv.Atoi(v); err != nil {
-			return fmt.Errorf("%.20q: want a whole number", v)
-		}
-		return nil
-	},
-	"DRYDOCK_EVICTIONS_PER_SECOND": func(c *Config, v string) (err error) {
-		c.Kubernetes.EvictionsPerSecond, err = number(v)
-		return err
-	},
-}
-
-func number(text string) (float64, error) {
-	n, err := strconv.ParseFloat(text, 64)
-	if err != nil {
-		return 0, fmt.Errorf("%.20q: want a number", text)
-	}
-	return n, nil
-}
-
-// Environment lists the variables that Load reads.
-func Environment() []string {
-	var names []string
-	for name := range environment {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
-}
-
-func (c *Config) fromEnvironment(getenv func(string) string) error {
-	var problems []error
-	for _, name := range Environment() {
-		if value := getenv(name); value != "" {
-			if err := environment[name](c, value); err != nil {
-				problems = append(problems, fmt.Errorf("%s: %w", name, err))
-			}
-		}
 	}
 	return errors.Join(problems...)
 }

@@ -13,6 +13,7 @@ import (
 	auditkinds "drydock.dev/drydock/audit/kinds"
 	checkkinds "drydock.dev/drydock/checks/kinds"
 	"drydock.dev/drydock/config"
+	"drydock.dev/drydock/docs/schemas/schematest"
 	notifykinds "drydock.dev/drydock/notify/kinds"
 )
 
@@ -23,6 +24,7 @@ func TestGoodFiles(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no good configurations to test: %v", err)
 	}
+	files = append(files, "../deploy/compose/drydock.yaml", "../deploy/kubernetes/base/drydock.yaml")
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			c, err := config.Load(file, func(string) string { return "" }, kinds)
@@ -32,7 +34,36 @@ func TestGoodFiles(t *testing.T) {
 			if err != nil {
 				t.Error(err)
 			}
+			text, err := os.ReadFile(file)
+			if err == nil && file != "testdata/empty.good.yml" {
+				err = schematest.CheckInput(t, "config", text)
+			}
+			if err != nil {
+				t.Errorf("an editor refuses it by its schema: %v", err)
+			}
 		})
+	}
+}
+
+// What an editor marks by the schema is what a worker refuses, as far as a schema can say it.
+func TestTheSchemaRefusesWhatTheWorkerDoes(t *testing.T) {
+	for _, text := range []string{
+		"clusterr: x", "scheduler: {quotas: {heldPerRequestor: 3}}", "scheduler: {groups: [{nodeSelector: a}]}", "log: {level: loud}",
+		"channels: {a: {}}", "channels: {a: {kubernetes: {}, url: {env: A}}}", "channels: {a: {slack: {token: xoxb}}}",
+		"checks: {a: {signal: {}}}", "hooks: {a: {http: {url: http://a}, signal: {}}}", "work: {a: {success: maybe, signal: {}}}",
+		"defaults: {node: a}", "healthChecks: {a: {selector: {}, name: a}}", "metrics: {authentication: basic}", "windows: [nights]",
+	} {
+		c := config.Default()
+		err := config.Parse([]byte(text), &c, kinds)
+		if err == nil {
+			err = c.Validate()
+		}
+		if err == nil {
+			t.Errorf("%s: the worker takes it", text)
+		}
+		if schematest.CheckInput(t, "config", []byte(text)) == nil {
+			t.Errorf("%s: the schema takes it", text)
+		}
 	}
 }
 
@@ -42,7 +73,7 @@ func TestTheReferenceShowsGoodFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"windows", "policy", "channels", "checks", "hooks", "work", "health", "audit"} {
+	for _, name := range []string{"full", "windows", "policy", "channels", "checks", "hooks", "work", "health", "audit"} {
 		text, err := os.ReadFile("testdata/" + name + ".good.yml")
 		if err != nil {
 			t.Fatal(err)
@@ -139,7 +170,7 @@ func TestSectionsOfAnotherTypeAreRefused(t *testing.T) {
 		"audit: {log: please}":                "audit.log: want true or false, got string",
 		"audit: {file: [a]}":                  "audit.file: want an object, got array",
 		"prometheus: https://p":               "prometheus: want an object, got string",
-		"prometheus: {rul: https://p}":        "prometheus.rul: unknown field",
+		"prometheus: {rul: https://p}":        `prometheus.rul: unknown field; did you mean "url"?`,
 		"channels: {a: {slack: true}}":        "channels.a.slack: want an object, got bool",
 		"hooks: {a: {closing: 3}}":            "hooks.a.closing: want an object, got number",
 		"hooks: {a: {closing: {signal: {}}}}": "hooks.a.closing.signal: unknown field",

@@ -19,5 +19,5 @@ func ExampleParse() {
 	fmt.Println(config.Parse([]byte("scheduler: {maxparalel: 3}"), &c, config.Kinds{}))
 	// Output:
 	// eu-1 3 10% drydock
-	// scheduler.maxparalel: unknown field
+	// scheduler.maxparalel: unknown field; did you mean "maxParallel"?
 }

@@ -18,17 +18,17 @@ type HealthChecks map[string]json.RawMessage
 
 // Health is what holds for all health checks of the cluster.
 type Health struct {
-	// LeaseNamespace is where the Leases of nodes are by which remediators and maintenances of medik8s' keep out of each
-	// other's way; empty is theirs, medik8s-leases.
-	LeaseNamespace string `json:"leaseNamespace,omitempty"`
-	// MachineHealthChecks says what becomes of a check whose nodes a MachineHealthCheck has too: respect disables it, ignore
-	// lets it go on.
-	MachineHealthChecks string `json:"machineHealthChecks,omitempty"`
-	// Upgrades are conditions of objects by which the cluster is known to upgrade, beside that of OpenShift's ClusterVersion.
-	Upgrades []UpgradeSign `json:"upgrades,omitempty"`
-	// Etcd says where etcd's disruption budget is, for the checks of the file that do not say it themselves.
+	// LeaseNamespace is the namespace of the Leases of nodes, by which remediators and maintenances of medik8s keep out of each other's way.
+	LeaseNamespace string `json:"leaseNamespace,omitempty" jsonschema:"default=medik8s-leases"`
+	// MachineHealthChecks is what becomes of a check whose nodes a MachineHealthCheck has too: with `respect` it is Disabled, with `ignore` it
+	// goes on.
+	MachineHealthChecks string `json:"machineHealthChecks,omitempty" jsonschema:"enum=respect,enum=ignore"`
+	// Upgrades are conditions of objects by which the cluster upgrades, at most 10; the worker's account needs `get` on them. OpenShift's
+	// ClusterVersion is looked at wherever it is served.
+	Upgrades []UpgradeSign `json:"upgrades,omitempty" jsonschema:"maxItems=10"`
+	// Etcd is where etcd's PodDisruptionBudget is, for the checks of the file that do not say it themselves.
 	Etcd *health.Etcd `json:"etcd,omitempty"`
-	// ControlPlane decides when control-plane nodes may be remediated, for the same checks.
+	// ControlPlane says when control-plane nodes are remediated, for the checks of the file that do not say it themselves.
 	ControlPlane *health.ControlPlane `json:"controlPlane,omitempty"`
 }
 
@@ -40,14 +40,18 @@ const (
 
 // UpgradeSign is a condition of an object: while it has the status, the cluster upgrades.
 type UpgradeSign struct {
-	APIVersion string `json:"apiVersion"`
-	Kind       string `json:"kind"`
-	// Namespace is empty for an object without.
+	// APIVersion is the API version of the object.
+	APIVersion string `json:"apiVersion" jsonschema:"required"`
+	// Kind is the kind of the object.
+	Kind string `json:"kind" jsonschema:"required"`
+	// Namespace is the namespace of the object; absent, it has none.
 	Namespace string `json:"namespace,omitempty"`
-	Name      string `json:"name"`
-	Type      string `json:"type"`
-	// Status is True where it is empty.
-	Status string `json:"status,omitempty"`
+	// Name is the name of the object.
+	Name string `json:"name" jsonschema:"required"`
+	// Type is the type of the condition.
+	Type string `json:"type" jsonschema:"required"`
+	// Status is the one in which the condition says that the cluster upgrades.
+	Status string `json:"status,omitempty" jsonschema:"default=True"`
 }
 
 const (
@@ -184,7 +188,7 @@ func (h Health) validate() []error {
 		wrong("etcd.namespace", "is missing")
 	}
 	if p := h.ControlPlane; p != nil && p.Allow != health.AllowHealthy && p.Allow != health.AllowAlways {
-		wrong("controlPlane.allow", "%.40q: want %s or %s", p.Allow, health.AllowHealthy, health.AllowAlways)
+		wrong("controlPlane.allow", "%.40q is not one of %s, %s", p.Allow, health.AllowHealthy, health.AllowAlways)
 	}
 	return problems
 }

@@ -9,12 +9,11 @@ import (
 
 // Metrics bounds what metrics cost, and says who may read them.
 type Metrics struct {
-	// StateEvery is how long the counts of the scheduler and of Temporal's lists are shown before the next scrape has them
-	// asked for anew.
+	// StateEvery is how old the counts of the scheduler and of Temporal's lists may be that a scrape is answered with, 1s or more.
 	StateEvery spec.Duration `json:"stateEvery"`
-	// Authentication says who may read them: everybody who reaches the port (AuthenticationNone), or who shows a token of an account
-	// that may get the nonResourceURL /metrics (AuthenticationToken).
-	Authentication string `json:"authentication,omitempty"`
+	// Authentication is who may read metrics: with `none` everybody who reaches the port, with `token` whoever shows a token of an account
+	// that may `get` the nonResourceURL `/metrics`.
+	Authentication string `json:"authentication,omitempty" jsonschema:"enum=none,enum=token,default=none"`
 }
 
 // The ways in which a reader of metrics proves who it is. Empty is none.
@@ -34,7 +33,7 @@ func (m Metrics) validate() []error {
 	switch m.Authentication {
 	case "", AuthenticationNone, AuthenticationToken:
 	default:
-		all = append(all, fmt.Errorf("metrics.authentication: %q: want %s or %s", m.Authentication, AuthenticationNone, AuthenticationToken))
+		all = append(all, fmt.Errorf("metrics.authentication: %q is not one of %s, %s", m.Authentication, AuthenticationNone, AuthenticationToken))
 	}
 	return all
 }

@@ -9,8 +9,8 @@ import (
 
 // Outbound bounds where the worker calls.
 type Outbound struct {
-	// AllowNodeAddresses are ranges in which nodes are although none should be: loopback, link-local, multicast and the metadata
-	// services of clouds. They hold for checks, hooks and work whose URL's host a node decides.
+	// AllowNodeAddresses are ranges in which there are nodes although none should be (loopback, link-local, multicast, the metadata services of
+	// clouds), such as `127.0.0.0/8`: see [URLs of nodes](#urls-of-nodes).
 	AllowNodeAddresses []string `json:"allowNodeAddresses,omitempty"`
 }
 

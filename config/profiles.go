@@ -7,8 +7,8 @@ import (
 
 // Profiles are those of SAP's maintenance-controller.
 type Profiles struct {
-	// File is its configuration file, absolute or from the worker's working directory; empty is none. It is read at each
-	// evaluation, and one that is not right leaves the last one that was in force: it is not looked at here.
+	// File is the path of its configuration file, absolute or from the worker's working directory; absent, there are no profiles. It is read at
+	// each evaluation, and one that is wrong leaves the last one in force.
 	File string `json:"file,omitempty"`
 }
 

@@ -95,8 +95,8 @@ func TestSetupSaysWhatTemporalCloudWants(t *testing.T) {
 
 	// Somebody does it elsewhere, and it is seen though nothing is listed.
 	var names []string
-	for _, key := range api.SearchAttributes {
-		names = append(names, key.GetName())
+	for _, attribute := range api.SearchAttributes {
+		names = append(names, attribute.Name)
 	}
 	if err := namespace.AddAttributes(s.ctx, s.temporal, name, names); err != nil {
 		t.Fatal(err)

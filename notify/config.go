@@ -35,14 +35,24 @@ type Channel struct {
 type Settings struct {
 	// Default makes it a channel of every maintenance that names none.
 	Default bool `json:"default,omitempty"`
-	// The following are those of notices.Plan; RetryFor is notices.DefaultRetryFor where it is absent or 0.
-	Filter       notices.Filter   `json:"filter,omitzero"`
-	Schedule     notices.Schedule `json:"schedule,omitzero"`
-	Digest       spec.Duration    `json:"digest,omitempty"`
-	Thread       string           `json:"thread,omitempty"`
-	ThreadPeriod spec.Duration    `json:"threadPeriod,omitempty"`
-	RetryFor     spec.Duration    `json:"retryFor,omitempty"`
-	// Template words the messages; what it leaves empty is worded by default.
+	// Filter chooses the events that are delivered: those that pass every filter.
+	Filter notices.Filter `json:"filter,omitzero"`
+	// Schedule says when an event is delivered, while its state lasts: one of `oneshot`, `periodic` and `scheduled`. Absent, at once.
+	Schedule notices.Schedule `json:"schedule,omitzero"`
+	// Digest is how long the events of all maintenances are collected, which are then sent as one message. It is refused beside `schedule`.
+	Digest spec.Duration `json:"digest,omitempty"`
+	// Thread is whose messages are answers in one thread: those of each `maintenance`, or those of each `period` of `threadPeriod`. Absent,
+	// every message is one by itself. E-mail and Slack bots have threads. A digest has them by `period` only.
+	Thread string `json:"thread,omitempty" jsonschema:"enum=maintenance,enum=period"`
+	// ThreadPeriod is how long one thread is used, such as `24h`. It is required with `thread: period`.
+	ThreadPeriod spec.Duration `json:"threadPeriod,omitempty"`
+	// RetryFor is how long a failed delivery is tried again, counted from when it was due: events that wait behind a dead receiver have the
+	// same day, and at least three tries each. A receiver's `Retry-After` is followed within that time.
+	RetryFor spec.Duration `json:"retryFor,omitempty" jsonschema:"default=24h"`
+	// Template words the messages by Go templates over the latest event. They have `.Node`, `.Plan`, `.Subject` (the node or the plan), `.State`
+	// (`.State.Phrase` in words), `.At`, `.Requestor`, `.Owner`, `.Cluster`, `.Groups`, `.Reason`, `.Ticket`, `.Type`, `.Phase`, `.Message`,
+	// `.Blockers`, `.MoreBlockers`, `.WorkflowID`, `.RunID`; `.Events` are all of a digest, `.Nodes` and `.Channel` what they say. Functions
+	// are `join`, `upper`, `lower`, `date`. A webhook has no template.
 	Template Template `json:"template,omitzero"`
 }
 

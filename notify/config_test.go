@@ -36,7 +36,7 @@ var wrongChannels = map[string]string{
 	`{"email": {"host": "::1", "from": "a@b.c", "to": ["b@b.c"]}}`:                       "",
 	`{"email": {"host": "smtp.example.com/x", "from": "a@b.c", "to": ["b@b.c"]}}`:        "channels.oncall.email.host: ",
 	`{"email": {"host": "smtp", "port": 70000, "from": "a@b.c", "to": ["b@b.c"]}}`:       "channels.oncall.email.port: 70000",
-	`{"email": {"host": "smtp", "startTLS": "maybe", "from": "a@b.c", "to": ["b@b.c"]}}`: `channels.oncall.email.startTLS: "maybe" is not one of required, none, implicit`,
+	`{"email": {"host": "smtp", "startTLS": "maybe", "from": "a@b.c", "to": ["b@b.c"]}}`: `channels.oncall.email.startTLS: "maybe" is not one of required, implicit, none`,
 	`{"email": {"host": "smtp", "username": "u", "from": "a@b.c", "to": ["b@b.c"]}}`:     "channels.oncall.email.password: username and password go together",
 	`{"email": {"host": "smtp", "from": "a", "to": ["b@b.c"]}}`:                          `channels.oncall.email.from: "a" is not a mail address`,
 	`{"email": {"host": "smtp", "from": "a@b.c", "to": []}}`:                             "channels.oncall.email.to: is empty",

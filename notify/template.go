@@ -14,11 +14,12 @@ import (
 	"drydock.dev/drydock/rules/notices"
 )
 
-// Template words messages as Go templates. They see the fields of the latest event (.Node, .Plan, .State, .Reason and so on; .Subject is the node or the plan),
-// .Events with all of them, .Nodes and .Channel, and have the functions join, upper, lower and date.
+// Template are the Go templates of messages. They see content.
 type Template struct {
+	// Subject is the template of the subject, where messages have one; absent, it is Drydock's own.
 	Subject string `json:"subject,omitempty"`
-	Text    string `json:"text,omitempty"`
+	// Text is the template of the text; absent, it is Drydock's own.
+	Text string `json:"text,omitempty"`
 }
 
 const (

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"drydock.dev/drydock/docs/schemas"
+	"drydock.dev/drydock/rules/nearest"
 	"drydock.dev/drydock/starter/exit"
 	"drydock.dev/drydock/starter/invocation"
 	"drydock.dev/drydock/starter/terminal"
@@ -19,15 +20,16 @@ func newExplain(a *invocation.App) *cobra.Command {
 	var recursive bool
 	cmd := &cobra.Command{
 		Use:   "explain [INPUT[.FIELD...]]",
-		Short: "Explain the fields of an input: of a maintenance, a plan, or a health check",
+		Short: "Explain the fields of an input: of a maintenance, a plan, a health check, limits, or the worker's configuration",
 		Long: `Explain a field of an input, and list the fields below it, as "kubectl explain" does; without a field, those of the whole
 input. INPUT is one of ` + strings.Join(schemas.Inputs(), ", ") + `.
 
-"drydock schema input-INPUT" has the same as a JSON schema of what the workflow takes. A file for --file may leave the node of a
-maintenance to the command line; that of a health check has its name beside the fields.`,
+"drydock schema input-INPUT" has the same as a JSON schema, for editors too. A file for --file may leave the node of a maintenance to the
+command line; that of a health check has its name beside the fields. The names of channels, checks and so on may be left out of a path.`,
 		Example: `  drydock explain maintenance
   drydock explain maintenance.drain.escalation
   drydock explain plan.strategy.onBlocked
+  drydock explain config.channels.slack
   drydock explain health --recursive`,
 		Args: cobra.MaximumNArgs(1),
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
@@ -60,20 +62,25 @@ func inputs() []schemas.Field {
 	return all
 }
 
-// find looks for a field by its path. Indexes and the brackets of lists may stand in it, or not.
+// find looks for a field by its path. Indexes and the brackets of lists may stand in it, and the names in maps, or not.
 func find(path string) (found schemas.Field, err error) {
-	fields, at := inputs(), ""
+	fields, at, named := inputs(), "", false
 	for _, name := range strings.Split(path, ".") {
 		name, _, _ = strings.Cut(name, "[")
 		i := slices.IndexFunc(fields, func(f schemas.Field) bool { return strings.EqualFold(f.Name, name) })
-		if i < 0 && len(fields) == 0 {
+		switch meant := nearest.To(name, namesOf(fields)); {
+		case i >= 0:
+			found, named = fields[i], false
+			fields, at = found.Fields, at+found.Name+"."
+		case found.Map && !named:
+			named, at = true, at+name+"."
+		case len(fields) == 0:
 			return found, exit.UsageError("there is no %s%s: %s has no fields", at, name, strings.TrimSuffix(at, "."))
-		}
-		if i < 0 {
+		case meant != "":
+			return found, exit.UsageError("there is no %s%s: did you mean %s?", at, name, meant)
+		default:
 			return found, exit.UsageError("there is no %s%s: want one of %s", at, name, strings.Join(namesOf(fields), ", "))
 		}
-		found = fields[i]
-		fields, at = found.Fields, at+found.Name+"."
 	}
 	return found, nil
 }
@@ -91,7 +98,7 @@ func paths() []string {
 	for _, input := range inputs() {
 		all = append(all, input.Name)
 		for _, f := range input.Below() {
-			all = append(all, input.Name+"."+strings.ReplaceAll(f.Path, "[]", ""))
+			all = append(all, input.Name+"."+strings.NewReplacer("[]", "", "."+schemas.AnyName, "").Replace(f.Path))
 		}
 	}
 	return all
@@ -107,8 +114,14 @@ func explain(w io.Writer, path string, f schemas.Field, recursive bool) {
 	if text := f.DefaultText(); text != "" {
 		r.Add("DEFAULT", text)
 	}
-	if f.Flag != "" {
+	switch {
+	case f.Flag != "" && isOfWorker(path):
+		r.Add("FLAG", "drydock-worker --"+f.Flag)
+	case f.Flag != "":
 		r.Add("FLAG", "--"+f.Flag)
+	}
+	if f.Env != "" {
+		r.Add("ENVIRONMENT", f.Env)
 	}
 	r.Done()
 	terminal.Print(w, "\n%s\n", schemas.Plain(f.Description))
@@ -125,7 +138,7 @@ func explain(w io.Writer, path string, f schemas.Field, recursive bool) {
 	}
 	r = terminal.NewRows(w, "FIELD", "TYPE", "MEANING")
 	for _, below := range f.Below() {
-		r.Add(strings.TrimPrefix(strings.TrimPrefix(strings.TrimPrefix(below.Path, f.Path), "[]"), "."), typeOf(below), below.Summary())
+		r.Add(f.Within(below), typeOf(below), below.Summary())
 	}
 	r.Done()
 }
@@ -138,13 +151,25 @@ func listFields(w io.Writer, fields []schemas.Field) {
 	r.Done()
 }
 
+// isOfWorker reports whether a path begins with the worker's configuration, whose flags are those of drydock-worker.
+func isOfWorker(path string) bool {
+	input, _, _ := strings.Cut(path, ".")
+	return strings.EqualFold(input, "config")
+}
+
 func typeOf(f schemas.Field) string {
 	text := f.Type
-	if text == "amount" {
+	switch text {
+	case "amount":
 		text = "number or percentage"
+	case "address":
+		text = "string or secret"
 	}
-	if f.List {
+	switch {
+	case f.List:
 		text = "list of " + text + "s"
+	case f.Map:
+		text = "map of " + text + "s"
 	}
 	if f.Required {
 		text += ", required"

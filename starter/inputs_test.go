@@ -4,10 +4,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"os"
 	"path"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,9 +16,19 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"drydock.dev/drydock/audit"
+	auditkinds "drydock.dev/drydock/audit/kinds"
+	"drydock.dev/drydock/checks"
+	checkkinds "drydock.dev/drydock/checks/kinds"
+	"drydock.dev/drydock/config"
+	"drydock.dev/drydock/config/named"
+	"drydock.dev/drydock/config/secret"
 	"drydock.dev/drydock/docs/schemas"
-
+	"drydock.dev/drydock/notify"
+	notifykinds "drydock.dev/drydock/notify/kinds"
+	"drydock.dev/drydock/notify/webhook"
 	"drydock.dev/drydock/rules/health"
+	"drydock.dev/drydock/rules/notices"
 	"drydock.dev/drydock/rules/period"
 	"drydock.dev/drydock/rules/plan"
 	"drydock.dev/drydock/rules/schedule"
@@ -27,72 +37,233 @@ import (
 	"drydock.dev/drydock/starter/input"
 )
 
-// inputTypes are what the workflows take: a value of its type, and the defaults that are merged under it.
+// inputTypes are what the workflows and the worker take: a value of its type, and the defaults that are merged under it.
 var inputTypes = map[string]struct {
 	of       any
 	title    string
 	defaults map[string]string
-	// looser are fields that are taken in another form too, parts those that are inputs of maintenances.
-	looser, parts []string
-	// narrower are values of fields that are all this input takes.
+	// looser are fields that are taken in another form too.
+	looser []string
+	// narrower are values of fields that are all this input takes, left those that it does not take at all.
 	narrower map[string][]any
+	left     []string
+	// parts are fields that are inputs themselves, or all of them but some.
+	parts map[string]part
 }{
 	"maintenance": {
-		spec.Maintenance{}, "The input of a NodeMaintenance", map[string]string{
+		of: spec.Maintenance{}, title: "The input of a NodeMaintenance", defaults: map[string]string{
 			"": spec.Defaults, "validation": validation.Defaults, "drain.plan": `{"include": ["Default"], "static": "skip"}`,
 		},
-		[]string{"drain.plan", "drain.plan.tiers[].podSelector"}, nil, nil,
+		looser: []string{"drain.plan", "drain.plan.tiers[].podSelector"},
 	},
 	"plan": {
-		plan.Plan{}, "The input of a MaintenancePlan", map[string]string{
+		of: plan.Plan{}, title: "The input of a MaintenancePlan", defaults: map[string]string{
 			"": plan.Defaults, "drainPlan": `{"include": ["Default", "DaemonSet", "Static"], "static": "skip"}`,
 		},
-		[]string{"drainPlan", "drainPlan.tiers[].podSelector"}, []string{"maintenance"},
-		map[string][]any{"drainPlan.static": {spec.SkipStatic}},
+		looser:   []string{"drainPlan", "drainPlan.tiers[].podSelector"},
+		narrower: map[string][]any{"drainPlan.static": {spec.SkipStatic}},
+		parts:    map[string]part{"maintenance": shared},
 	},
 	"health": {
-		health.Spec{}, "The input of a HealthCheck", nil, nil, []string{"maintenance.input", "escalatingRemediations[].maintenance.input"}, nil,
+		of: health.Spec{}, title: "The input of a HealthCheck",
+		parts: map[string]part{"maintenance.input": shared, "escalatingRemediations[].maintenance.input": shared},
 	},
+	"limits": {
+		of: schedule.Limits{}, title: "The limits of the Scheduler, as drydock limits set takes them",
+		defaults: map[string]string{"": asJSON(schedule.Limits{}.WithDefaults())},
+	},
+	"config": {
+		of: config.Config{}, title: "The configuration of a worker: the file for drydock-worker --config",
+		defaults: map[string]string{"": asJSON(config.Default())}, left: []string{"scheduler.quotas"},
+		parts: map[string]part{"defaults": {"maintenance", spec.Identities()}, "healthChecks." + schemas.AnyName: {"health", []string{"name"}}},
+	},
+}
+
+// part is an input as a field of another one, without some of its fields.
+type part struct {
+	input string
+	left  []string
+}
+
+// shared is what maintenances that are begun for somebody share.
+var shared = part{"maintenance", slices.DeleteFunc(spec.Identities(), func(name string) bool { return name == "additionalRequestors" })}
+
+func asJSON(value any) string {
+	text, err := json.Marshal(value)
+	if err != nil {
+		panic(err)
+	}
+	return string(text)
 }
 
 // inputSchema generates the schema of an input: strict, in one tree, in the order of the declarations.
 func inputSchema(t *testing.T, name string) *generator.Schema {
 	t.Helper()
-	r := reflector(t)
-	r.DoNotReference, r.ExpandedStruct, r.RequiredFromJSONSchemaTags = true, true, true
-	r.Mapper = func(t reflect.Type) *generator.Schema {
-		switch t {
-		case reflect.TypeFor[time.Time]():
-			return &generator.Schema{Type: "string", Format: "date-time"}
-		case reflect.TypeFor[period.Duration]():
-			return &generator.Schema{Type: "string", Format: "duration", Pattern: `^` + duration + `$`}
-		case reflect.TypeFor[health.SignedDuration]():
-			return &generator.Schema{Type: "string", Format: "duration", Pattern: `^-?` + duration + `$`}
-		case reflect.TypeFor[schedule.Amount]():
-			return &generator.Schema{OneOf: []*generator.Schema{{Type: "integer"}, {Type: "string"}}, Format: "amount"}
-		case reflect.TypeFor[json.RawMessage](), reflect.TypeFor[corev1.NodeSelector](), reflect.TypeFor[metav1.LabelSelector]():
-			return &generator.Schema{Type: "object"}
-		}
-		return nil
-	}
-	// A field is described by its own comment, not by that of its type.
-	maps.DeleteFunc(r.CommentMap, func(at, _ string) bool { return strings.Count(path.Base(at), ".") == 1 })
-	schema := r.Reflect(inputTypes[name].of)
-	schema.ID, schema.Title = "", inputTypes[name].title
-	for _, looser := range inputTypes[name].looser {
+	of := inputTypes[name]
+	schema := reflected(t, of.of)
+	schema.Version, schema.Title = generator.Version, of.title
+	for _, looser := range of.looser {
 		at(t, schema, looser).Type = ""
 	}
-	for under, defaults := range inputTypes[name].defaults {
+	for under, defaults := range of.defaults {
 		setDefaults(t, at(t, schema, under), defaults)
 	}
-	for field, values := range inputTypes[name].narrower {
+	for field, values := range of.narrower {
 		at(t, schema, field).Enum = values
 	}
+	for _, path := range of.left {
+		above, field, _ := strings.Cut(path, ".")
+		at(t, schema, above).Properties.Delete(field)
+	}
+	putTags(schema, reflect.TypeOf(of.of))
 	nameFields(schema)
-	for _, part := range inputTypes[name].parts {
-		putMaintenance(t, at(t, schema, part))
+	for path, part := range of.parts {
+		putPart(t, at(t, schema, path), part)
+	}
+	if name == "health" {
+		schema.Properties.Set("name", &generator.Schema{
+			Type: "string", Description: "name is the name of the check, in a file of the command line alone. The workflow has it in its ID.",
+		})
 	}
 	return schema
+}
+
+// reflected is the schema of a type, without references.
+func reflected(t *testing.T, of any) *generator.Schema {
+	t.Helper()
+	r := reflector(t)
+	r.DoNotReference, r.RequiredFromJSONSchemaTags = true, true
+	r.Mapper = func(of reflect.Type) *generator.Schema { return ownSchema(t, of) }
+	// A field is described by its own comment, not by that of its type.
+	maps.DeleteFunc(r.CommentMap, func(at, _ string) bool { return strings.Count(path.Base(at), ".") == 1 })
+	schema := r.Reflect(of)
+	schema.ID, schema.Version = "", ""
+	return schema
+}
+
+// ownSchema is the schema of a type that reads itself; nil for any other.
+func ownSchema(t *testing.T, of reflect.Type) *generator.Schema {
+	t.Helper()
+	switch of {
+	case reflect.TypeFor[time.Time]():
+		return &generator.Schema{Type: "string", Format: "date-time", Extras: map[string]any{"x-type": "time"}}
+	case reflect.TypeFor[period.Duration]():
+		return &generator.Schema{Type: "string", Pattern: `^` + duration + `$`, Extras: map[string]any{"x-type": "duration"}}
+	case reflect.TypeFor[health.SignedDuration]():
+		return &generator.Schema{Type: "string", Pattern: `^-?` + duration + `$`, Extras: map[string]any{"x-type": "duration"}}
+	case reflect.TypeFor[schedule.Amount]():
+		return &generator.Schema{OneOf: []*generator.Schema{{Type: "integer"}, {Type: "string"}}, Extras: map[string]any{"x-type": "amount"}}
+	case reflect.TypeFor[json.RawMessage](), reflect.TypeFor[corev1.NodeSelector](), reflect.TypeFor[metav1.LabelSelector]():
+		return &generator.Schema{Type: "object"}
+	case reflect.TypeFor[notices.State]():
+		schema := &generator.Schema{Type: "string"}
+		for _, state := range notices.States() {
+			schema.Enum = append(schema.Enum, state)
+		}
+		return schema
+	case reflect.TypeFor[secret.Value]():
+		return secretSchema()
+	case reflect.TypeFor[webhook.Address]():
+		return &generator.Schema{OneOf: []*generator.Schema{{Type: "string"}, secretSchema()}, Extras: map[string]any{"x-type": "address"}}
+	case reflect.TypeFor[notify.Channel]():
+		return entry(t, notify.Settings{}, kindsOf(notifykinds.All()), false)
+	case reflect.TypeFor[checks.Check]():
+		return entry(t, none{}, actions[checks.Checkable](), false)
+	case reflect.TypeFor[checks.Hook]():
+		return entry(t, checks.HookSettings{}, actions[checks.Callable](), true, "signal")
+	case reflect.TypeFor[checks.Cleanup]():
+		return entry(t, none{}, actions[checks.Callable](), true)
+	case reflect.TypeFor[checks.Work]():
+		return entry(t, checks.WorkSettings{}, actions[checks.Callable](), true, "signal")
+	case reflect.TypeFor[checks.Section]():
+		return reflected(t, checkkinds.All()[slices.IndexFunc(checkkinds.All(), func(k checks.Kind) bool { return k.Shared != nil })].Shared)
+	case reflect.TypeFor[audit.Config]():
+		schema := entry(t, audit.Settings{}, kindsOf(auditkinds.All()), false)
+		schema.OneOf = nil // there may be several
+		return schema
+	}
+	return nil
+}
+
+// secretSchema is that of where a secret is.
+func secretSchema() *generator.Schema {
+	properties := generator.NewProperties()
+	for _, place := range []string{"File", "Env"} {
+		properties.Set(strings.ToLower(place), &generator.Schema{Type: "string", Description: comments["drydock.dev/drydock/config/secret.Value."+place]})
+	}
+	return &generator.Schema{
+		Type: "object", Properties: properties, AdditionalProperties: generator.FalseSchema, MinProperties: new(uint64(1)), MaxProperties: new(uint64(1)),
+		Extras: map[string]any{"x-type": "secret", "x-shared": true},
+	}
+}
+
+// none are the settings of an entry that has none but its kind.
+type none struct{}
+
+// kind is a field of an entry whose value is the configuration of a kind.
+type kind struct {
+	name string
+	of   any
+}
+
+func kindsOf[C any](all []named.Kind[C]) []kind {
+	var kinds []kind
+	for _, k := range all {
+		kinds = append(kinds, kind{k.Name, k.Config})
+	}
+	return kinds
+}
+
+// actions are the kinds of checks, or of what can be called.
+func actions[A checks.Action]() []kind {
+	var kinds []kind
+	for _, k := range checkkinds.All() {
+		if _, can := k.Config.(A); can {
+			kinds = append(kinds, kind{k.Name, k.Config})
+		}
+	}
+	return kinds
+}
+
+// entry is the schema of a channel, a check and so on: its settings, and exactly one of the kinds or of what stands in place of one.
+func entry(t *testing.T, settings any, kinds []kind, shared bool, others ...string) *generator.Schema {
+	t.Helper()
+	schema := reflected(t, settings)
+	for _, k := range kinds {
+		of := reflected(t, k.of)
+		about := reflect.TypeOf(k.of).Elem()
+		of.Description = k.name + strings.TrimPrefix(comments[about.PkgPath()+"."+about.Name()], about.Name())
+		if shared {
+			of.Extras = map[string]any{"x-shared": true}
+		}
+		schema.Properties.Set(k.name, of)
+		others = append(others, k.name)
+	}
+	for _, name := range others {
+		schema.OneOf = append(schema.OneOf, &generator.Schema{Required: []string{name}})
+	}
+	return schema
+}
+
+// putTags takes over the flags and variables of the environment that a type names beside its fields.
+func putTags(schema *generator.Schema, of reflect.Type) {
+	for field := range of.Fields() {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		property, ok := schema.Properties.Get(name)
+		if !ok {
+			continue
+		}
+		for _, tag := range []string{"env", "flag"} {
+			if value := field.Tag.Get(tag); value != "" && property.Extras == nil {
+				property.Extras = map[string]any{"x-" + tag: value}
+			} else if value != "" {
+				property.Extras["x-"+tag] = value
+			}
+		}
+		if field.Type.Kind() == reflect.Struct && property.Properties != nil {
+			putTags(property, field.Type)
+		}
+	}
 }
 
 // duration is a pattern of Go's durations, and days before them.
@@ -100,8 +271,10 @@ const duration = `(0|[0-9]+d([0-9.]+(h|m|s|ms|us|µs|ns))*|([0-9.]+(h|m|s|ms|us|
 
 // nameFields begins the descriptions of fields with their names in JSON, where the comments have those in Go.
 func nameFields(schema *generator.Schema) {
-	if schema.Items != nil {
-		nameFields(schema.Items)
+	for _, below := range []*generator.Schema{schema.Items, schema.AdditionalProperties} {
+		if below != nil && below != generator.FalseSchema {
+			nameFields(below)
+		}
 	}
 	if schema.Properties == nil {
 		return
@@ -114,16 +287,16 @@ func nameFields(schema *generator.Schema) {
 	}
 }
 
-// putMaintenance makes a schema that of a part of a maintenance's input. Its flags are those of the maintenance.
-func putMaintenance(t *testing.T, schema *generator.Schema) {
+// putPart makes a schema that of an input without some of its fields. Its flags are those of that input.
+func putPart(t *testing.T, schema *generator.Schema, p part) {
 	t.Helper()
-	of := inputSchema(t, "maintenance")
-	for _, identity := range spec.Identities() {
-		if identity != "additionalRequestors" {
-			of.Properties.Delete(identity)
-		}
+	of := inputSchema(t, p.input)
+	for _, name := range p.left {
+		of.Properties.Delete(name)
 	}
-	schema.Properties, schema.AdditionalProperties, schema.Extras = of.Properties, of.AdditionalProperties, map[string]any{"x-input": "maintenance"}
+	of.Required = slices.DeleteFunc(of.Required, func(name string) bool { return slices.Contains(p.left, name) })
+	schema.Properties, schema.Required, schema.AdditionalProperties = of.Properties, of.Required, of.AdditionalProperties
+	schema.Extras = map[string]any{"x-shared": true}
 }
 
 // at is the schema of a field, or of the entries of a list, by its path.
@@ -140,6 +313,9 @@ func at(t *testing.T, schema *generator.Schema, path string) *generator.Schema {
 		if schema = found; list {
 			schema = found.Items
 		}
+		if rest, inMap := strings.CutPrefix(path, schemas.AnyName); inMap {
+			schema, path = found.AdditionalProperties, strings.TrimPrefix(rest, ".")
+		}
 	}
 	return schema
 }
@@ -154,7 +330,7 @@ func setDefaults(t *testing.T, schema *generator.Schema, defaults string) {
 	for name, value := range values {
 		if field := at(t, schema, name); field.Properties != nil && field.Properties.Len() > 0 {
 			setDefaults(t, field, string(value))
-		} else {
+		} else if string(value) != `""` {
 			field.Default = value
 		}
 	}
@@ -169,104 +345,41 @@ func TestSchemasAreThoseOfTheInputs(t *testing.T) {
 	published(t, filepath.Join("..", "docs", "schemas", "inputs"), want)
 }
 
-// TestTheReferenceListsTheFields keeps the reference's tables of fields what the schemas say; UPDATE_GOLDEN=1 writes them.
-func TestTheReferenceListsTheFields(t *testing.T) {
-	file := filepath.Join("..", "docs", "reference.md")
-	content, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text := string(content)
-	for name := range inputTypes {
-		begin, end := fmt.Sprintf("<!-- fields of %s: made of its schema -->\n", name), "<!-- end of fields -->\n"
-		before, rest, found := strings.Cut(text, begin)
-		_, after, closed := strings.Cut(rest, end)
-		if !found || !closed {
-			t.Fatalf("%s has no %q up to %q", file, begin, end)
-		}
-		table := "| field | default | meaning |\n| --- | --- | --- |\n"
-		input, err := schemas.Read(name, readable(t, inputSchema(t, name)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, f := range input.Below() {
-			table += fmt.Sprintf("| `%s` | %s | %s |\n", f.Path, defaultOf(f), f.Row())
-		}
-		text = before + begin + table + end + after
-	}
-	if text == string(content) {
-		return
-	}
-	if os.Getenv("UPDATE_GOLDEN") == "" {
-		t.Fatalf("%s is not what the schemas say: make it anew with UPDATE_GOLDEN=1 go test ./starter/", file)
-	}
-	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func defaultOf(f schemas.Field) string {
-	switch text := f.DefaultText(); {
-	case f.Required:
-		return "required"
-	case text != "":
-		return "`" + text + "`"
-	case f.Type == "boolean":
-		return "`false`"
-	}
-	return ""
-}
-
-// TestValuesOfFieldsAreThoseThatAreTaken holds the enumerations that the types declare to what the rules refuse.
+// TestValuesOfFieldsAreThoseThatAreTaken holds the enumerations that the types declare to what is refused.
 func TestValuesOfFieldsAreThoseThatAreTaken(t *testing.T) {
-	for _, f := range schemas.InputOf("maintenance").Below() {
-		if len(f.Values) == 0 || strings.Contains(f.Path, "[]") || f.List {
-			continue
-		}
-		values := map[string]any{"node": "n"}
-		if err := input.SetField(values, f.Path, "no such value"); err != nil {
-			t.Fatal(err)
-		}
-		_, err := spec.Decode(readable(t, values), nil)
-		if want := fmt.Sprintf("is not one of %s", strings.Join(f.Values, ", ")); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, want %q", f.Path, err, want)
-		}
-		for _, value := range f.Values {
-			values := map[string]any{"node": "n", "sla": map[string]any{"after": "10m"}}
-			if err := input.SetField(values, f.Path, value); err != nil {
-				t.Fatal(err)
+	for name, refusal := range map[string]func(text []byte) error{
+		"maintenance": func(text []byte) error {
+			_, err := spec.Decode(text, []byte(`{"sla": {"after": "10m"}}`))
+			return err
+		},
+		"config": func(text []byte) error {
+			c := config.Default()
+			if err := config.Parse(text, &c, config.Kinds{Channels: notifykinds.All(), Checks: checkkinds.All(), Sinks: auditkinds.All()}); err != nil {
+				return err
 			}
-			if _, err := spec.Decode(readable(t, values), nil); err != nil {
-				t.Errorf("%s: %s is declared and refused: %v", f.Path, value, err)
-			}
-		}
-	}
-}
-
-func TestExplain(t *testing.T) {
-	for path, want := range map[string][]string{
-		"":                                   {"maintenance", "plan", "The input of a NodeMaintenance"},
-		"maintenance":                        {"readyTimeout", "duration", "node", "required"},
-		"maintenance.drain.escalation":       {"list of objects", `[{"after":"1h","do":"giveBack"}]`, "--escalation", "docs/reference.md#the-escalation", "after"},
-		"maintenance.DRAIN.Escalation[0].do": {"notify, bypassBudget, kill, giveBack, fail"},
-		"plan.strategy.onBlocked":            {"wait, skip, abort", "--on-blocked"},
-		"plan.maintenance.drain.mode":        {"evict, wait, external, none", "--drain-mode"},
+			return c.Validate()
+		},
 	} {
-		args := []string{"explain"}
-		if path != "" {
-			args = append(args, path)
-		}
-		code, out, said := runHere(t, "drydock", args...)
-		for _, w := range want {
-			if code != 0 || !strings.Contains(out, w) {
-				t.Errorf("%v: code %d, want %q in\n%s%s", args, code, w, out, said)
+		for _, f := range schemas.InputOf(name).Below() {
+			if len(f.Values) == 0 || strings.Contains(f.Path, "[]") || f.List {
+				continue
+			}
+			path := strings.ReplaceAll(f.Path, schemas.AnyName, "some")
+			for _, value := range append([]string{"no such value"}, f.Values...) {
+				values := map[string]any{}
+				if name == "maintenance" {
+					values["node"] = "n"
+				}
+				if err := input.SetField(values, path, value); err != nil {
+					t.Fatal(err)
+				}
+				err := refusal(readable(t, values))
+				wrong := fmt.Sprintf("%s: %q is not one of %s", path, value, strings.Join(f.Values, ", "))
+				refused := err != nil && strings.Contains(err.Error(), wrong)
+				if refused != (value == "no such value") || !refused && err != nil && name == "maintenance" {
+					t.Errorf("%s: %s: %v", path, value, err)
+				}
 			}
 		}
-	}
-	if code, _, said := runHere(t, "drydock", "explain", "plan.strategy.speed"); code != 2 || !strings.Contains(said, "there is no plan.strategy.speed: want one of type, maxParallel") {
-		t.Errorf("code %d, %s", code, said)
-	}
-	if code, out, said := runHere(t, "drydock", "schema", "input-plan"); code != 0 || !json.Valid([]byte(out)) {
-		t.Errorf("code %d, %s", code, said)
 	}
 }

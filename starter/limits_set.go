@@ -2,6 +2,7 @@ package starter
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -10,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/client"
@@ -25,11 +25,8 @@ import (
 type limitsSetOptions struct {
 	app              *invocation.App
 	output           terminal.Output
-	maxParallel      string
-	maxUnavailable   string
+	fields           input.FieldFlags
 	noMaxUnavailable bool
-	remediations     string
-	windows          []string
 	noWindows        bool
 	group            string
 	held             map[string]int
@@ -57,7 +54,7 @@ out of service already stays so: limits are judged when a slot is granted.`,
   drydock limits set --window weeknights
   drydock limits set --from-file worker.yaml --comment "groups per rack"`,
 		Args: invocation.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), cmd.Flags()) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
 	o.register(cmd)
 	return cmd
@@ -66,11 +63,12 @@ out of service already stays so: limits are judged when a slot is granted.`,
 func (o *limitsSetOptions) register(cmd *cobra.Command) {
 	o.output.Register(cmd)
 	f := cmd.Flags()
-	f.StringVar(&o.maxParallel, "max-parallel", "", "how many maintenances may run at a time")
-	f.StringVar(&o.maxUnavailable, "max-unavailable", "", "how many nodes may be unavailable at a time; 0 stops all that would make one so")
+	fields := input.WithFlags("limits")
+	for i := range fields {
+		fields[i].Default = nil // what no flag names stays as it is
+	}
+	o.fields.Register(cmd, fields, limitForms)
 	f.BoolVar(&o.noMaxUnavailable, "no-max-unavailable", false, "remove the limit on unavailable nodes")
-	f.StringVar(&o.remediations, "remediations", "", "how many maintenances of health checks may run at a time, in slots of their own; 0 starts none")
-	f.StringSliceVar(&o.windows, "window", nil, "have slots granted only while this window of the worker's configuration is open, with several while all are (repeatable)")
 	f.BoolVar(&o.noWindows, "no-windows", false, "remove the limit to windows: slots are granted at any time, unless a group or the maintenance itself keeps to windows")
 	f.StringVar(&o.group, "group", "", "change the limits of this group, not those of the whole cluster")
 	f.StringToIntVar(&o.held, "held", nil, "how many nodes a requestor may hold, as REQUESTOR=NODES (repeatable)")
@@ -78,11 +76,11 @@ func (o *limitsSetOptions) register(cmd *cobra.Command) {
 	f.StringVar(&o.comment, "comment", "", "why, shown with the limits")
 }
 
-func (o *limitsSetOptions) run(ctx context.Context, flags *pflag.FlagSet) error {
+func (o *limitsSetOptions) run(ctx context.Context) error {
 	if err := o.output.Check(); err != nil {
 		return err
 	}
-	change, err := o.change(flags, o.app.Stdin)
+	change, err := o.change(o.app.Stdin)
 	if err != nil {
 		return err
 	}
@@ -128,41 +126,18 @@ func windowsNamed(limits schedule.Limits) []string {
 	return slices.Compact(named)
 }
 
-// scope are the limits that the flags are about: the cluster's, or those of a group.
-type scope struct {
-	maxParallel, maxUnavailable *schedule.Amount
-	windows                     *[]string
-}
-
-// scopeOf is nil where there is no such group.
-func (o *limitsSetOptions) scopeOf(l *schedule.Limits) *scope {
-	if o.group == "" {
-		return &scope{&l.MaxParallel, &l.MaxUnavailable, &l.Windows}
-	}
-	for i := range l.Groups {
-		if g := &l.Groups[i]; g.Name == o.group {
-			return &scope{&g.MaxParallel, &g.MaxUnavailable, &g.Windows}
-		}
-	}
-	return nil
-}
-
 // change is what the flags do to the limits in force; it refuses a group that they do not have.
-func (o *limitsSetOptions) change(flags *pflag.FlagSet, stdin io.Reader) (func(schedule.Limits) (schedule.Limits, error), error) {
-	changes, err := o.scopeChanges(flags)
-	if err != nil {
+func (o *limitsSetOptions) change(stdin io.Reader) (func(schedule.Limits) (schedule.Limits, error), error) {
+	given := map[string]any{}
+	if err := o.fields.Put(given); err != nil {
 		return nil, err
 	}
-	if o.group != "" && len(changes) == 0 {
-		return nil, exit.UsageError("--group: say which of its limits to change: --max-parallel, --max-unavailable, --no-max-unavailable, --window or --no-windows")
-	}
-	remediations, err := o.remediationsAmount(flags)
-	if err != nil {
+	if err := o.contradictions(given); err != nil {
 		return nil, err
 	}
-	if o.fromFile == "" && len(o.held) == 0 && len(changes) == 0 && remediations.IsZero() {
-		return nil, exit.UsageError(
-			"nothing to change: pass --max-parallel, --max-unavailable, --no-max-unavailable, --remediations, --window, --no-windows, --held or --from-file")
+	text, err := json.Marshal(given)
+	if err != nil {
+		return nil, err
 	}
 	var file *schedule.Limits
 	if o.fromFile != "" {
@@ -177,29 +152,63 @@ func (o *limitsSetOptions) change(flags *pflag.FlagSet, stdin io.Reader) (func(s
 			l = *file
 		}
 		l.Groups = slices.Clone(l.Groups)
-		of := o.scopeOf(&l)
-		if of == nil {
-			return l, exit.UsageError("--group: the limits have no group %q%s", o.group, groupNames(l.Groups))
-		}
-		for _, change := range changes {
-			change(of)
-		}
-		if !remediations.IsZero() {
-			l.Remediations = remediations
-		}
-		if len(o.held) > 0 {
-			l.Quotas.Requestors = maps.Clone(l.Quotas.Requestors)
-			if l.Quotas.Requestors == nil {
-				l.Quotas.Requestors = map[string]schedule.RequestorQuota{}
+		of, maxUnavailable, windows := any(&l), &l.MaxUnavailable, &l.Windows
+		if o.group != "" {
+			i := slices.IndexFunc(l.Groups, func(g schedule.Group) bool { return g.Name == o.group })
+			if i < 0 {
+				return l, exit.UsageError("--group: the limits have no group %q%s", o.group, groupNames(l.Groups))
 			}
-			for requestor, most := range o.held {
-				own := l.Quotas.Requestors[requestor]
-				own.Held = &most
-				l.Quotas.Requestors[requestor] = own
-			}
+			g := &l.Groups[i]
+			of, maxUnavailable, windows = g, &g.MaxUnavailable, &g.Windows
 		}
+		if o.noMaxUnavailable {
+			*maxUnavailable = schedule.Amount{}
+		}
+		if o.noWindows || given["windows"] != nil {
+			*windows = nil
+		}
+		if err := json.Unmarshal(text, of); err != nil {
+			return l, err
+		}
+		l.Quotas.Requestors = o.withHeld(l.Quotas.Requestors)
 		return l, nil
 	}, nil
+}
+
+// contradictions refuses flags of which nothing follows.
+func (o *limitsSetOptions) contradictions(given map[string]any) error {
+	ofGroup := len(given) > 0 || o.noMaxUnavailable || o.noWindows
+	switch {
+	case o.noMaxUnavailable && given["maxUnavailable"] != nil:
+		return exit.UsageError("--max-unavailable and --no-max-unavailable contradict each other")
+	case o.noWindows && given["windows"] != nil:
+		return exit.UsageError("--window and --no-windows contradict each other")
+	case o.group != "" && given["remediations"] != nil:
+		return exit.UsageError("--remediations: is a limit of the whole cluster: leave --group out")
+	case o.group != "" && !ofGroup:
+		return exit.UsageError("--group: say which of its limits to change: --max-parallel, --max-unavailable, --no-max-unavailable, --window or --no-windows")
+	case !ofGroup && o.fromFile == "" && len(o.held) == 0:
+		return exit.UsageError(
+			"nothing to change: pass --max-parallel, --max-unavailable, --no-max-unavailable, --remediations, --window, --no-windows, --held or --from-file")
+	}
+	return nil
+}
+
+// withHeld are quotas of requestors, with what --held says of some.
+func (o *limitsSetOptions) withHeld(quotas map[string]schedule.RequestorQuota) map[string]schedule.RequestorQuota {
+	if len(o.held) == 0 {
+		return quotas
+	}
+	all := maps.Clone(quotas)
+	if all == nil {
+		all = map[string]schedule.RequestorQuota{}
+	}
+	for requestor, most := range o.held {
+		own := all[requestor]
+		own.Held = &most
+		all[requestor] = own
+	}
+	return all
 }
 
 // groupNames ends the error about a group that is not there.
@@ -214,54 +223,14 @@ func groupNames(groups []schedule.Group) string {
 	return ": they have " + strings.Join(names, ", ")
 }
 
-// scopeChanges are what the flags change in the cluster's limits or a group's.
-func (o *limitsSetOptions) scopeChanges(flags *pflag.FlagSet) (changes []func(*scope), err error) {
-	if o.noMaxUnavailable && flags.Changed("max-unavailable") {
-		return nil, exit.UsageError("--max-unavailable and --no-max-unavailable contradict each other")
-	}
-	if flags.Changed("max-parallel") {
-		amount, err := parseParallel(o.maxParallel)
-		if err != nil {
-			return nil, exit.UsageError("--max-parallel: %w", err)
-		}
-		changes = append(changes, func(s *scope) { *s.maxParallel = amount })
-	}
-	if flags.Changed("max-unavailable") {
-		amount, err := schedule.ParseAmount(o.maxUnavailable)
-		if err == nil && amount == schedule.Unlimited() {
-			err = errors.New("unlimited is refused: say --no-max-unavailable")
-		}
-		if err != nil {
-			return nil, exit.UsageError("--max-unavailable: %w", err)
-		}
-		changes = append(changes, func(s *scope) { *s.maxUnavailable = amount })
-	}
-	if o.noMaxUnavailable {
-		changes = append(changes, func(s *scope) { *s.maxUnavailable = schedule.Amount{} })
-	}
-	if o.noWindows && flags.Changed("window") {
-		return nil, exit.UsageError("--window and --no-windows contradict each other")
-	}
-	if o.noWindows || flags.Changed("window") {
-		changes = append(changes, func(s *scope) { *s.windows = o.windows })
-	}
-	return changes, nil
+// limitForms are how flags of limits are written where that is not how their fields are.
+var limitForms = map[string]input.Form{
+	"max-parallel":    {Read: parallel},
+	"remediations":    {Read: parallel},
+	"max-unavailable": {Read: unavailable},
 }
 
-// remediationsAmount is what --remediations says, which is of the whole cluster; unset where it is not given.
-func (o *limitsSetOptions) remediationsAmount(flags *pflag.FlagSet) (schedule.Amount, error) {
-	if !flags.Changed("remediations") {
-		return schedule.Amount{}, nil
-	}
-	if o.group != "" {
-		return schedule.Amount{}, exit.UsageError("--remediations: is a limit of the whole cluster: leave --group out")
-	}
-	amount, err := parseParallel(o.remediations)
-	if err != nil {
-		return amount, exit.UsageError("--remediations: %w", err)
-	}
-	return amount, nil
-}
+func parallel(texts []string) (any, error) { return parseParallel(texts[0]) }
 
 // parseParallel reads how many may go at a time.
 func parseParallel(text string) (schedule.Amount, error) {
@@ -270,4 +239,12 @@ func parseParallel(text string) (schedule.Amount, error) {
 		return amount, fmt.Errorf("%w, or \"unlimited\"", err)
 	}
 	return amount, nil
+}
+
+func unavailable(texts []string) (any, error) {
+	amount, err := schedule.ParseAmount(texts[0])
+	if err == nil && amount == schedule.Unlimited() {
+		err = errors.New("unlimited is refused: say --no-max-unavailable")
+	}
+	return amount, err
 }

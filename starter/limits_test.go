@@ -54,7 +54,7 @@ func TestLimitsAreChangedOneByOne(t *testing.T) {
 			if err := cmd.ParseFlags(c.args); err != nil {
 				t.Fatal(err)
 			}
-			change, err := o.change(cmd.Flags(), strings.NewReader(c.stdin))
+			change, err := o.change(strings.NewReader(c.stdin))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -89,7 +89,7 @@ func TestLimitsOfAGroupThatIsNotThereAreRefused(t *testing.T) {
 		if err := cmd.ParseFlags(c.args); err != nil {
 			t.Fatal(err)
 		}
-		change, err := o.change(cmd.Flags(), nil)
+		change, err := o.change(nil)
 		if err == nil {
 			_, err = change(schedule.Limits{Groups: c.groups})
 		}
@@ -135,5 +135,29 @@ func TestLimitDifferences(t *testing.T) {
 	}
 	if same := limitDifferences(file, file.WithDefaults()); same == nil || len(same) != 0 {
 		t.Errorf("equal limits differ: %v", same)
+	}
+}
+
+// What is refused says the flag.
+func TestFlagsOfLimitsThatAreRefused(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"--max-parallel", "many"}, `--max-parallel: "many" is not an amount: want a whole number such as 3, or a percentage from 0% to 100%, or "unlimited"`},
+		{[]string{"--max-unavailable", "unlimited"}, "--max-unavailable: unlimited is refused: say --no-max-unavailable"},
+		{[]string{"--max-unavailable", "3", "--no-max-unavailable"}, "--max-unavailable and --no-max-unavailable contradict each other"},
+		{[]string{"--window", "nights", "--no-windows"}, "--window and --no-windows contradict each other"},
+		{[]string{"--group", "gpu", "--remediations", "3"}, "--remediations: is a limit of the whole cluster"},
+	} {
+		var o limitsSetOptions
+		cmd := &cobra.Command{}
+		o.register(cmd)
+		if err := cmd.ParseFlags(c.args); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := o.change(nil); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v: %v, want %s", c.args, err, c.want)
+		}
 	}
 }

@@ -48,7 +48,7 @@ func reflector(t *testing.T) *generator.Reflector {
 		},
 	}
 	if len(comments) == 0 {
-		for _, sources := range []string{".", "../api", "../rules"} {
+		for _, sources := range []string{".", "../api", "../rules", "../config", "../notify", "../checks", "../audit"} {
 			if err := r.AddGoComments("drydock.dev/drydock/starter", sources, generator.WithFullComment()); err != nil {
 				t.Fatal(err)
 			}
@@ -104,7 +104,7 @@ func schemaOf(t *testing.T, name string, of any) []byte {
 func forInputsOnly(schema any) {
 	switch node := schema.(type) {
 	case map[string]any:
-		for _, keyword := range []string{"default", "enum", "maxItems", "maxLength", "minLength", "minimum", "x-flag"} {
+		for _, keyword := range []string{"default", "enum", "maxItems", "maxLength", "minLength", "minimum", "x-env", "x-flag", "x-required", "x-shared"} {
 			if _, field := node[keyword].(map[string]any); !field {
 				delete(node, keyword)
 			}

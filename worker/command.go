@@ -10,10 +10,12 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"k8s.io/klog/v2"
 
 	"drydock.dev/drydock/checks"
 	"drydock.dev/drydock/config"
+	"drydock.dev/drydock/docs/schemas"
 )
 
 // Version is the release, set by the linker.
@@ -38,7 +40,7 @@ SIGINT and SIGTERM stop it gracefully: running drains are handed to another work
 // Main runs the command line; it returns the exit status.
 func Main(ctx context.Context, args []string, stderr io.Writer) int {
 	tuneGarbage()
-	cmd := newCommand(stderr)
+	cmd := new(flags).command(stderr)
 	cmd.SetArgs(args)
 	if err := cmd.ExecuteContext(ctx); err != nil {
 		fmt.Fprintln(stderr, "drydock-worker:", err)
@@ -54,20 +56,13 @@ func Main(ctx context.Context, args []string, stderr io.Writer) int {
 type usageError struct{ error }
 
 type flags struct {
-	file       string
-	check      bool
-	ready      bool
-	kubeconfig string
-	cluster    string
-	taskQueue  string
-	listen     string
-	admin      string
-	level      string
-	format     string
+	file  string
+	check bool
+	ready bool
+	set   *pflag.FlagSet
 }
 
-func newCommand(stderr io.Writer) *cobra.Command {
-	var f flags
+func (f *flags) command(stderr io.Writer) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:           "drydock-worker",
 		Short:         "Run Drydock's workflows and activities",
@@ -84,16 +79,15 @@ func newCommand(stderr io.Writer) *cobra.Command {
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	cmd.SetErr(stderr)
 	flags := cmd.Flags()
+	f.set = flags
 	flags.StringVar(&f.file, "config", os.Getenv("DRYDOCK_CONFIG"), "configuration file (YAML)")
 	flags.BoolVar(&f.check, "check", false, "check the configuration and exit")
 	flags.BoolVar(&f.ready, "ready", false, "ask the worker that serves probes at --listen on this machine whether it is ready, and exit")
-	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig file (default: KUBECONFIG, ~/.kube/config, in-cluster)")
-	flags.StringVar(&f.cluster, "cluster", "", "name of the cluster, where one Temporal namespace serves several")
-	flags.StringVar(&f.taskQueue, "task-queue", "", "Temporal task queue")
-	flags.StringVar(&f.listen, "listen", "", "address of /metrics and the probes; \"\" in the file for none")
-	flags.StringVar(&f.admin, "admin-listen", "", "loopback address of /loglevel; \"\" in the file for none")
-	flags.StringVar(&f.level, "log-level", "", "debug, info, warn or error")
-	flags.StringVar(&f.format, "log-format", "", "text or json")
+	for _, field := range schemas.InputOf("config").Below() {
+		if field.Flag != "" {
+			flags.String(field.Flag, "", field.Usage())
+		}
+	}
 	return cmd
 }
 
@@ -133,16 +127,8 @@ func (f flags) load() (config.Config, error) {
 	if err != nil {
 		return c, err
 	}
-	for _, over := range []struct {
-		flag  string
-		field *string
-	}{
-		{f.kubeconfig, &c.Kubernetes.Kubeconfig}, {f.cluster, &c.Cluster}, {f.taskQueue, &c.TaskQueue},
-		{f.listen, &c.Listen}, {f.admin, &c.AdminListen}, {f.level, &c.Log.Level}, {f.format, &c.Log.Format},
-	} {
-		if over.flag != "" {
-			*over.field = over.flag
-		}
+	if err := c.PutFlags(func(name string) string { return f.set.Lookup(name).Value.String() }); err != nil {
+		return c, err
 	}
 	return c, f.inFile(c.Validate())
 }

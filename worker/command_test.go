@@ -3,6 +3,7 @@ package worker
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -101,5 +102,33 @@ func TestCheckReadsTheFilesOfSecrets(t *testing.T) {
 		if (status == 0) != (says == "") || !strings.Contains(stderr.String(), says) || strings.Contains(stderr.String(), "c4nary") {
 			t.Errorf("%s: status %d, %s", config, status, &stderr)
 		}
+	}
+}
+
+// Flags and variables of the environment are named beside the fields that they set: flags beat the environment, which beats the file.
+func TestFlagsBeatTheEnvironmentWhichBeatsTheFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "drydock.yaml")
+	if err := os.WriteFile(file, []byte("cluster: of-file\ntaskQueue: of-file\nlog: {format: json}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("DRYDOCK_TASK_QUEUE", "of-environment")
+	t.Setenv("DRYDOCK_KUBERNETES_QPS", "7.5")
+	t.Setenv("DRYDOCK_LISTEN", "127.0.0.1:1")
+	var stderr strings.Builder
+	var f flags
+	cmd := f.command(&stderr)
+	if err := cmd.ParseFlags([]string{"--config", file, "--listen", "127.0.0.1:2", "--log-level", "debug", "--kubeconfig", "k"}); err != nil {
+		t.Fatal(err)
+	}
+	c, err := f.load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := []any{c.Cluster, c.TaskQueue, c.Log.Format, c.Kubernetes.QPS, c.Listen, c.Log.Level, c.Kubernetes.Kubeconfig}
+	if want := []any{"of-file", "of-environment", "json", float32(7.5), "127.0.0.1:2", "debug", "k"}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	if help := cmd.Flags().FlagUsages(); !strings.Contains(help, "address of '/metrics'") || !strings.Contains(help, "(default 127.0.0.1:8080)") {
+		t.Error(help)
 	}
 }

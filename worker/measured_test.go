@@ -3,9 +3,9 @@ package worker
 import (
 	"fmt"
 	"log/slog"
-	"os"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -18,16 +18,22 @@ import (
 	"drydock.dev/drydock/activities/profile"
 	"drydock.dev/drydock/config"
 	"drydock.dev/drydock/rules/window"
-	"drydock.dev/drydock/worker/metrics"
 )
+
+// desc is a metric, with the text by which it is described to Prometheus and in docs/metrics.md.
+type desc struct {
+	name, help string
+	labels     []string
+}
 
 // descs notes what is registered, as well as registering it.
 type descs struct {
 	*prometheus.Registry
-	names map[string]bool
+	all *[]desc
 }
 
-var nameOf = regexp.MustCompile(`fqName: "(\w+)"`)
+// described is how a Desc shows itself, which it shows in no other way.
+var described = regexp.MustCompile(`^Desc\{fqName: "(\w+)", help: (.*)variableLabels: \{(.*)\}\}$`)
 
 func (d descs) Register(c prometheus.Collector) error {
 	all := make(chan *prometheus.Desc)
@@ -35,8 +41,14 @@ func (d descs) Register(c prometheus.Collector) error {
 		c.Describe(all)
 		close(all)
 	}()
-	for desc := range all {
-		d.names[nameOf.FindStringSubmatch(desc.String())[1]] = true
+	for one := range all {
+		found := described.FindStringSubmatch(one.String())
+		quoted, err := strconv.QuotedPrefix(found[2])
+		if err != nil {
+			return fmt.Errorf("%s: %w", one, err)
+		}
+		help, _ := strconv.Unquote(quoted)
+		*d.all = append(*d.all, desc{found[1], help, strings.FieldsFunc(found[3], func(r rune) bool { return r == ',' })})
 	}
 	return d.Registry.Register(c)
 }
@@ -52,7 +64,7 @@ func (d descs) MustRegister(all ...prometheus.Collector) {
 // registered are all metrics of a worker with a window and a channel.
 func registered(t *testing.T) descs {
 	t.Helper()
-	d := descs{prometheus.NewPedanticRegistry(), map[string]bool{}}
+	d := descs{prometheus.NewPedanticRegistry(), new([]desc)}
 	o := Options{Config: config.Default(), Logger: slog.New(slog.DiscardHandler), Version: "v1"}
 	o.Config.Windows = map[string]window.Window{"nights": {From: "22:00", To: "04:00"}}
 	if _, err := ownMetrics(o, d); err != nil {
@@ -97,41 +109,6 @@ func TestTypesOfWorkflowsMakeNoSeriesWithoutEnd(t *testing.T) {
 	}
 	if found != 2 {
 		t.Errorf("%d metrics of the SDK", found)
-	}
-}
-
-// docs/metrics.md has every metric, and none that there is not.
-func TestEveryMetricIsDocumented(t *testing.T) {
-	d := registered(t)
-	metrics.NewState(d, metrics.Options{})
-	text, err := os.ReadFile("../docs/metrics.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, text1, _ := strings.Cut(string(text), "\n## What there is\n")
-	table, _, found := strings.Cut(text1, "\n## Coming from another system\n")
-	if !found {
-		t.Fatal("docs/metrics.md has not the sections that it is to have")
-	}
-	documented := map[string]bool{}
-	for _, row := range regexp.MustCompile("(?m)^\\| `(drydock_\\w+)` \\|").FindAllStringSubmatch(table, -1) {
-		documented[row[1]] = true
-	}
-	for name := range d.names {
-		if strings.HasPrefix(name, "drydock_") && !documented[name] {
-			t.Errorf("%s is not in docs/metrics.md", name)
-		}
-	}
-	for name := range documented {
-		if !d.names[name] {
-			t.Errorf("%s is in docs/metrics.md, and there is no such metric", name)
-		}
-	}
-	// What other systems' metrics are mapped to exists, too.
-	for _, name := range regexp.MustCompile(`drydock_\w+`).FindAllString(string(text), -1) {
-		if !d.names[name] && !d.names[strings.TrimSuffix(name, "_bucket")] {
-			t.Errorf("docs/metrics.md names %s, which there is not", name)
-		}
 	}
 }
 

@@ -270,8 +270,8 @@ type connection struct {
 // attributeNames are the search attributes that workflows set.
 func attributeNames() []string {
 	var names []string
-	for _, key := range api.SearchAttributes {
-		names = append(names, key.GetName())
+	for _, attribute := range api.SearchAttributes {
+		names = append(names, attribute.Name)
 	}
 	return names
 }

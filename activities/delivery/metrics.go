@@ -15,7 +15,7 @@ type Metrics struct {
 // NewMetrics registers the metrics of deliveries to some channels, which are of these kinds.
 func NewMetrics(registry prometheus.Registerer, kinds map[string]string) *Metrics {
 	m := &Metrics{kinds: kinds, attempts: prometheus.NewCounterVec(prometheus.CounterOpts{
-		Namespace: "drydock", Name: "delivery_attempts_total", Help: "Attempts to deliver a message to a channel, by what became of them.",
+		Namespace: "drydock", Name: "delivery_attempts_total", Help: "Attempts to deliver a message to a channel, by what became of them: delivered or failed.",
 	}, []string{"channel", "kind", "outcome"})}
 	for channel, kind := range kinds {
 		m.attempts.WithLabelValues(channel, kind, "delivered")

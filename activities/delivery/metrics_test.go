@@ -20,7 +20,7 @@ func TestDeliveriesAreCountedByChannelAndKind(t *testing.T) {
 		m.delivered(fmt.Sprint("made-up-", i), errors.New("no such channel"))
 	}
 	if err := testutil.GatherAndCompare(registry, strings.NewReader(`
-# HELP drydock_delivery_attempts_total Attempts to deliver a message to a channel, by what became of them.
+# HELP drydock_delivery_attempts_total Attempts to deliver a message to a channel, by what became of them: delivered or failed.
 # TYPE drydock_delivery_attempts_total counter
 drydock_delivery_attempts_total{channel="bus",kind="sns",outcome="delivered"} 0
 drydock_delivery_attempts_total{channel="bus",kind="sns",outcome="failed"} 0

@@ -108,7 +108,7 @@ func (d *Activities) event(ctx context.Context, in HealInput, uid types.UID, did
 		uid = node.UID
 	}
 	d.Events.Record(ctx, in.Finding.Node, uid, nodeevent.Event{
-		Reason: "HealedByDoctor", Key: in.Finding.Key(),
+		Reason: api.EventHealed, Key: in.Finding.Key(),
 		Message: fmt.Sprintf("%s; %s, by %s", in.why(), did, in.By),
 	})
 }

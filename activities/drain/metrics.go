@@ -49,7 +49,7 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 			Namespace: "drydock", Name: "drains_running", Help: "Drains this worker has under way.",
 		}),
 		blockers: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Namespace: "drydock", Name: "drain_blocked_pods", Help: "Pods that keep this worker's drains from ending, by reason.",
+			Namespace: "drydock", Name: "drain_blocked_pods", Help: "Pods that keep this worker's drains from ending, by the reason of the blocker.",
 		}, []string{"reason"}),
 		nodes: map[string]map[string]int{}, since: map[string]time.Time{},
 	}
@@ -64,7 +64,7 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 	}
 	oldest := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Namespace: "drydock", Name: "drain_blocked_oldest_seconds",
-		Help: "For how long something has kept that drain of this worker from ending which it has kept longest; 0 where nothing does.",
+		Help: "For how long something has kept that drain of this worker from ending which it has kept longest: take the max; 0 where nothing does.",
 	}, func() float64 { return m.oldest(time.Now()).Seconds() })
 	registry.MustRegister(m.evictions, m.running, m.blockers, oldest)
 	return m

@@ -204,7 +204,7 @@ func (n *Activities) hold(ctx context.Context, in HoldInput) (Held, error) {
 	n.skipMachine(ctx, in, held.Prior)
 	event := in.Event
 	if held.Again {
-		event = nodeevent.Event{Reason: "CordonRestored", Warning: true, Key: event.Key,
+		event = nodeevent.Event{Reason: api.EventCordonRestored, Warning: true, Key: event.Key,
 			Message: fmt.Sprintf("somebody made the node schedulable during the maintenance by %s; it is cordoned again", in.Requestor)}
 	}
 	if held.Cordon == in.Cordon {

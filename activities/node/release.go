@@ -82,7 +82,7 @@ func (n *Activities) ReleaseNode(ctx context.Context, in ReleaseInput) (Released
 	holder := callerFor(ctx, in.WorkflowID, in.RunID)
 	known := k8s.Known{
 		Prior: in.Prior, Cordons: cordons{n.Temporal, in.Node, holder.RunID},
-		GivenBack: n.Home.GivenBack(ctx, holder, in.Event.Reason),
+		GivenBack: n.Home.GivenBack(ctx, holder, string(in.Event.Reason)),
 	}
 	if in.Orphan {
 		if err := n.endOrphan(ctx, in.Node, holder, &known); err != nil {
@@ -136,7 +136,7 @@ func (n *Activities) record(ctx context.Context, in ReleaseInput, released k8s.R
 	}
 	n.Events.Record(ctx, in.Node, released.UID, in.Event)
 	if differs = bounds.Cut(strings.Join(released.Differences, "; "), bounds.Text/2); differs != "" {
-		n.Events.Record(ctx, in.Node, released.UID, nodeevent.Event{Reason: "MarkDiffers", Warning: true, Key: in.Event.Key,
+		n.Events.Record(ctx, in.Node, released.UID, nodeevent.Event{Reason: api.EventMarkDiffers, Warning: true, Key: in.Event.Key,
 			Message: "the mark says otherwise than its maintenance remembers: " + differs})
 	}
 	return differs

@@ -61,7 +61,7 @@ func refuseRestored(ctx context.Context, events nodeevent.Recorder, given *k8s.G
 		"earlier state. Where this is not to be done again: drydock cancel %s. Where it is, and for later maintenances: "+
 		"kubectl annotate node %s %s-", given.Node, release.WorkflowID, release.At.UTC().Format(time.RFC3339), release.Reason,
 		given.Node, given.Node, api.GivenBackAnnotation)
-	events.Record(ctx, given.Node, given.UID, nodeevent.Event{Reason: "MaintenanceRestored", Warning: true, Message: text, Key: release.Run})
+	events.Record(ctx, given.Node, given.UID, nodeevent.Event{Reason: api.EventRestored, Warning: true, Message: text, Key: release.Run})
 	return temporal.NewNonRetryableApplicationError(text, api.ErrorRestored, nil)
 }
 

@@ -10,15 +10,16 @@ import (
 	"go.temporal.io/sdk/activity"
 	"k8s.io/apimachinery/pkg/types"
 
+	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/k8s"
 	"drydock.dev/drydock/k8s/kube"
 )
 
 // Event is a Kubernetes Event to record on a node; the zero value records none.
 type Event struct {
-	Reason  string `json:"reason,omitempty"`
-	Message string `json:"message,omitempty"`
-	Warning bool   `json:"warning,omitempty"`
+	Reason  api.EventReason `json:"reason,omitempty"`
+	Message string          `json:"message,omitempty"`
+	Warning bool            `json:"warning,omitempty"`
 	// Key distinguishes occurrences of the same reason in one maintenance.
 	Key string `json:"key,omitempty"`
 }
@@ -77,7 +78,7 @@ func (r Recorder) Record(ctx context.Context, node string, uid types.UID, e Even
 	}
 	event := k8s.NodeEvent{
 		Node: node, UID: uid, Key: activity.GetInfo(ctx).WorkflowExecution.RunID + "/" + e.Key,
-		Warning: e.Warning, Reason: e.Reason, Message: e.Message,
+		Warning: e.Warning, Reason: string(e.Reason), Message: e.Message,
 	}
 	if r.turns != nil {
 		if r.evictions != nil && r.evictions.Busy() && r.later.Add(event) {

@@ -25,12 +25,6 @@ import (
 	"drydock.dev/drydock/rules/profile/trigger"
 )
 
-// Events on nodes, with maintenance-controller's reasons.
-const (
-	changedReason = "ChangedMaintenanceState"
-	failedReason  = "ChangeMaintenanceStateFailed"
-)
-
 // CarryInput is a transition, carried out up to a trigger.
 type CarryInput struct {
 	api.ProfileTransitionInput
@@ -258,7 +252,7 @@ func triggers(config *rules.Config, in CarryInput, node *corev1.Node, by k8s.Cor
 // announce records the Event of a transition that was carried out, and counts it.
 func (a *Activities) announce(ctx context.Context, in CarryInput, s step) {
 	a.Events.Record(ctx, in.Node, s.node.UID, nodeevent.Event{
-		Reason: changedReason, Message: fmt.Sprintf("The node is now in %s, caused by profile %s", in.To, in.Profile), Key: "moved",
+		Reason: api.EventProfileChanged, Message: fmt.Sprintf("The node is now in %s, caused by profile %s", in.To, in.Profile), Key: "moved",
 	})
 	if in.To == state.Maintenance {
 		a.Counts.Entered(ctx, in.Profile, in.Node)
@@ -343,7 +337,7 @@ func (a *Activities) GiveUpTransition(ctx context.Context, in GiveUpInput) error
 		return failure.Translate(ctx, a.Nodes.Client(), err)
 	}
 	a.Events.Record(ctx, in.Node, uid, nodeevent.Event{
-		Reason: failedReason, Warning: true, Key: "failed",
+		Reason: api.EventProfileFailed, Warning: true, Key: "failed",
 		Message: fmt.Sprintf("%s for profile %s: Will stay in %s state", in.Why, in.Profile, in.From),
 	})
 	return nil

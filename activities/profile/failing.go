@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/activities/nodeevent"
+	"drydock.dev/drydock/api"
 	rules "drydock.dev/drydock/rules/profile"
 )
 
@@ -49,7 +50,7 @@ func (e *evaluator) complain(ctx context.Context, nodes map[string]*corev1.Node,
 		"checks", len(begun), "node", first.Node, "profile", first.Profile, "check", first.instance, "error", first.error)
 	for _, f := range begun[:min(len(begun), complainOf)] {
 		e.Events.Record(ctx, f.Node, nodes[f.Node].UID, nodeevent.Event{
-			Reason: failedReason, Warning: true, Key: fmt.Sprintf("check/%s/%s/%d", f.Profile, f.instance, f.since.UnixNano()),
+			Reason: api.EventProfileFailed, Warning: true, Key: fmt.Sprintf("check/%s/%s/%d", f.Profile, f.instance, f.since.UnixNano()),
 			Message: fmt.Sprintf("At least one check failed for profile %s: %s: %s", f.Profile, f.instance, f.error),
 		})
 	}

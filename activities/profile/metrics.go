@@ -66,17 +66,17 @@ func NewMetrics(registry prometheus.Registerer, client kube.Interface, log *slog
 		Client: client, Log: log, profiles: series.NewBounded(maxProfiles), owners: series.NewBounded(maxOwners),
 		seen: &seen{
 			nodes: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-				Namespace: "drydock", Name: "profile_nodes", Help: "Nodes by profile and state, shown by the worker that evaluates them.",
+				Namespace: "drydock", Name: "profile_nodes", Help: "Nodes by profile and state, as the worker that evaluates them saw them last: take the max.",
 			}, []string{"profile", "state"}),
 			failing: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-				Namespace: "drydock", Name: "profile_failing_nodes", Help: "Nodes on which a check of the profile fails.",
+				Namespace: "drydock", Name: "profile_failing_nodes", Help: "Nodes on which a check of the profile fails, as that worker saw them: take the max.",
 			}, []string{"profile"}),
 		},
 		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: "drydock", Name: "profile_transition_failures_total", Help: "Transitions of profiles that were not carried out.",
 		}, []string{"profile"}),
 		shuffled: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Namespace: "drydock", Name: "profile_pod_shuffles_total", Help: "Pods on nodes that went into maintenance, by owner.",
+			Namespace: "drydock", Name: "profile_pod_shuffles_total", Help: "Pods on nodes that went into maintenance by a profile, by owner.",
 		}, []string{"owner", "profile"}),
 		share: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: "drydock", Name: "profile_pod_shuffles_per_replica_total", Help: "The same, each as its share of the owner's replicas.",

@@ -57,7 +57,7 @@ drydock_profile_pod_shuffles_per_replica_total{owner="deployment_web",profile="p
 drydock_profile_pod_shuffles_per_replica_total{owner="replica_set_loose",profile="p"} 0.5
 drydock_profile_pod_shuffles_per_replica_total{owner="replica_set_rolled",profile="p"} 1
 drydock_profile_pod_shuffles_per_replica_total{owner="stateful_set_db",profile="p"} 0.2
-# HELP drydock_profile_pod_shuffles_total Pods on nodes that went into maintenance, by owner.
+# HELP drydock_profile_pod_shuffles_total Pods on nodes that went into maintenance by a profile, by owner.
 # TYPE drydock_profile_pod_shuffles_total counter
 drydock_profile_pod_shuffles_total{owner="daemon_set_agent",profile="p"} 1
 drydock_profile_pod_shuffles_total{owner="daemon_set_broken",profile="p"} 1
@@ -77,10 +77,10 @@ func TestNodesAreCountedByTheWorkerThatEvaluates(t *testing.T) {
 	m.Shown([]api.ProfileCount{{Profile: "gone", State: state.Operational, Nodes: 1}})
 	m.Shown([]api.ProfileCount{{Profile: "p", State: state.Operational, Nodes: 3, Failing: 1}, {Profile: "p", State: state.Required, Nodes: 2, Failing: 2}})
 	m.Failed("p")
-	const want = `# HELP drydock_profile_failing_nodes Nodes on which a check of the profile fails.
+	const want = `# HELP drydock_profile_failing_nodes Nodes on which a check of the profile fails, as that worker saw them: take the max.
 # TYPE drydock_profile_failing_nodes gauge
 drydock_profile_failing_nodes{profile="p"} 3
-# HELP drydock_profile_nodes Nodes by profile and state, shown by the worker that evaluates them.
+# HELP drydock_profile_nodes Nodes by profile and state, as the worker that evaluates them saw them last: take the max.
 # TYPE drydock_profile_nodes gauge
 drydock_profile_nodes{profile="p",state="maintenance-required"} 2
 drydock_profile_nodes{profile="p",state="operational"} 3

@@ -17,16 +17,18 @@ import (
 // Kind is the kind of sink that is a file.
 var Kind = named.Kind[audit.SinkConfig]{Name: "file", Config: &Config{}}
 
-// Config is a file with one JSON document a line, which Drydock rotates itself. Each worker process wants a file of its
-// own: two that rotate the same one can lose records. Readers take several files and drop what is in more than one.
+// Config writes records to a file with one JSON document a line, which Drydock rotates itself. Each worker process wants a file of its own:
+// two that rotate the same one can lose records. Readers take several files and drop what is in more than one.
 type Config struct {
-	Path string `json:"path"`
-	// MaxSizeMB is the size in megabytes beyond which a new file is begun; 0 is 100.
-	MaxSizeMB int `json:"maxSizeMB,omitempty"`
-	// MaxBackups and MaxAgeDays bound the rotated files that are kept; 0 keeps them all.
-	MaxBackups int `json:"maxBackups,omitempty"`
-	MaxAgeDays int `json:"maxAgeDays,omitempty"`
-	// Compress compresses rotated files with gzip.
+	// Path is that of the file, a file of its own for each worker.
+	Path string `json:"path" jsonschema:"required"`
+	// MaxSizeMB is the size in megabytes beyond which a new file is begun.
+	MaxSizeMB int `json:"maxSizeMB,omitempty" jsonschema:"minimum=0,default=100"`
+	// MaxBackups is how many rotated files are kept; 0 keeps all.
+	MaxBackups int `json:"maxBackups,omitempty" jsonschema:"minimum=0,default=0"`
+	// MaxAgeDays is how many days rotated files are kept; 0 is for ever.
+	MaxAgeDays int `json:"maxAgeDays,omitempty" jsonschema:"minimum=0,default=0"`
+	// Compress compresses rotated files with gzip: they become `.gz`.
 	Compress bool `json:"compress,omitempty"`
 }
 

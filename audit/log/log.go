@@ -15,7 +15,7 @@ import (
 // Kind is the kind of sink that is the worker's log.
 var Kind = named.Kind[audit.SinkConfig]{Name: "log", Config: new(Config)}
 
-// Config is whether records go to the log.
+// Config writes records into the worker's own log, whatever its level.
 type Config bool
 
 // UnmarshalJSON reads true or false.

@@ -15,14 +15,16 @@ import (
 // Kind is the kind of sink that takes records by HTTP.
 var Kind = named.Kind[audit.SinkConfig]{Name: "webhook", Config: &Config{}}
 
-// Config is where to post, and what proves who posts.
+// Config posts each record, with an Idempotency-Key.
 type Config struct {
-	// URL is an address and no secret: errors show it. What proves who sends goes into Headers.
-	URL     string                  `json:"url"`
+	// URL is where records are posted. It is shown in errors, and so without a password: what proves who sends is in `headers`.
+	URL string `json:"url" jsonschema:"required"`
+	// Headers are headers of each request. Their values are [secrets](#secrets).
 	Headers map[string]secret.Value `json:"headers,omitempty"`
-	// Secret signs requests as Standard Webhooks has it: base64, with or without "whsec_" in front.
+	// Secret is the key by which requests are signed as Standard Webhooks has it, base64 with or without `whsec_` in front: a
+	// [secret](#secrets).
 	Secret secret.Value `json:"secret,omitzero"`
-	// CAFile has certificates that are trusted besides the system's.
+	// CAFile is a file with [authorities](#authorities) that are trusted besides the system's.
 	CAFile string `json:"caFile,omitempty"`
 	// AllowPlaintext lets secrets go by http.
 	AllowPlaintext bool `json:"allowPlaintext,omitempty"`

@@ -26,31 +26,32 @@ var (
 	_ checks.Callable  = &Config{}
 )
 
-// Config is a request. URL, headers and body are Go templates over checks.Subject.
+// Config is an HTTP request. `url`, `headers` and `body` are [templates](#checks).
 type Config struct {
-	// URL gets its values percent-encoded. Its scheme is fixed, and its host may depend on Cluster, Node and
-	// InternalIP only.
-	URL string `json:"url"`
-	// Method is GET for a check and POST for a hook where it is absent.
-	Method string `json:"method,omitempty"`
-	// Headers gets its values without control characters.
+	// URL is a template of the address, whose values are percent-encoded. Its scheme is fixed, and its host may depend on `.Cluster`, `.Node`
+	// and `.InternalIP` only. Redirects are not followed. Where the node decides the host, see [URLs of nodes](#urls-of-nodes).
+	URL string `json:"url" jsonschema:"required"`
+	// Method is the request's: `GET` of a check and `POST` of a hook or work, where another one is not given.
+	Method string `json:"method,omitempty" jsonschema:"enum=GET,enum=HEAD,enum=POST,enum=PUT,enum=PATCH,enum=DELETE"`
+	// Headers are templates of headers, without credentials: those are in `secretHeaders` and `bearerToken`.
 	Headers map[string]string `json:"headers,omitempty"`
-	// SecretHeaders are sent as they are; BearerToken is the token of an Authorization header.
+	// SecretHeaders are headers whose values are [secrets](#secrets). They are sent as they are.
 	SecretHeaders map[string]secret.Value `json:"secretHeaders,omitempty"`
-	BearerToken   secret.Value            `json:"bearerToken,omitzero"`
-	// Body gets its values escaped for a JSON string, or as its Content-Type has it: percent-encoded for a form, as they
-	// are for anything else.
+	// BearerToken is the token of an Authorization header, a [secret](#secrets).
+	BearerToken secret.Value `json:"bearerToken,omitzero"`
+	// Body is a template of the body. Its values are escaped for a JSON string, or as its Content-Type has it: percent-encoded for a form, as
+	// they are for anything else.
 	Body string `json:"body,omitempty"`
-	// ExpectStatus are the statuses that are well; absent is 200 to 299. Redirects are not followed.
+	// ExpectStatus are the statuses that are well; absent, 200 to 299.
 	ExpectStatus []int `json:"expectStatus,omitempty"`
 	// ExpectBody is a regular expression that the first MiB of the answer has to match.
 	ExpectBody string `json:"expectBody,omitempty"`
-	// Capture is a regular expression with one group over the answer to a hook. What it finds is given to the cleanup's
-	// templates as Captured, and is kept in the maintenance's history.
+	// Capture is a regular expression with one group over the answer to a hook: at most 256 bytes, which the templates of its closing have as
+	// `.Captured`, and a Job as `DRYDOCK_CAPTURED`. It stays in the maintenance's history.
 	Capture string `json:"capture,omitempty"`
-	// Timeout bounds one request; 0 is checks.DefaultTimeout.
-	Timeout period.Duration `json:"timeout,omitzero"`
-	// CAFile has certificates that are trusted besides the system's.
+	// Timeout is that of one request.
+	Timeout period.Duration `json:"timeout,omitzero" jsonschema:"default=10s"`
+	// CAFile is a file with [authorities](#authorities) that are trusted besides the system's.
 	CAFile string `json:"caFile,omitempty"`
 	// AllowPlaintext lets secrets go by http.
 	AllowPlaintext bool `json:"allowPlaintext,omitempty"`

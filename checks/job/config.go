@@ -30,13 +30,14 @@ func (*Config) Beginner(e checks.Environment) checks.Beginner {
 // DefaultDeadline is that of a check's Job where nothing says another one.
 const DefaultDeadline = period.Duration(10 * time.Minute)
 
-// Config is a Kubernetes Job that runs on the node.
+// Config is a Kubernetes Job that runs on the node, cordoned as it is.
 type Config struct {
-	// TemplateFile is the manifest of a batch/v1 Job in YAML.
-	TemplateFile string `json:"templateFile"`
-	Namespace    string `json:"namespace"`
-	// Deadline is the Job's activeDeadlineSeconds where the manifest has none; 0 is the hook's deadline, and
-	// DefaultDeadline for a check.
+	// TemplateFile is the path of the manifest of a batch/v1 Job in YAML. It is read when the worker starts and for each Job.
+	TemplateFile string `json:"templateFile" jsonschema:"required"`
+	// Namespace is the one in which the Job runs.
+	Namespace string `json:"namespace" jsonschema:"required"`
+	// Deadline is the Job's activeDeadlineSeconds, where the manifest has none: 10m of a check, and the deadline of the hook or the work,
+	// where another one is not given.
 	Deadline period.Duration `json:"deadline,omitzero"`
 }
 

@@ -20,11 +20,14 @@ var _ checks.Checkable = &Config{}
 
 // Server is the one that all queries go to.
 type Server struct {
-	URL         string       `json:"url"`
+	// URL is the address of the server.
+	URL string `json:"url" jsonschema:"required"`
+	// BearerToken is the token of an Authorization header, a [secret](#secrets).
 	BearerToken secret.Value `json:"bearerToken,omitzero"`
-	// CAFile has certificates that are trusted besides the system's.
-	CAFile  string          `json:"caFile,omitempty"`
-	Timeout period.Duration `json:"timeout,omitzero"`
+	// CAFile is a file with [authorities](#authorities) that are trusted besides the system's.
+	CAFile string `json:"caFile,omitempty"`
+	// Timeout is that of one query.
+	Timeout period.Duration `json:"timeout,omitzero" jsonschema:"default=10s"`
 	// AllowPlaintext lets the token go by http.
 	AllowPlaintext bool `json:"allowPlaintext,omitempty"`
 }
@@ -44,13 +47,12 @@ func (s *Server) Validate(field string, p *named.Problems) {
 	}
 }
 
-// Config is an instant query and what it has to return.
+// Config is a query to the server of the section `prometheus`, and what it has to return.
 type Config struct {
-	// Query is a Go template over checks.Subject, whose values are escaped for a string literal.
-	Query string `json:"query"`
-	// Expect is "empty", "nonEmpty" or a comparison such as ">= 1", which every sample has to satisfy; no sample
-	// satisfies no comparison.
-	Expect string `json:"expect"`
+	// Query is a [template](#checks) of an instant query in PromQL, whose values are escaped for a string literal.
+	Query string `json:"query" jsonschema:"required"`
+	// Expect is `empty`, `nonEmpty`, or a comparison such as `>= 1` that every sample satisfies; no sample satisfies none.
+	Expect string `json:"expect" jsonschema:"required"`
 }
 
 // Validate adds what is wrong.

@@ -33,7 +33,7 @@ func TestErrorsNameTheEntryAndItsField(t *testing.T) {
 	for input, want := range map[string]string{
 		`[]`:                      "things: want an object with an entry for each name",
 		`{"a": 3}`:                "things.a: want a JSON object, got a number",
-		`{"a": {"txet": ""}}`:     "things.a.txet: unknown field",
+		`{"a": {"txet": ""}}`:     `things.a.txet: unknown field; did you mean "text"?`,
 		`{"a": {"text": null}}`:   "things.a.text: null is not a value; leave the field out to get its default",
 		`{"a": {"wait": "soon"}}`: `things.a.wait: "soon" is not a duration: write it like "90s", "1h30m", "2d" or "0s"`,
 		`{"b": {"text": 1}, "a": {"x": 1, "text": 3}}`: "things.a.text: want a string, got number\nthings.b.text: want a string, got number",

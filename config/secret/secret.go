@@ -23,7 +23,7 @@ const maxSize = 64 << 10
 type Value struct {
 	// File is the path of a file with the secret; newlines at its end do not count.
 	File string `json:"file,omitempty"`
-	// Env is the name of an environment variable.
+	// Env is the name of an environment variable of the worker that has the secret.
 	Env string `json:"env,omitempty"`
 
 	// malformed is set by what is no place of a secret; Validate can name the field, a decoder cannot.

@@ -153,8 +153,8 @@ func startTemporal(ctx context.Context, o TemporalOptions) (*Temporal, error) {
 		t.args = append(t.args, "--headless")
 	}
 	if o.Attributes {
-		for _, key := range api.SearchAttributes {
-			t.args = append(t.args, "--search-attribute", key.GetName()+"=Keyword")
+		for _, attribute := range api.SearchAttributes {
+			t.args = append(t.args, "--search-attribute", attribute.Name+"=Keyword")
 		}
 	}
 	t.args = append(t.args, o.Args...)

@@ -8,7 +8,6 @@ import (
 	"io"
 	"net/netip"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -68,64 +67,6 @@ func granted(objects []runtime.Object) []string {
 		}
 	}
 	return all
-}
-
-func TestEachPartGrantsWhatItsFeatureNeeds(t *testing.T) {
-	want := map[string][]string{
-		"rbac.yaml": {
-			"nodes get", "nodes list", "nodes watch", "nodes patch", "pods list", "pods watch", "pods/eviction create", "events create",
-			"daemonsets.apps get", "poddisruptionbudgets.policy list", "poddisruptionbudgets.policy watch",
-		},
-		"rbac-delete-pods.yaml":     {"pods delete"},
-		"rbac-volumes.yaml":         {"volumeattachments.storage.k8s.io list", "volumeattachments.storage.k8s.io watch", "persistentvolumeclaims get", "kube-node-lease: leases.coordination.k8s.io get"},
-		"rbac-daemonsets.yaml":      {"daemonsets.apps list"},
-		"rbac-cluster-api.yaml":     {"machines.cluster.x-k8s.io get", "machines.cluster.x-k8s.io list", "machines.cluster.x-k8s.io patch"},
-		"rbac-node-conditions.yaml": {"nodes/status patch"},
-		"rbac-eviction-requests.yaml": {
-			"evictionrequests.lifecycle.k8s.io list", "evictionrequests.lifecycle.k8s.io watch", "evictionrequests.lifecycle.k8s.io create",
-			"evictionrequests.lifecycle.k8s.io patch", "evictionrequests.lifecycle.k8s.io delete",
-			"evictions.lifecycle.k8s.io list", "evictions.lifecycle.k8s.io watch",
-		},
-		"rbac-health.yaml": {
-			"nodehealthchecks.remediation.medik8s.io get", "clusterversions.config.openshift.io list",
-			"machinehealthchecks.machine.openshift.io list", "machines.machine.openshift.io get", "machines.machine.openshift.io list",
-			"machinehealthchecks.cluster.x-k8s.io list", "machines.cluster.x-k8s.io list",
-			"medik8s-leases: leases.coordination.k8s.io get", "medik8s-leases: leases.coordination.k8s.io list", "medik8s-leases: leases.coordination.k8s.io create",
-			"medik8s-leases: leases.coordination.k8s.io patch", "medik8s-leases: leases.coordination.k8s.io delete",
-		},
-		"rbac-metrics.yaml": {"tokenreviews.authentication.k8s.io create", "subjectaccessreviews.authorization.k8s.io create"},
-		"rbac-profiles.yaml": {
-			"leases.coordination.k8s.io get", "leases.coordination.k8s.io list", "leases.coordination.k8s.io create", "leases.coordination.k8s.io patch", "daemonsets.apps get", "replicasets.apps get", "statefulsets.apps get",
-		},
-		"rbac-jobs.yaml": {
-			"drydock-jobs: jobs.batch get", "drydock-jobs: jobs.batch list", "drydock-jobs: jobs.batch create", "drydock-jobs: jobs.batch watch", "drydock-jobs: jobs.batch delete",
-			"drydock-jobs: pods list", "drydock-jobs: pods/log get",
-		},
-		"rbac-work.yaml": {
-			"drydock-work: jobs.batch get", "drydock-work: jobs.batch list", "drydock-work: jobs.batch create", "drydock-work: jobs.batch watch", "drydock-work: jobs.batch delete",
-			"drydock-work: pods list", "drydock-work: pods/log get",
-		},
-	}
-	files, err := filepath.Glob("rbac*.yaml")
-	if err != nil || len(files) != len(want) {
-		t.Fatalf("files %v, %v", files, err)
-	}
-	reference, err := os.ReadFile("../../docs/reference.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, file := range files {
-		text, objects := read(t, file)
-		if got := granted(objects); !slices.Equal(got, want[file]) {
-			t.Errorf("%s grants %q, want %q", file, got, want[file])
-		}
-		if file != "rbac.yaml" && !strings.HasPrefix(text, "# Feature: ") {
-			t.Errorf("%s does not name its feature", file)
-		}
-		if !strings.Contains(string(reference), "| ["+file+"](../deploy/kubernetes/"+file+") | ") {
-			t.Errorf("docs/reference.md does not tell of %s", file)
-		}
-	}
 }
 
 // What a remediator ships counts for the worker's account without a word of ours.

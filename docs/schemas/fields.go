@@ -33,24 +33,28 @@ func Inputs() []string {
 
 // Field is a field of an input.
 type Field struct {
-	// Name is that of the field, Path where it is in its input, such as "drain.escalation[].after".
+	// Name is that of the field, Path where it is in its input, such as "drain.escalation[].after" or "channels.<name>.digest".
 	Name, Path string
-	// Flag is that of the command line which sets it; empty where none does.
-	Flag string
+	// Flag is that of the command line which sets it, of drydock-worker for a field of its configuration; Env is a variable of the environment
+	// that does. Both are empty where none does.
+	Flag, Env string
 	// Description is the comment of the field. It is Markdown, and its links are those of docs/reference.md.
 	Description string
 	// Default is what an input without the field has, as JSON; nil where that is nothing.
 	Default json.RawMessage
 	// Values are all that it takes; nil where it takes others.
 	Values []string
-	// Required: an input, or an object that it is a field of, is refused without it.
+	// Required: an input, or an object that it is a field of, is refused without it. A file may leave to the command line what a workflow
+	// requires: its schema has the keyword x-required for that.
 	Required bool
-	// Type is a type of JSON, or "duration" or "time", which are strings; List says that the field is a list of them.
-	Type string
-	List bool
-	// Fields are those of an object, or of the objects of a list; Input names the input whose fields they are, where they are those of another.
+	// Type is a type of JSON, or one of Drydock's own: "duration" and "time", which are strings, "amount", "secret", "address". List says that
+	// the field is a list of them, Map that it has them by name.
+	Type      string
+	List, Map bool
+	// Fields are those of an object, or of the objects in a list or a map. Shared says that they are described elsewhere too: they are fields of
+	// another input, or of another section of this one.
 	Fields []Field
-	Input  string
+	Shared bool
 }
 
 // InputOf is one of Inputs as a field of no other, with its fields in the order of their declarations.
@@ -75,30 +79,55 @@ func Read(name string, text []byte) (Field, error) {
 	return Field{Name: name, Type: root.Type, Description: root.Title, Fields: root.fields("")}, nil
 }
 
-// Below are the fields below a field, each before its own, without those of other inputs.
+// Within is the path of a field below this one, from here on.
+func (f Field) Within(below Field) string {
+	path := strings.TrimPrefix(below.Path, f.Path)
+	for _, inside := range []string{"[]", "." + AnyName, "."} {
+		path = strings.TrimPrefix(path, inside)
+	}
+	return path
+}
+
+// Below are the fields below a field, each before its own, without those that are described elsewhere.
 func (f Field) Below() []Field {
 	var all []Field
 	for _, own := range f.Fields {
-		if all = append(all, own); own.Input == "" {
+		if all = append(all, own); !own.Shared {
 			all = append(all, own.Below()...)
 		}
 	}
 	return all
 }
 
+// AnyName stands in a path for the names in a map.
+const AnyName = "<name>"
+
 // schema is what a schema of an input has of JSON Schema.
 type schema struct {
 	Title       string          `json:"title"`
 	Type        string          `json:"type"`
-	Format      string          `json:"format"`
+	OwnType     string          `json:"x-type"`
 	Description string          `json:"description"`
 	Default     json.RawMessage `json:"default"`
 	Values      []string        `json:"enum"`
 	Flag        string          `json:"x-flag"`
-	Input       string          `json:"x-input"`
+	Env         string          `json:"x-env"`
+	Shared      bool            `json:"x-shared"`
 	Items       *schema         `json:"items"`
 	Required    []string        `json:"required"`
+	IsRequired  bool            `json:"x-required"`
 	Properties  properties      `json:"properties"`
+	Others      others          `json:"additionalProperties"`
+}
+
+// others is the schema of the values of a map; absent where an object has no fields but its properties.
+type others struct{ *schema }
+
+func (o *others) UnmarshalJSON(data []byte) error {
+	if string(data) == "false" {
+		return nil
+	}
+	return json.Unmarshal(data, &o.schema)
 }
 
 // properties are in the order in which they are written, which a map would lose.
@@ -137,13 +166,17 @@ func (s schema) fields(prefix string) []Field {
 	var all []Field
 	for _, p := range s.Properties {
 		f := Field{
-			Name: p.name, Path: prefix + p.name, Flag: p.Flag, Description: p.Description, Default: p.Default, Values: p.Values,
-			Required: slices.Contains(s.Required, p.name), Type: p.typeName(), Input: p.Input,
+			Name: p.name, Path: prefix + p.name, Flag: p.Flag, Env: p.Env, Description: p.Description, Default: p.Default, Values: p.Values,
+			Required: p.IsRequired || slices.Contains(s.Required, p.name), Type: p.typeName(), Shared: p.Shared,
 		}
 		below, inside := p.schema, f.Path+"."
-		if p.Items != nil {
+		switch {
+		case p.Items != nil:
 			below, inside, f.List, f.Type = *p.Items, f.Path+"[].", true, p.Items.typeName()
 			f.Values = append(f.Values, p.Items.Values...)
+		case p.Others.schema != nil:
+			below, inside, f.Map, f.Type = *p.Others.schema, f.Path+"."+AnyName+".", true, p.Others.typeName()
+			f.Shared = f.Shared || p.Others.Shared
 		}
 		f.Fields = below.fields(inside)
 		all = append(all, f)
@@ -153,10 +186,8 @@ func (s schema) fields(prefix string) []Field {
 
 func (s schema) typeName() string {
 	switch {
-	case s.Format == "date-time":
-		return "time"
-	case s.Format != "":
-		return s.Format
+	case s.OwnType != "":
+		return s.OwnType
 	case s.Type == "" && len(s.Properties) > 0:
 		return "object" // or what stands for one
 	case s.Type == "":

@@ -23,19 +23,24 @@ const (
 	ImplicitTLS      = "implicit"
 )
 
-// Config is the mail server, and whose mail goes to whom.
+// Config sends messages as plain text by SMTP. An address that the server refuses keeps the mail from nobody else, and is logged.
 type Config struct {
-	Host string `json:"host"`
-	// Port is 587 by default, 25 with StartTLSNone and 465 with ImplicitTLS.
-	Port int `json:"port,omitempty"`
-	// StartTLS is StartTLSRequired where it is empty.
-	StartTLS string `json:"startTLS,omitempty"`
-	// Username and Password authenticate by AUTH PLAIN; both or none.
-	Username string       `json:"username,omitempty"`
+	// Host is the name or the address of the server, without a port.
+	Host string `json:"host" jsonschema:"required"`
+	// Port is the server's port: 587 with `startTLS: required`, 465 with `implicit`, 25 with `none`, where another one is not given.
+	Port int `json:"port,omitempty" jsonschema:"minimum=0,maximum=65535"`
+	// StartTLS is how the connection is encrypted: `required` upgrades it before anything is sent, `implicit` encrypts from the first byte,
+	// `none` sends in the clear and takes no password.
+	StartTLS string `json:"startTLS,omitempty" jsonschema:"enum=required,enum=implicit,enum=none,default=required"`
+	// Username is the user of AUTH PLAIN; absent, mail is sent without authentication.
+	Username string `json:"username,omitempty"`
+	// Password is the password of that user, a [secret](#secrets). It is given with `username`, and never without.
 	Password secret.Value `json:"password,omitzero"`
-	From     string       `json:"from"`
-	To       []string     `json:"to"`
-	// CAFile has certificates that are trusted besides the system's.
+	// From is the mail address of the sender.
+	From string `json:"from" jsonschema:"required"`
+	// To are the mail addresses of the receivers.
+	To []string `json:"to" jsonschema:"required"`
+	// CAFile is a file with [authorities](#authorities) that are trusted besides the system's.
 	CAFile string `json:"caFile,omitempty"`
 }
 
@@ -70,7 +75,7 @@ func (c *Config) Validate(field string, p *named.Problems) {
 		p.Add(field+".port", "%d: want 1 to 65535, or 0 for the usual one", c.Port)
 	}
 	if policy := c.policy(); policy != StartTLSRequired && policy != StartTLSNone && policy != ImplicitTLS {
-		p.Add(field+".startTLS", "%q is not one of %s, %s, %s", c.StartTLS, StartTLSRequired, StartTLSNone, ImplicitTLS)
+		p.Add(field+".startTLS", "%q is not one of %s, %s, %s", c.StartTLS, StartTLSRequired, ImplicitTLS, StartTLSNone)
 	}
 	switch {
 	case (c.Username == "") != c.Password.IsZero():

@@ -17,7 +17,7 @@ import (
 // Kind is the kind of channel that records Events.
 var Kind = named.Kind[notify.Receiver]{Name: "kubernetes", Config: &Config{}}
 
-// Config says nothing: the node is the event's.
+// Config records an Event on the node, with the state as its reason. It has no fields: `{}`.
 type Config struct{}
 
 // text is one line, about a node that it is attached to.

@@ -13,14 +13,16 @@ import (
 // Kind is the kind of channel that posts to Slack.
 var Kind = named.Kind[notify.Receiver]{Name: "slack", Config: &Config{}}
 
-// Config is either an incoming webhook, or a bot and a channel.
+// Config posts messages to Slack, by an incoming webhook or by a bot (`token` and `channel`); only a bot answers in threads.
 type Config struct {
+	// Webhook is the URL of an incoming webhook, a [secret](#secrets). It stands in place of `token`, `channel` and `apiURL`.
 	Webhook secret.Value `json:"webhook,omitzero"`
-	// Token is a bot's with the scope chat:write; Channel is the ID or the name of a channel that it is in.
-	Token   secret.Value `json:"token,omitzero"`
-	Channel string       `json:"channel,omitempty"`
-	// APIURL replaces https://slack.com/api/, as GovSlack needs it.
-	APIURL string `json:"apiURL,omitempty"`
+	// Token is that of a bot with the scope chat:write, a [secret](#secrets).
+	Token secret.Value `json:"token,omitzero"`
+	// Channel is the ID or the name of a channel that the bot is in. It is required with `token`.
+	Channel string `json:"channel,omitempty"`
+	// APIURL is the address of the API, as GovSlack needs another one.
+	APIURL string `json:"apiURL,omitempty" jsonschema:"default=https://slack.com/api/"`
 	// AllowPlaintext lets the token, or the webhook's URL, go by http.
 	AllowPlaintext bool `json:"allowPlaintext,omitempty"`
 }

@@ -14,17 +14,19 @@ import (
 // Kind is the kind of channel that publishes to a topic.
 var Kind = named.Kind[notify.Receiver]{Name: "sns", Config: &Config{}}
 
-// Config is a topic, and who publishes to it.
+// Config publishes messages to a topic of Amazon SNS.
 type Config struct {
-	TopicARN string `json:"topicARN"`
-	// Region is the topic's where it is empty.
+	// TopicARN is the ARN of the topic, such as `arn:aws:sns:eu-central-1:123456789012:maintenance`.
+	TopicARN string `json:"topicARN" jsonschema:"required"`
+	// Region is the region to publish in; absent, the topic's.
 	Region string `json:"region,omitempty"`
-	// Endpoint replaces AWS's own.
+	// Endpoint is the address of the service; absent, AWS's own.
 	Endpoint string `json:"endpoint,omitempty"`
-	// AccessKeyID and SecretAccessKey are both set or both absent: then the SDK looks where it always looks.
-	AccessKeyID     secret.Value `json:"accessKeyID,omitzero"`
+	// AccessKeyID is a key of AWS, a [secret](#secrets), given with `secretAccessKey`; absent, keys are where AWS tools look.
+	AccessKeyID secret.Value `json:"accessKeyID,omitzero"`
+	// SecretAccessKey is the secret of that key, a [secret](#secrets).
 	SecretAccessKey secret.Value `json:"secretAccessKey,omitzero"`
-	// AllowPlaintext lets requests go by http that are signed with the keys, and have a session's token.
+	// AllowPlaintext lets requests go by http, which are signed with the keys and have a session's token.
 	AllowPlaintext bool `json:"allowPlaintext,omitempty"`
 }
 

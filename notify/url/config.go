@@ -12,11 +12,13 @@ import (
 // Kind is the kind of channel that delivers to a URL of shoutrrr.
 var Kind = named.Kind[notify.Receiver]{Name: "url", Config: &Config{}}
 
-// Config is the URL. It is secret because it has the token.
+// Config is a URL of shoutrrr, such as `discord://token@id`, for any other service: a [secret](#secrets), with `allowPlaintext` beside its
+// place. It follows redirects, which the others do not. What people have written is escaped for the `parsemode` of a Telegram URL; a template
+// of one's own has to fit it.
 type Config struct {
 	secret.Value
 	// AllowPlaintext lets the token go unencrypted, where the URL says so.
-	AllowPlaintext bool
+	AllowPlaintext bool `json:"allowPlaintext,omitempty"`
 }
 
 // UnmarshalJSON reads where the URL is, and allowPlaintext beside it.

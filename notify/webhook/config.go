@@ -14,14 +14,15 @@ import (
 // Kind is the kind of channel that posts CloudEvents.
 var Kind = named.Kind[notify.Receiver]{Name: "webhook", Config: &Config{}}
 
-// Config is where to post, and what proves who posts.
+// Config posts CloudEvents 1.0: one, or with `digest` a batch. The same message has the same Idempotency-Key.
 type Config struct {
-	URL Address `json:"url"`
-	// Secret signs the requests by Standard Webhooks: "whsec_" and base64.
+	// URL is where they are posted. One that has a user or a query is a [secret](#secrets).
+	URL Address `json:"url" jsonschema:"required"`
+	// Secret is the key by which requests are signed as Standard Webhooks has it, `whsec_` and base64: a [secret](#secrets).
 	Secret secret.Value `json:"secret,omitzero"`
-	// Headers are added to each request, such as Authorization.
+	// Headers are headers of each request, such as Authorization. Their values are [secrets](#secrets).
 	Headers map[string]secret.Value `json:"headers,omitempty"`
-	// CAFile has certificates that are trusted besides the system's.
+	// CAFile is a file with [authorities](#authorities) that are trusted besides the system's.
 	CAFile string `json:"caFile,omitempty"`
 	// AllowPlaintext lets secrets go by http.
 	AllowPlaintext bool `json:"allowPlaintext,omitempty"`

@@ -257,7 +257,7 @@ func (s Spec) validateRest(wrong *problems) {
 		}
 	}
 	if s.ControlPlane != nil && s.ControlPlane.Allow != AllowHealthy && s.ControlPlane.Allow != AllowAlways {
-		wrong.add("controlPlane.allow", "%.40q: want %s or %s", s.ControlPlane.Allow, AllowHealthy, AllowAlways)
+		wrong.add("controlPlane.allow", "%.40q is not one of %s, %s", s.ControlPlane.Allow, AllowHealthy, AllowAlways)
 	}
 	if s.Etcd != nil {
 		wrong.word("etcd.namespace", s.Etcd.Namespace)

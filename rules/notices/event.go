@@ -2,10 +2,7 @@
 // out.
 package notices
 
-import (
-	"slices"
-	"time"
-)
+import "time"
 
 // State is what an event reports of a maintenance. The names are those of NVIDIA's NotifyMaintenance where it has
 // one.
@@ -57,53 +54,58 @@ const (
 	HealthStormEnded     State = "HealthStormEnded"
 )
 
-var phrases = map[State]string{
-	MaintenanceUnknown:    "maintenance was asked for",
-	MaintenanceScheduled:  "maintenance is scheduled",
-	MaintenanceStarted:    "cordoned, the drain has begun",
-	SLAExpired:            "not empty in the agreed time, what is left may be removed by force",
-	ObjectsDrained:        "drained, maintenance may begin",
-	Validating:            "maintenance is done, the node is being validated",
-	MaintenanceIncomplete: "maintenance is incomplete, the node stays out of service",
-	MaintenanceEnded:      "the end of the maintenance was asked for",
-	MaintenanceComplete:   "maintenance is complete, the node is back in service",
-	MaintenanceCancelled:  "maintenance is cancelled",
-	AwaitingApproval:      "maintenance waits for approval",
-	ApprovalReminder:      "maintenance still waits for approval",
-	Escalated:             "the drain was escalated",
-	PlanBegun:             "the plan has begun",
-	PlanCanaryWaits:       "the canary is done, and the plan waits for approval",
-	PlanPaused:            "the plan is paused",
-	PlanResumed:           "the plan goes on",
-	PlanStage:             "the plan is in another stage",
-	PlanDrained:           "all nodes of the plan are drained, maintenance may begin",
-	PlanEnded:             "the plan has ended",
-	NodeUnhealthy:         "the node is unhealthy",
-	RemediationBegun:      "the node is being remediated",
-	RemediationEscalated:  "the next step of the remediation has begun",
-	RemediationWaits:      "the node has recovered, and somebody has to confirm it",
-	RemediationFailed:     "the remediation has not healed the node, and somebody has to look at it",
-	RemediationEnded:      "the node has recovered, its remediation is removed",
-	HealthCheckDisabled:   "nothing is remediated before somebody changes what is wrong",
-	HealthCheckEnabled:    "nodes are remediated again",
-	HealthStorm:           "too many nodes are unhealthy, and no more are remediated",
-	HealthStormEnded:      "enough nodes are healthy again",
+// states are all states and notices, each in words that read on after a node's name and a colon.
+var states = []struct {
+	state  State
+	phrase string
+}{
+	{MaintenanceUnknown, "maintenance was asked for"},
+	{MaintenanceScheduled, "maintenance is scheduled"},
+	{MaintenanceStarted, "cordoned, the drain has begun"},
+	{SLAExpired, "not empty in the agreed time, what is left may be removed by force"},
+	{ObjectsDrained, "drained, maintenance may begin"},
+	{Validating, "maintenance is done, the node is being validated"},
+	{MaintenanceIncomplete, "maintenance is incomplete, the node stays out of service"},
+	{MaintenanceEnded, "the end of the maintenance was asked for"},
+	{MaintenanceComplete, "maintenance is complete, the node is back in service"},
+	{MaintenanceCancelled, "maintenance is cancelled"},
+	{AwaitingApproval, "maintenance waits for approval"},
+	{ApprovalReminder, "maintenance still waits for approval"},
+	{Escalated, "the drain was escalated"},
+	{PlanBegun, "the plan has begun"},
+	{PlanCanaryWaits, "the canary is done, and the plan waits for approval"},
+	{PlanPaused, "the plan is paused"},
+	{PlanResumed, "the plan goes on"},
+	{PlanStage, "the plan is in another stage"},
+	{PlanDrained, "all nodes of the plan are drained, maintenance may begin"},
+	{PlanEnded, "the plan has ended"},
+	{NodeUnhealthy, "the node is unhealthy"},
+	{RemediationBegun, "the node is being remediated"},
+	{RemediationEscalated, "the next step of the remediation has begun"},
+	{RemediationWaits, "the node has recovered, and somebody has to confirm it"},
+	{RemediationFailed, "the remediation has not healed the node, and somebody has to look at it"},
+	{RemediationEnded, "the node has recovered, its remediation is removed"},
+	{HealthCheckDisabled, "nothing is remediated before somebody changes what is wrong"},
+	{HealthCheckEnabled, "nodes are remediated again"},
+	{HealthStorm, "too many nodes are unhealthy, and no more are remediated"},
+	{HealthStormEnded, "enough nodes are healthy again"},
 }
 
-// States lists every state and notice, sorted.
+// States lists every state and notice, in the order in which they are declared.
 func States() []State {
-	var all []State
-	for s := range phrases {
-		all = append(all, s)
+	all := make([]State, len(states))
+	for i, s := range states {
+		all[i] = s.state
 	}
-	slices.Sort(all)
 	return all
 }
 
-// Phrase is the state in words that read on after a node's name and a colon; an unknown state is its own phrase.
+// Phrase is the state in words; an unknown state is its own phrase.
 func (s State) Phrase() string {
-	if phrase, ok := phrases[s]; ok {
-		return phrase
+	for _, known := range states {
+		if known.state == s {
+			return known.phrase
+		}
 	}
 	return string(s)
 }

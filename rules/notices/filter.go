@@ -10,10 +10,13 @@ import (
 
 // Filter chooses the events of a channel. An event has to satisfy every field; an empty field is satisfied by all.
 type Filter struct {
+	// Events are the [states and notices](#lifecycle-states) that are delivered, those of plans and of [health checks](health.md) among them.
+	// Absent, all are.
 	Events []State `json:"events,omitempty"`
-	// Requestors are names or globs such as "*.example.com".
+	// Requestors are names, or globs such as `*.example.com`, of whose maintenances events are delivered. Absent, of all.
 	Requestors []string `json:"requestors,omitempty"`
-	// Groups are values of scheduler groups; the node has to be in one of them.
+	// Groups are values of this file's `scheduler.groups`, such as `gpu` or `zone[topology.kubernetes.io/zone=a]`, of which the node has to be
+	// in one. Others are refused. Absent, it may be in any or in none.
 	Groups []string `json:"groups,omitempty"`
 }
 
@@ -43,7 +46,7 @@ func stateNames() string {
 func (f Filter) Validate() error {
 	var problems []error
 	for i, s := range f.Events {
-		if _, ok := phrases[s]; !ok {
+		if !slices.Contains(States(), s) {
 			problems = append(problems, fmt.Errorf("events[%d]: %q is not one of %s", i, s, stateNames()))
 		}
 	}

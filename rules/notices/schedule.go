@@ -16,30 +16,35 @@ const minInterval = time.Minute
 // Schedule says when a state is sent while it lasts: the schedules of SAP's maintenance-controller, at most one of
 // them. None is a OneShot without delay.
 type Schedule struct {
-	OneShot   *OneShot   `json:"oneshot,omitempty"`
-	Periodic  *Periodic  `json:"periodic,omitempty"`
+	// OneShot delivers an event once, when its state has lasted for a while. A state that is over sooner is not told.
+	OneShot *OneShot `json:"oneshot,omitempty"`
+	// Periodic delivers an event at once, and then at intervals while its state lasts.
+	Periodic *Periodic `json:"periodic,omitempty"`
+	// Scheduled delivers an event at a time of day on some days of the week, while its state lasts.
 	Scheduled *Scheduled `json:"scheduled,omitempty"`
 }
 
 // OneShot sends a state once, when it has lasted for Delay. A state that ends sooner is never sent.
 type OneShot struct {
+	// Delay is how long the state has to last.
 	Delay spec.Duration `json:"delay,omitempty"`
 }
 
 // Periodic sends a state at once and then at intervals.
 type Periodic struct {
-	Interval spec.Duration `json:"interval"`
+	// Interval is the time between two messages, at least 1m.
+	Interval spec.Duration `json:"interval" jsonschema:"required"`
 }
 
 // Scheduled sends a state at a time of day on some days of the week, the first time at the first such instant after
 // the state began.
 type Scheduled struct {
-	// Instant is a time of day such as "09:00".
-	Instant string `json:"instant"`
-	// Weekdays are names such as "monday" or "mon".
-	Weekdays []string `json:"weekdays"`
-	// Timezone is a name such as "Europe/Berlin"; empty is UTC.
-	Timezone string `json:"timezone,omitempty"`
+	// Instant is the time of day, such as `09:00`.
+	Instant string `json:"instant" jsonschema:"required"`
+	// Weekdays are names such as `monday` or `mon`.
+	Weekdays []string `json:"weekdays" jsonschema:"required"`
+	// Timezone is whose clocks count, such as `Europe/Berlin`.
+	Timezone string `json:"timezone,omitempty" jsonschema:"default=UTC"`
 }
 
 // Next returns when a state is sent next, never before now; ok is false where it is not sent again. The state began

@@ -189,7 +189,7 @@ func TestValidate(t *testing.T) {
 	for text, want := range map[string]string{
 		`{}`: "",
 		`{"filter":{"events":["SLAExpired"],"requestors":["*.example.com"],"groups":["gpu"]}}`: "",
-		`{"filter":{"events":["Started"]}}`:                                                    `filter.events[0]: "Started" is not one of ApprovalReminder, AwaitingApproval`,
+		`{"filter":{"events":["Started"]}}`:                                                    `filter.events[0]: "Started" is not one of MaintenanceUnknown, MaintenanceScheduled`,
 		`{"filter":{"requestors":["ops","["]}}`:                                                "filter.requestors[1]: ",
 		`{"filter":{"requestors":[""]}}`:                                                       "filter.requestors[0]: ",
 		`{"filter":{"groups":[""]}}`:                                                           "filter.groups[0]: ",

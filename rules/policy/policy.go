@@ -31,13 +31,13 @@ const (
 
 // Rule is one rule of a policy.
 type Rule struct {
-	// Name identifies the rule in refusals.
-	Name string `json:"name"`
-	// When is a condition in CEL; where it is false the rule does not apply. Absent is always.
+	// Name is the name of the rule in refusals: lower-case letters, digits and `-`.
+	Name string `json:"name" jsonschema:"required"`
+	// When is a condition in CEL: where it is false, the rule does not apply. Absent, the rule always applies.
 	When string `json:"when,omitempty"`
 	// Require is what must hold, in CEL.
-	Require string `json:"require"`
-	// Message is the text of the refusal; absent is the text of Require.
+	Require string `json:"require" jsonschema:"required"`
+	// Message is what a refusal says; absent, the text of `require`. It has at most 1024 bytes.
 	Message string `json:"message,omitempty"`
 }
 
@@ -164,8 +164,8 @@ func located(at string, line, column int, message string) error {
 	return fmt.Errorf("%s: line %d, column %d: %s", at, line, column+1, message)
 }
 
-// mentions returns the variables that a checked expression uses. A variable of a macro with the name of one of them
-// would hide what the rule refers to, and so when it has to be judged.
+// mentions returns the variables that a checked expression uses. A variable of a macro with the name of one of them would hide
+// what the rule refers to, and so when it has to be judged.
 func mentions(ast *celast.AST) (map[string]bool, error) {
 	found := map[string]bool{}
 	var hidden string

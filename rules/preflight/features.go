@@ -1,6 +1,8 @@
 package preflight
 
 import (
+	_ "embed" // for granted
+	"encoding/json"
 	"slices"
 	"strings"
 
@@ -10,38 +12,27 @@ import (
 // base is the part of the manifests that every worker needs.
 const base = "base"
 
-// grants says which part of the manifests grants a request. Empty fields fit everything.
+// grants is a rule of a part of the manifests.
 type grants struct {
-	part, namespace, group string
-	resources, verbs       []string
+	Part      string   `json:"part"`
+	Namespace string   `json:"namespace,omitempty"`
+	Group     string   `json:"group,omitempty"`
+	Resources []string `json:"resources"`
+	Verbs     []string `json:"verbs"`
 }
 
-// parts holds each part of deploy/kubernetes by what it grants; the first row that fits counts. A test compares it with the files.
-var parts = []grants{
-	{part: "delete-pods", resources: []string{"pods"}, verbs: []string{"delete"}},
-	{part: "node-conditions", resources: []string{"nodes/status"}},
-	{part: "volumes", resources: []string{"persistentvolumeclaims"}},
-	{part: "volumes", group: "storage.k8s.io"},
-	{part: "eviction-requests", group: "lifecycle.k8s.io"},
-	{part: "daemonsets", group: "apps", resources: []string{"daemonsets"}, verbs: []string{"list"}},
-	{part: "profiles", group: "apps", resources: []string{"replicasets", "statefulsets"}},
-	{part: "metrics", group: "authentication.k8s.io", resources: []string{"tokenreviews"}},
-	{part: "metrics", group: "authorization.k8s.io", resources: []string{"subjectaccessreviews"}},
-	{part: "volumes", namespace: "kube-node-lease", group: "coordination.k8s.io"},
-	{part: "health", namespace: "medik8s-leases", group: "coordination.k8s.io"},
-	{part: "profiles", group: "coordination.k8s.io", verbs: []string{"get", "list", "create", "patch"}},
-	{part: "health", group: "remediation.medik8s.io", resources: []string{"nodehealthchecks"}},
-	{part: "health", group: "config.openshift.io", resources: []string{"clusterversions"}},
-	{part: "health", group: "machine.openshift.io", resources: []string{"machines", "machinehealthchecks"}},
-	{part: "health", group: "cluster.x-k8s.io", resources: []string{"machinehealthchecks"}},
-	{part: "cluster-api", group: "cluster.x-k8s.io", resources: []string{"machines"}},
-	{part: "jobs", namespace: "drydock-jobs", group: "batch"},
-	{part: "jobs", namespace: "drydock-jobs", resources: []string{"pods/log"}},
-	{part: "work", namespace: "drydock-work", group: "batch"},
-	{part: "work", namespace: "drydock-work", resources: []string{"pods/log"}},
-	{part: base, resources: []string{"nodes", "pods", "pods/eviction", "events"}},
-	{part: base, group: "apps", resources: []string{"daemonsets"}},
-	{part: base, group: "policy", resources: []string{"poddisruptionbudgets"}},
+// granted has the rules of deploy/kubernetes, made of these files by a test there: the base first, then the parts by name.
+//
+//go:embed granted.json
+var granted []byte
+
+var parts = readParts()
+
+func readParts() (all []grants) {
+	if err := json.Unmarshal(granted, &all); err != nil {
+		panic(err) // it is part of the program
+	}
+	return all
 }
 
 func (g grants) fit(n Need) bool {
@@ -49,17 +40,22 @@ func (g grants) fit(n Need) bool {
 	if n.Subresource != "" {
 		resource += "/" + n.Subresource
 	}
-	return g.group == n.Group && (g.namespace == "" || g.namespace == n.Namespace) &&
-		(len(g.resources) == 0 || slices.Contains(g.resources, resource)) && (len(g.verbs) == 0 || slices.Contains(g.verbs, n.Verb))
+	return g.Group == n.Group && (g.Namespace == "" || g.Namespace == n.Namespace) &&
+		slices.Contains(g.Resources, resource) && slices.Contains(g.Verbs, n.Verb)
 }
 
-// part is the part of the manifests that grants the permission, empty where none does.
+// part is the part of the manifests that grants the permission, empty where none does: the base, or the one for the namespace, or the first.
 func (n Need) part() string {
-	i := slices.IndexFunc(parts, func(g grants) bool { return g.fit(n) })
-	if i < 0 {
-		return ""
+	first := ""
+	for _, g := range parts {
+		switch fits := g.fit(n); {
+		case fits && (g.Part == base || g.Namespace != ""):
+			return g.Part
+		case fits && first == "":
+			first = g.Part
+		}
 	}
-	return parts[i].part
+	return first
 }
 
 // Feature is the part of the manifests that grants the permission: rbac-<feature>.yaml, and rbac.features of the chart. It is empty

@@ -12,18 +12,21 @@ import (
 // Quotas bound what one requestor may ask for and hold at a time. They stop accidents and not attackers: who a requestor
 // is, is a claim.
 type Quotas struct {
-	// PendingPerRequestor is how many requests of one requestor may wait for a slot; absent is no limit, 0 is none.
-	PendingPerRequestor *int `json:"pendingPerRequestor,omitempty"`
-	// HeldPerRequestor is how many nodes one requestor may hold; absent is no limit.
-	HeldPerRequestor *int `json:"heldPerRequestor,omitempty"`
-	// Requestors have quotas of their own, by name. What one of them leaves out is as for all.
+	// PendingPerRequestor is how many requests of one requestor may wait for a slot; the next one is turned down. Absent, there is no limit;
+	// with 0 nobody may ask.
+	PendingPerRequestor *int `json:"pendingPerRequestor,omitempty" jsonschema:"minimum=0"`
+	// HeldPerRequestor is how many nodes one requestor may hold; the next one waits. Absent, there is no limit.
+	HeldPerRequestor *int `json:"heldPerRequestor,omitempty" jsonschema:"minimum=1"`
+	// Requestors are those that have quotas of their own, by name; at most 200 of them.
 	Requestors map[string]RequestorQuota `json:"requestors,omitempty"`
 }
 
 // RequestorQuota is the quota of one requestor.
 type RequestorQuota struct {
-	Pending *int `json:"pending,omitempty"`
-	Held    *int `json:"held,omitempty"`
+	// Pending is how many requests of this requestor may wait for a slot; absent, it is as for all. One of `pending` and `held` is required.
+	Pending *int `json:"pending,omitempty" jsonschema:"minimum=0"`
+	// Held is how many nodes this requestor may hold; absent, it is as for all.
+	Held *int `json:"held,omitempty" jsonschema:"minimum=1"`
 }
 
 // maxQuotas bounds the requestors that have quotas of their own.

@@ -10,39 +10,40 @@ import (
 
 // Limits bound how many nodes may be out of service at a time. All of them hold at once.
 type Limits struct {
-	// MaxParallel is how many maintenances may run at a time: a number, a percentage of all nodes
-	// rounded up, or "unlimited". The zero Amount means the default of 1.
-	MaxParallel Amount `json:"maxParallel,omitzero"`
-	// MaxUnavailable is how many nodes may be unavailable at a time, maintenances included: a number or a
-	// percentage of all nodes rounded up. Absent means no limit, 0 that no further node may become unavailable.
-	MaxUnavailable Amount `json:"maxUnavailable,omitzero"`
-	// Remediations is how many maintenances may run at a time that health checks have started: a number, a percentage of
-	// all nodes rounded up, or "unlimited". They have slots of their own, and do not count in MaxParallel. The zero Amount
-	// means the default of 10%, 0 that none starts.
-	Remediations Amount `json:"remediations,omitzero"`
-	// Groups are further limits on parts of the cluster.
+	// MaxParallel is how many maintenances may run at a time: a number, a percentage of all nodes rounded up, or `unlimited`. 0 is refused.
+	MaxParallel Amount `json:"maxParallel,omitzero" jsonschema_extras:"x-flag=max-parallel"`
+	// MaxUnavailable is how many nodes may be unavailable at a time, those in maintenance included: a number, or a percentage of all nodes
+	// rounded up; with 0 no further node may become unavailable. Absent, there is no limit.
+	MaxUnavailable Amount `json:"maxUnavailable,omitzero" jsonschema_extras:"x-flag=max-unavailable"`
+	// Remediations is how many maintenances of health checks may run at a time, in slots of their own: a number, a percentage of all nodes
+	// rounded up, or `unlimited`; with 0 none starts. They do not count in `maxParallel`.
+	Remediations Amount `json:"remediations,omitzero" jsonschema_extras:"x-flag=remediations"`
+	// Groups are further limits on parts of the cluster. All limits hold at once.
 	Groups []Group `json:"groups,omitempty"`
-	// Windows are names of windows of the worker's configuration: slots are granted only while all of them are open.
-	Windows []string `json:"windows,omitempty"`
-	// Quotas bound what single requestors may have.
+	// Windows are names of [windows](#windows) of the worker's configuration: slots are granted only while all of them are open. It has at
+	// most 10 names.
+	Windows []string `json:"windows,omitempty" jsonschema:"maxItems=10" jsonschema_extras:"x-flag=window"`
+	// Quotas are what a requestor may ask for and hold: see [policy and quotas](#policy-and-quotas).
 	Quotas Quotas `json:"quotas,omitzero"`
 }
 
 // Group limits the nodes a selector selects, or each set of nodes that share the values of some labels.
 type Group struct {
-	// Name identifies the group in reasons and in state.
-	Name string `json:"name"`
-	// NodeSelector is a label selector; empty selects every node.
+	// Name is the name of the group in reasons and in the scheduler's state: lower-case letters, digits and `-`.
+	Name string `json:"name" jsonschema:"required"`
+	// NodeSelector is a label selector of the group's nodes; absent, they are all that have the labels of `groupBy`. One of the two is
+	// required.
 	NodeSelector string `json:"nodeSelector,omitempty"`
-	// GroupBy are label keys (zone, rack, pool): every combination of values is a group of its own, and so are
-	// the nodes that lack the labels or leave them empty.
+	// GroupBy are label keys, such as that of a zone, a rack or a pool: every combination of values is a group of its own, and so are the
+	// nodes that lack the labels or leave them empty.
 	GroupBy []string `json:"groupBy,omitempty"`
-	// MaxParallel and MaxUnavailable are as in Limits, percentages being of the group; absent means no limit. Remediations
-	// count in MaxUnavailable only.
-	MaxParallel    Amount `json:"maxParallel,omitzero"`
+	// MaxParallel is as that of all nodes, percentages being of the group; absent, there is no limit. Remediations do not count. One of
+	// `maxParallel`, `maxUnavailable` and `windows` is required.
+	MaxParallel Amount `json:"maxParallel,omitzero"`
+	// MaxUnavailable is as that of all nodes, percentages being of the group; absent, there is no limit. Remediations count.
 	MaxUnavailable Amount `json:"maxUnavailable,omitzero"`
-	// Windows are as in Limits, for the group's nodes.
-	Windows []string `json:"windows,omitempty"`
+	// Windows are names of [windows](#windows), which count for the group's nodes besides those of all nodes. It has at most 10 names.
+	Windows []string `json:"windows,omitempty" jsonschema:"maxItems=10"`
 }
 
 // HolderKind is what kind of workflow asks for a slot, or holds one.

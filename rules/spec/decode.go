@@ -13,6 +13,7 @@ import (
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	strictjson "sigs.k8s.io/json"
 
+	"drydock.dev/drydock/rules/nearest"
 	"drydock.dev/drydock/rules/validation"
 )
 
@@ -147,7 +148,7 @@ func DecodeStrict(data []byte, v any) error {
 		return typeError(err)
 	}
 	for _, s := range strict {
-		problems = append(problems, fieldFirst(s))
+		problems = append(problems, fieldFirst(s, reflect.TypeOf(v)))
 	}
 	return errors.Join(problems...)
 }
@@ -199,13 +200,33 @@ func jsonType(goType string) string {
 	}
 }
 
-// fieldFirst turns `unknown field "drain.mod"` into `drain.mod: unknown field`.
-func fieldFirst(err error) error {
+// fieldFirst turns `unknown field "drain.mod"` into `drain.mod: unknown field; did you mean "mode"?`.
+func fieldFirst(err error, t reflect.Type) error {
 	text, field, found := strings.Cut(err.Error(), ` "`)
 	if !found {
 		return err
 	}
-	return fmt.Errorf("%s: %s", strings.TrimSuffix(field, `"`), text)
+	field = strings.TrimSuffix(field, `"`)
+	if text != "unknown field" {
+		return fmt.Errorf("%s: %s", field, text)
+	}
+	parent, name := "", field
+	if at := strings.LastIndex(field, "."); at >= 0 {
+		parent, name = field[:at], field[at+1:]
+	}
+	var known []string
+	for _, f := range fieldsAt(t, parent) {
+		known = append(known, f.name)
+	}
+	return UnknownField(field, name, known)
+}
+
+// UnknownField refuses a field by its path and its name, and says which of those that are known was meant, where one is near.
+func UnknownField(path, name string, known []string) error {
+	if meant := nearest.To(name, known); meant != "" {
+		return fmt.Errorf("%s: unknown field; did you mean %q?", path, meant)
+	}
+	return fmt.Errorf("%s: unknown field", path)
 }
 
 func kind(v any) string {

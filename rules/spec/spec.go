@@ -16,7 +16,7 @@ import (
 // to the first full stop, in the help of the flag that x-flag names.
 type Maintenance struct {
 	// Node is the name of the node to take out of service.
-	Node string `json:"node" jsonschema:"required"`
+	Node string `json:"node" jsonschema_extras:"x-required=true"`
 	// Requestor is who asks; node and requestor are the identity of a maintenance. It has 2 to 63 letters, digits, `-`, `_`, `.`, and is a
 	// part of the workflow ID, `node-maintenance/<node>/<requestor>`. The command line says your user name.
 	Requestor string `json:"requestor" jsonschema:"minLength=2,maxLength=63" jsonschema_extras:"x-flag=requestor"`

@@ -27,7 +27,11 @@ func walk(path string, value any, t reflect.Type, visit func(path string, value 
 		switch value := value.(type) {
 		case map[string]any:
 			if t.Kind() == reflect.Struct {
-				walkFields(path, value, t, visit)
+				for _, field := range namedFields(t) {
+					if inside, given := value[field.name]; given {
+						walk(join(path, field.name), inside, field.t, visit)
+					}
+				}
 				return
 			}
 			if t.Kind() == reflect.Map {
@@ -48,16 +52,55 @@ func walk(path string, value any, t reflect.Type, visit func(path string, value 
 	visit(path, value, t)
 }
 
-func walkFields(path string, object map[string]any, t reflect.Type, visit func(path string, value any, t reflect.Type)) {
+// namedField is a field of a struct by its name in JSON.
+type namedField struct {
+	name string
+	t    reflect.Type
+}
+
+// fieldsAt are the fields of the object at a path, in the order of their declarations; none where there is no struct.
+func fieldsAt(t reflect.Type, path string) []namedField {
+	for path != "" {
+		var name string
+		name, path, _ = strings.Cut(path, ".")
+		name, _, _ = strings.Cut(name, "[")
+		if t = element(t); t.Kind() == reflect.Map {
+			t = t.Elem()
+			continue
+		}
+		fields := namedFields(t)
+		i := slices.IndexFunc(fields, func(f namedField) bool { return f.name == name })
+		if i < 0 {
+			return nil
+		}
+		t = fields[i].t
+	}
+	return namedFields(element(t))
+}
+
+// element is the type of what a pointer points to, and of the entries of a list.
+func element(t reflect.Type) reflect.Type {
+	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
+		t = t.Elem()
+	}
+	return t
+}
+
+// namedFields are the fields of a struct, with those of the structs that are embedded in it.
+func namedFields(t reflect.Type) []namedField {
+	if t.Kind() != reflect.Struct {
+		return nil
+	}
+	var all []namedField
 	for field := range t.Fields() {
-		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
-		switch value, given := object[name]; {
+		switch name, _, _ := strings.Cut(field.Tag.Get("json"), ","); {
 		case name == "" && field.Anonymous:
-			walk(path, object, field.Type, visit) // its fields stand beside the others
-		case name != "" && given:
-			walk(join(path, name), value, field.Type, visit)
+			all = append(all, namedFields(element(field.Type))...)
+		case name != "" && name != "-":
+			all = append(all, namedField{name, field.Type})
 		}
 	}
+	return all
 }
 
 var unmarshaler = reflect.TypeFor[json.Unmarshaler]()

@@ -30,20 +30,23 @@ const (
 // Window says when nodes may be taken out of service: from a time of day to another on some days of the week, or for some
 // time from the instants of a cron expression. Times are those on the clocks of its zone.
 type Window struct {
-	// Days are the days of the week on which it opens, such as mon or monday; empty is every day.
+	// Days are the days of the week on which it opens, `mon` to `sun`; absent, every day.
 	Days []string `json:"days,omitempty"`
-	// From and To are times of day such as "22:00". A To that is not after From is the next day's; 24:00 ends a day.
+	// From is the time of day at which it opens, such as `22:00`.
 	From string `json:"from,omitempty"`
-	To   string `json:"to,omitempty"`
-	// Cron has five fields: minute, hour, day of the month, month, day of the week. For is how long each opening lasts. It
-	// names days of the month or of the week, and Days may be beside the former: it opens on those that are both.
-	Cron string          `json:"cron,omitempty"`
-	For  period.Duration `json:"for,omitzero"`
-	// Timezone is a name such as Europe/Berlin; empty is UTC.
-	Timezone string `json:"timezone,omitempty"`
-	// Except are dates, 2026-12-24, and ranges of them, 2026-12-24..2027-01-02, on which the window is closed: it does not
-	// open on them, and what is open when one begins closes.
-	Except []string `json:"except,omitempty"`
+	// To is the time of day at which it closes. One that is not after `from` is the next day's; `24:00` ends a day.
+	To string `json:"to,omitempty"`
+	// Cron is when it opens, in place of `from` and `to`: five fields (minute, hour, day of the month, month, day of the week). Days of the
+	// month and of the week in one expression are refused, because cron takes a day that is either; `days` beside days of the month wants
+	// both.
+	Cron string `json:"cron,omitempty"`
+	// For is how long each opening of `cron` lasts, at most 7d.
+	For period.Duration `json:"for,omitzero"`
+	// Timezone is whose clocks count, such as `Europe/Berlin`.
+	Timezone string `json:"timezone,omitempty" jsonschema:"default=UTC"`
+	// Except are dates, `2026-12-24`, and ranges, `2026-12-24..2027-01-02`, at most 100: it does not open on them, and what is open when one
+	// begins closes at midnight. Of an opening over midnight whose first day is excepted nothing is left, the hours of the next day neither.
+	Except []string `json:"except,omitempty" jsonschema:"maxItems=100"`
 }
 
 // Opening is a time in which a window is open: from its first instant to the one at which it is closed.

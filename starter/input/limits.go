@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	"drydock.dev/drydock/docs/schemas"
 	"drydock.dev/drydock/rules/schedule"
 	"drydock.dev/drydock/rules/spec"
 	"drydock.dev/drydock/starter/exit"
@@ -32,7 +33,11 @@ func ReadLimits(path string, stdin io.Reader) (schedule.Limits, error) {
 // limitsOf reads them strictly. The other sections of a worker's configuration are the worker's to check.
 func limitsOf(document map[string]any) (schedule.Limits, error) {
 	var limits schedule.Limits
-	if alone(document) {
+	isAlone, err := alone(document)
+	if err != nil {
+		return limits, err
+	}
+	if isAlone {
 		data, err := json.Marshal(document)
 		if err == nil {
 			err = spec.DecodeStrict(data, &limits)
@@ -65,9 +70,29 @@ func limitsOf(document map[string]any) (schedule.Limits, error) {
 }
 
 // alone reports whether a file has limits alone, and is no whole configuration. Limits name windows in a list; in a configuration windows
-// are objects.
-func alone(document map[string]any) bool {
-	known := map[string]bool{"maxParallel": true, "maxUnavailable": true, "groups": true, "quotas": true}
-	_, known["windows"] = document["windows"].([]any)
-	return !slices.ContainsFunc(slices.Collect(maps.Keys(document)), func(key string) bool { return !known[key] })
+// are objects. What is unknown is refused: to leave it out would put defaults in force.
+func alone(document map[string]any) (bool, error) {
+	known, configuration := namesOf("limits"), namesOf("config")
+	isAlone := !slices.ContainsFunc(slices.Collect(maps.Keys(document)), func(key string) bool {
+		_, named := document[key].([]any)
+		return slices.Contains(configuration, key) && (!slices.Contains(known, key) || key == "windows" && !named)
+	})
+	if !isAlone {
+		known = configuration
+	}
+	var problems []error
+	for _, key := range slices.Sorted(maps.Keys(document)) {
+		if !slices.Contains(known, key) {
+			problems = append(problems, spec.UnknownField(key, key, known))
+		}
+	}
+	return isAlone, errors.Join(problems...)
+}
+
+func namesOf(input string) []string {
+	var names []string
+	for _, f := range schemas.InputOf(input).Fields {
+		names = append(names, f.Name)
+	}
+	return names
 }

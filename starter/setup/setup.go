@@ -185,8 +185,8 @@ func (o *options) site() (*site, error) {
 			Queue: api.TaskQueue(cluster, cmp.Or(o.app.TaskQueue(), configured.TaskQueue, api.DefaultTaskQueue)),
 		},
 	}
-	for _, key := range api.SearchAttributes {
-		s.wanted.Attributes = append(s.wanted.Attributes, key.GetName())
+	for _, attribute := range api.SearchAttributes {
+		s.wanted.Attributes = append(s.wanted.Attributes, attribute.Name)
 	}
 	if !o.skipKubernetes {
 		s.kubernetes, err = openCluster(o.app, invocation.Cluster(configured.Kubernetes), o.as)

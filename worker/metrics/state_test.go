@@ -101,7 +101,7 @@ func TestStateTellsWhatWasRead(t *testing.T) {
 		{Phase: api.Draining, Group: "gpu"}: 2, {Phase: api.Ready}: 1,
 	}
 	s.expect(t, `
-# HELP drydock_maintenances Maintenances that run, by phase and by the first group of the configuration that their node is in.
+# HELP drydock_maintenances Maintenances that run, by phase and by the first group of the configuration that their node is in. From Scheduled to Releasing only the worker knows that watches the cluster for the scheduler, ten seconds late at most; the others tell 0.
 # TYPE drydock_maintenances gauge
 drydock_maintenances{group="gpu",phase="AwaitingApproval"} 0
 drydock_maintenances{group="gpu",phase="Cordoned"} 0
@@ -138,7 +138,7 @@ drydock_maintenances{group="zone",phase="Validating"} 0
 drydock_maintenances{group="zone",phase="WaitingForPods"} 0
 `, "drydock_maintenances")
 	s.expect(t, `
-# HELP drydock_pending_requests Maintenances, and remediations of control-plane nodes, that wait for a slot, by what keeps them from it.
+# HELP drydock_pending_requests Requests of maintenances, and of remediations of control-plane nodes, that wait for a slot, by what keeps them from it: Frozen, Window, WindowUnknown, Unobserved, NodeMissing, NodeBusy, Outranked, MaxParallel, MaxUnavailable, GroupMaxParallel, GroupMaxUnavailable, Remediations, ControlPlane, Quota, GangIncomplete, GangWaits, GangTooLarge, Reserved.
 # TYPE drydock_pending_requests gauge
 drydock_pending_requests{reason="ControlPlane"} 2
 drydock_pending_requests{reason="Frozen"} 1
@@ -159,7 +159,7 @@ drydock_pending_requests{reason="Unobserved"} 0
 drydock_pending_requests{reason="Window"} 0
 drydock_pending_requests{reason="WindowUnknown"} 0
 drydock_pending_requests{reason="other"} 1
-# HELP drydock_pending_oldest_seconds For how long the maintenance has waited for a slot that has waited longest.
+# HELP drydock_pending_oldest_seconds For how long the request has waited for a slot that has waited longest.
 # TYPE drydock_pending_oldest_seconds gauge
 drydock_pending_oldest_seconds 3600
 `, "drydock_pending_requests", "drydock_pending_oldest_seconds")
@@ -167,33 +167,33 @@ drydock_pending_oldest_seconds 3600
 # HELP drydock_slots_used Slots that maintenances hold.
 # TYPE drydock_slots_used gauge
 drydock_slots_used 3
-# HELP drydock_slots_limit Slots that there may be at a time (maxParallel), +Inf where they are not limited.
+# HELP drydock_slots_limit Slots that there may be at a time (maxParallel, in nodes), +Inf where they are not limited, absent while it is a percentage of nodes that were not counted yet.
 # TYPE drydock_slots_limit gauge
 drydock_slots_limit 4
-# HELP drydock_group_slots_used Slots that maintenances of a group's nodes hold.
+# HELP drydock_group_slots_used Slots that maintenances of a group's nodes hold; here a node counts in every group that it is in.
 # TYPE drydock_group_slots_used gauge
 drydock_group_slots_used{group="gpu"} 2
 drydock_group_slots_used{group="zone"} 3
-# HELP drydock_group_slots_limit Slots that a group may have at a time, all its parts together, +Inf where they are not limited.
+# HELP drydock_group_slots_limit Slots that a group may have at a time (its maxParallel, of one with groupBy all its parts together), +Inf where they are not limited.
 # TYPE drydock_group_slots_limit gauge
 drydock_group_slots_limit{group="gpu"} 2
 drydock_group_slots_limit{group="zone"} +Inf
 # HELP drydock_nodes Nodes of the cluster, as the scheduler saw them last: it looks while maintenances wait or run.
 # TYPE drydock_nodes gauge
 drydock_nodes 40
-# HELP drydock_nodes_unavailable Nodes that are out of service for whatever reason, as the scheduler saw them last.
+# HELP drydock_nodes_unavailable Nodes that are unschedulable or not Ready for whatever reason, as the scheduler saw them last.
 # TYPE drydock_nodes_unavailable gauge
 drydock_nodes_unavailable 5
-# HELP drydock_nodes_unavailable_limit Nodes that may be out of service for a further one to go (maxUnavailable), +Inf where that is not limited.
+# HELP drydock_nodes_unavailable_limit Nodes that may be out of service for a further one to go (maxUnavailable, in nodes), +Inf where that is not limited.
 # TYPE drydock_nodes_unavailable_limit gauge
 drydock_nodes_unavailable_limit +Inf
 `, "drydock_slots_used", "drydock_slots_limit", "drydock_group_slots_used", "drydock_group_slots_limit", "drydock_nodes", "drydock_nodes_unavailable", "drydock_nodes_unavailable_limit")
 	s.expect(t, `
-# HELP drydock_plans Maintenance plans that run, by phase.
+# HELP drydock_plans Maintenance plans that run, by phase: Running, Paused.
 # TYPE drydock_plans gauge
 drydock_plans{phase="Paused"} 1
 drydock_plans{phase="Running"} 3
-# HELP drydock_stray_marks Marks on nodes that are no running maintenance's, by kind.
+# HELP drydock_stray_marks Marks on nodes that are no running maintenance's, by kind: orphan, unknown, malformed, foreign, the last of which are another Drydock's.
 # TYPE drydock_stray_marks gauge
 drydock_stray_marks{kind="foreign"} 2
 drydock_stray_marks{kind="malformed"} 0

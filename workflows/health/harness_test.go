@@ -595,7 +595,7 @@ func (s *site) record(_ context.Context, in node.EventsInput) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, e := range in.Events {
-		what := e.Event.Reason + " " + e.Node
+		what := string(e.Event.Reason) + " " + e.Node
 		s.recorded, s.messages[what] = append(s.recorded, what), e.Event.Message
 	}
 	return nil

@@ -38,7 +38,7 @@ func (m *maintenance) confirm(ctx workflow.Context) (run string, err error) {
 // confirmSlot asks the scheduler for the slot, and has the node's mark name this run, which shuts out the run before it.
 func (m *maintenance) confirmSlot(ctx workflow.Context) error {
 	if m.hold.Touched {
-		_, err := m.hold.holdNode(ctx, m.hold.wantsCordon(), nodeevent.Event{Reason: "MaintenanceReset", Warning: true,
+		_, err := m.hold.holdNode(ctx, m.hold.wantsCordon(), nodeevent.Event{Reason: api.EventReset, Warning: true,
 			Message: m.summary() + ": somebody reset its workflow"})
 		if call.IsError(err, api.ErrorSlotNotHeld) {
 			m.control.loseSlot()

@@ -73,7 +73,7 @@ func (d *drainer) takeRung(rung api.RungTaken) error {
 	if rung.Do == spec.ExpireSLA {
 		meter.SLAExpired.Count(d.control.life, "")
 		d.journal.announce(notices.SLAExpired, rung.Why)
-		return d.hold.warn(d.control.steps, "SLAExpired", "the SLA is over: "+rung.Why)
+		return d.hold.warn(d.control.steps, api.EventSLAExpired, "the SLA is over: "+rung.Why)
 	}
 	meter.Escalations.Count(d.control.life, rung.Do)
 	d.journal.announce(notices.Escalated, text)
@@ -89,7 +89,7 @@ func (d *drainer) takeRung(rung api.RungTaken) error {
 			}
 		})
 	}
-	return d.hold.warn(d.control.steps, "MaintenanceEscalated", text)
+	return d.hold.warn(d.control.steps, api.EventEscalated, text)
 }
 
 func (d *drainer) checkEscalate(p api.Escalate) error {

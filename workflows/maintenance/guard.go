@@ -178,7 +178,7 @@ func (h *hold) arrived(ctx workflow.Context, arrived api.PodsArrived) error {
 	}
 	text := fmt.Sprintf("%s arrived after the drain, despite the cordon: the work on the node will end it", strings.Join(news, ", "))
 	h.journal.note(text)
-	return h.warn(ctx, "PodArrived", text)
+	return h.warn(ctx, api.EventPodArrived, text)
 }
 
 // restoreCordon sets a lifted cordon again, with a Warning event. After the third time a single maintenance leaves it lifted; one that
@@ -197,7 +197,7 @@ func (h *hold) restoreCordon(ctx workflow.Context) error {
 	if h.spec.Lockstep {
 		return h.reconcileCordon(ctx)
 	}
-	held, err := h.holdNode(ctx, false, nodeevent.Event{Reason: "CordonContested", Warning: true, Message: fmt.Sprintf(
+	held, err := h.holdNode(ctx, false, nodeevent.Event{Reason: api.EventCordonContested, Warning: true, Message: fmt.Sprintf(
 		"the cordon was lifted %d times during the maintenance by %s; it is not set again", h.CordonsRestored+1, h.spec.Requestor)})
 	if err != nil || held.Cordon {
 		return err // a late report of a lift that was answered already
@@ -247,7 +247,7 @@ func (h *hold) cordonAgain(ctx workflow.Context) (wasLifted bool, err error) {
 func (h *hold) adopt(ctx workflow.Context) error {
 	h.journal.note("the node was deleted or replaced; its replacement is adopted when it registers")
 	ctx = call.Stoppable(ctx, "adopt the replacement of "+h.spec.Node)
-	event := nodeevent.Event{Reason: "ReplacementAdopted", Message: h.summary(), Key: fmt.Sprint(h.journal.moment())}
+	event := nodeevent.Event{Reason: api.EventReplacementAdopted, Message: h.summary(), Key: fmt.Sprint(h.journal.moment())}
 	held, err := run[node.Held](ctx, call.Nodes.AdoptNode, h.input("", h.spec.Cordon, event))
 	if err != nil {
 		return err

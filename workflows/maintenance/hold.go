@@ -74,7 +74,7 @@ func (h *hold) cordon() error {
 	}
 	h.journal.enter(api.Cordoning, "")
 	h.Touched, h.Contested = true, false
-	held, err := h.holdUnlessRestored(h.spec.Cordon, nodeevent.Event{Reason: "MaintenanceStarted", Message: h.summary()})
+	held, err := h.holdUnlessRestored(h.spec.Cordon, nodeevent.Event{Reason: api.EventStarted, Message: h.summary()})
 	if err != nil {
 		return h.control.stepFailed(err)
 	}
@@ -175,7 +175,7 @@ func (h *hold) retry(err error) error {
 	return nil
 }
 
-var markRestored = nodeevent.Event{Reason: "MarkRestored", Warning: true,
+var markRestored = nodeevent.Event{Reason: api.EventMarkRestored, Warning: true,
 	Message: "somebody removed the mark of a maintenance; it is set again"}
 
 // wantsCordon reports whether the node is to be unschedulable.

@@ -87,7 +87,7 @@ func (h *hold) taint() (tainted bool, err error) {
 	case taken.Answers:
 		text := fmt.Sprintf("the node still answers %s after its work has proven that it is off: it is not tainted as out of service", silentWithin)
 		h.journal.note(text)
-		return false, h.warn(h.control.steps, "StillAnswers", text)
+		return false, h.warn(h.control.steps, api.EventStillAnswers, text)
 	case taken.CameBack:
 		return false, h.cameBack("was being tainted")
 	case taken.Tainted:
@@ -115,7 +115,7 @@ func (h *hold) awaitMoved() error {
 	case left.Left != "":
 		text := fmt.Sprintf("not all left the node while it was out of service, for %s: %s", goneWithin, left.Left)
 		h.journal.note(text)
-		return h.warn(h.control.steps, "OutOfServiceExpired", text)
+		return h.warn(h.control.steps, api.EventOutOfServiceOver, text)
 	case left.Untainted:
 		h.journal.note("somebody took the taint out-of-service off the node")
 	default:
@@ -128,7 +128,7 @@ func (h *hold) awaitMoved() error {
 func (h *hold) cameBack(while string) error {
 	text := fmt.Sprintf("the kubelet answered while the node %s as out of service: the taint is taken off", while)
 	h.journal.note(text)
-	return h.warn(h.control.steps, "CameBack", text)
+	return h.warn(h.control.steps, api.EventCameBack, text)
 }
 
 // leftBehind shows what is left on a node that is out of service.

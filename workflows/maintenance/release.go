@@ -45,7 +45,7 @@ func (m *maintenance) giveBack() error {
 	if err := m.control.proceed(); err != nil {
 		return err
 	}
-	if _, err := m.releaseNode(nodeevent.Event{Reason: "GivenBack", Message: reason, Warning: true}, nil); err != nil {
+	if _, err := m.releaseNode(nodeevent.Event{Reason: api.EventGivenBack, Message: reason, Warning: true}, nil); err != nil {
 		return err
 	}
 	m.hooks.cleanUp(false)
@@ -65,7 +65,7 @@ func (m *maintenance) loseSlot() error {
 	}
 	m.journal.enter(api.Pending, "the scheduler does not know its slot; asking again")
 	if _, err := m.releaseNode(nodeevent.Event{
-		Reason: "SlotLost", Warning: true, Message: m.summary() + ": slot lost; asking again",
+		Reason: api.EventSlotLost, Warning: true, Message: m.summary() + ": slot lost; asking again",
 	}, nil); err != nil {
 		return err
 	}
@@ -164,7 +164,7 @@ func (m *maintenance) undo() error {
 		plan = m.plans.backSignal()
 	}
 	gone, err := m.releaseNode(nodeevent.Event{
-		Reason: "Maintenance" + string(end.Phase), Message: message, Warning: end.Phase == api.Failed,
+		Reason: api.EventOfPhase(end.Phase), Message: message, Warning: end.Phase == api.Failed,
 	}, plan)
 	if err == nil {
 		err = m.slot.withdraw()

@@ -49,14 +49,14 @@ func (h *hold) announcement(phase api.Phase, message string) node.AnnounceInput 
 	return node.AnnounceInput{
 		Node: h.spec.Node, RunID: h.runID, Mark: h.Mark, Phase: string(phase),
 		Event: nodeevent.Event{
-			Reason: "Maintenance" + string(phase), Message: h.summary() + ": " + message,
+			Reason: api.EventOfPhase(phase), Message: h.summary() + ": " + message,
 			Key: fmt.Sprintf("%d/%d", h.journal.status().Attempt, h.journal.moment()),
 		},
 	}
 }
 
 // warn writes a Warning event. The next step finds a node that is gone or lost its mark.
-func (h *hold) warn(ctx workflow.Context, reason, text string) error {
+func (h *hold) warn(ctx workflow.Context, reason api.EventReason, text string) error {
 	in := h.announcement("", bounds.Cut(text, bounds.Text))
 	in.Event.Reason, in.Event.Warning = reason, true
 	ctx = call.Quick(ctx, "warn: "+text)

@@ -208,7 +208,7 @@ func (v *validator) sayIncomplete(why string) error {
 	})
 	v.journal.note(why)
 	v.journal.announce(notices.MaintenanceIncomplete, why)
-	if err := v.hold.warn(v.control.steps, "MaintenanceIncomplete", "the node stays out of service until somebody decides: "+why); err != nil {
+	if err := v.hold.warn(v.control.steps, api.EventIncomplete, "the node stays out of service until somebody decides: "+why); err != nil {
 		return err
 	}
 	v.Undecided = bounds.Cut(why, bounds.Text)

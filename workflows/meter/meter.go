@@ -24,7 +24,7 @@ type Metric struct {
 // The metrics.
 var (
 	Started = Metric{
-		Name: "drydock_maintenances_started_total", Help: "Maintenances that were begun.",
+		Name: "drydock_maintenances_started_total", Help: "Maintenances that were begun; one whose input is refused is not.",
 	}
 	Ended = Metric{
 		Name: "drydock_maintenances_ended_total", Help: "Maintenances that have ended, by their last phase.", Label: "outcome", Values: ends(true),

@@ -127,7 +127,7 @@ func (r *reclaimer) release(h api.Holder, why string) {
 	r.act(func() workflow.Future {
 		ctx := call.Within(call.Quick(r.ctx, "release "+h.Node), actWithin)
 		return workflow.ExecuteActivity(ctx, call.Nodes.ReleaseNode, node.ReleaseInput{
-			Node: h.Node, WorkflowID: h.WorkflowID(r.cluster), RunID: h.RunID, Event: orphanEvent("MaintenanceReclaimed", h, why),
+			Node: h.Node, WorkflowID: h.WorkflowID(r.cluster), RunID: h.RunID, Event: orphanEvent(api.EventReclaimed, h, why),
 			WithdrawRequests: true, Orphan: true,
 		})
 	}, func(future workflow.Future) {
@@ -150,7 +150,7 @@ func (r *reclaimer) report(h api.Holder, why string) {
 	r.act(func() workflow.Future {
 		ctx := call.Within(call.Quick(r.ctx, "report "+h.Node+" as orphaned"), actWithin)
 		return workflow.ExecuteActivity(ctx, call.Nodes.AnnouncePhase, node.AnnounceInput{
-			Node: h.Node, WorkflowID: h.WorkflowID(r.cluster), RunID: h.RunID, Phase: "Orphaned", Event: orphanEvent("MaintenanceOrphaned", h, why),
+			Node: h.Node, WorkflowID: h.WorkflowID(r.cluster), RunID: h.RunID, Phase: "Orphaned", Event: orphanEvent(api.EventOrphaned, h, why),
 		})
 	}, func(future workflow.Future) {
 		switch err := future.Get(r.ctx, nil); {
@@ -220,7 +220,7 @@ func (r *reclaimer) retryLater(h api.Holder, why, what, cause string) {
 // isUnmarked reports whether there is nothing left to take off the node.
 func isUnmarked(err error) bool { return call.IsError(err, api.ErrorNodeGone, api.ErrorNotHolder) }
 
-func orphanEvent(reason string, h api.Holder, why string) nodeevent.Event {
+func orphanEvent(reason api.EventReason, h api.Holder, why string) nodeevent.Event {
 	return nodeevent.Event{
 		Warning: true, Reason: reason, Key: h.RunID,
 		Message: fmt.Sprintf("the maintenance by %s does not run any more (%s)", h.Requestor, why),

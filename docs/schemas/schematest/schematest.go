@@ -1,4 +1,4 @@
-// Package schematest holds outputs to the published schemas.
+// Package schematest holds outputs and inputs to the published schemas.
 package schematest
 
 import (
@@ -18,31 +18,46 @@ func Holds(t testing.TB, name string, output []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if err := validate(t, text, refuseOthers, output); err != nil {
+		t.Errorf("the output is not as the schema %s says: %v\n%s", name, err, output)
+	}
+}
+
+// CheckInput is what the schema of an input says of one, JSON or YAML: what an editor shows.
+func CheckInput(t testing.TB, name string, input []byte) error {
+	t.Helper()
+	text, err := schemas.OfInput(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return validate(t, text, func(any) {}, input)
+}
+
+func validate(t testing.TB, text []byte, change func(schema any), document []byte) error {
+	t.Helper()
 	schema, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
 	if err != nil {
 		t.Fatal(err)
 	}
-	refuseOthers(schema)
+	change(schema)
 	compiler := jsonschema.NewCompiler()
 	compiler.AssertFormat()
-	if err := compiler.AddResource(name, schema); err != nil {
+	if err := compiler.AddResource("schema.json", schema); err != nil {
 		t.Fatal(err)
 	}
-	compiled, err := compiler.Compile(name)
+	compiled, err := compiler.Compile("schema.json")
 	if err != nil {
 		t.Fatal(err)
 	}
-	asJSON, err := yaml.YAMLToJSON(output)
+	asJSON, err := yaml.YAMLToJSON(document)
 	if err != nil {
-		t.Fatalf("%s: %v\n%s", name, err, output)
+		t.Fatalf("%v\n%s", err, document)
 	}
 	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(asJSON))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := compiled.Validate(value); err != nil {
-		t.Errorf("the output is not as the schema %s says: %v\n%s", name, err, output)
-	}
+	return compiled.Validate(value)
 }
 
 // refuseOthers makes a schema refuse fields that it does not name, which those of later versions may be to others.
