@@ -53,7 +53,7 @@ const MemoHealthCheck = "drydockHealthCheck"
 // MemoBegun is in the memo of a maintenance that a worker has begun; its requestor says for what.
 const MemoBegun = "drydockBegun"
 
-// IdentityOfStarter is what whoever started a workflow calls itself, by its ID and the first event of its first run. A worker is
+// IdentityOfStarter is the identity that the starter of a workflow states, by its ID and the first event of its first run. A worker is
 // named with what it began the maintenance for, which its own identity does not say.
 func IdentityOfStarter(workflowID string, started *history.WorkflowExecutionStartedEventAttributes) string {
 	identity := started.GetIdentity()

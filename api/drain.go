@@ -24,7 +24,7 @@ type DrainProgress struct {
 	// DirectWhy says why the last of them is.
 	Direct    int    `json:"direct,omitempty"`
 	DirectWhy string `json:"directWhy,omitempty"`
-	// Pods are the first of those that were told to end, MorePods counts the rest.
+	// Pods are the first of those that were evicted or deleted, MorePods counts the rest.
 	Pods     []EndedPod `json:"pods,omitempty"`
 	MorePods int        `json:"morePods,omitempty"`
 	// Skipped counts pods that stay: those of DaemonSets, static pods, and pods that were not selected.
@@ -45,12 +45,12 @@ type DrainProgress struct {
 	MoreBlockers int `json:"moreBlockers,omitempty"`
 }
 
-// Looked tells that a drain has looked at its node: before that it knows of no pods, and not that there are none.
+// Looked reports whether a drain has looked at its node: before that it knows of no pods, and not that there are none.
 func (p DrainProgress) Looked() bool {
 	return !p.At.IsZero() || p.Total+p.Ended()+p.Skipped+len(p.Blockers) > 0
 }
 
-// Ended counts the pods that were told to end, in whichever way.
+// Ended counts the pods that were evicted or deleted.
 func (p DrainProgress) Ended() int { return p.Evicted + p.Deleted }
 
 // What a progress lists at most.

@@ -25,7 +25,7 @@ const (
 	ErrorNoScheduler = "NoScheduler"
 	// ErrorWorkerStopping: the activity gave up its worker, and goes on elsewhere at once.
 	ErrorWorkerStopping = "WorkerStopping"
-	// ErrorRestored: the node tells of a release that Temporal does not know, so Temporal was restored to an earlier state.
+	// ErrorRestored: the node records a release that Temporal's history lacks, so Temporal was restored from a backup.
 	ErrorRestored = "Restored"
 	// ErrorForeignCaller: what called the activity is no workflow of the worker's that may.
 	ErrorForeignCaller = "ForeignCaller"
@@ -74,5 +74,5 @@ const (
 // refers to something that is none of this worker's, or that nothing is known of any more.
 const ErrorNotAMaintenance = "NotAMaintenance"
 
-// ErrorOtherWindows is the type of the error of a worker whose windows are not those that were asked for: another has them.
+// ErrorOtherWindows is the type of the error of a worker whose windows are not the wanted ones: another worker has them.
 const ErrorOtherWindows = "OtherWindows"

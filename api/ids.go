@@ -33,7 +33,8 @@ var Lanes = []Lane{LaneDrains, LanePreflights, LaneMessages}
 // Lane is one of them.
 type Lane string
 
-// The lanes: LaneDrains empties nodes, LanePreflights waits until nothing would stop a drain, LaneMessages tells channels.
+// The lanes: LaneDrains empties nodes, LanePreflights waits until nothing would stop a drain, LaneMessages notifies
+// channels.
 const (
 	LaneDrains     Lane = "drains"
 	LanePreflights Lane = "preflights"
@@ -134,20 +135,20 @@ func SchedulerID(cluster string) string { return inCluster(cluster, schedulerID)
 // LockstepID is the workflow ID of a cluster's one Lockstep.
 func LockstepID(cluster string) string { return inCluster(cluster, lockstepID) }
 
-// PreflightID is the workflow ID that the command line gives a preflight of a node; occasion tells one from the next. A
-// preflight started otherwise may have any ID.
+// PreflightID is the workflow ID that the command line gives a preflight of a node; occasion distinguishes one from the
+// next. A preflight started otherwise may have any ID.
 func PreflightID(cluster, node, occasion string) string {
 	return inCluster(cluster, preflightPrefix+"/"+node+"/"+occasion)
 }
 
-// PermissionsID is the workflow ID that the command line gives a question for permissions; occasion tells one from the next. One
-// that is started otherwise may have any ID.
+// PermissionsID is the workflow ID that the command line gives a check of permissions; occasion distinguishes one from the next.
+// One that is started otherwise may have any ID.
 func PermissionsID(cluster, occasion string) string {
 	return inCluster(cluster, permissionsPrefix+"/"+occasion)
 }
 
-// WindowsID is the workflow ID that the command line gives a question for a cluster's windows; occasion tells one from the
-// next.
+// WindowsID is the workflow ID that the command line gives a query for a cluster's windows; occasion distinguishes one
+// from the next.
 func WindowsID(cluster, occasion string) string {
 	return inCluster(cluster, windowsPrefix+"/"+occasion)
 }
@@ -170,12 +171,12 @@ func FurtherID(id string, n int) string {
 	return fmt.Sprintf("%s/%d", id, n)
 }
 
-// NotificationID is the workflow ID of what tells a channel of one run of a maintenance.
+// NotificationID is the workflow ID of the workflow that notifies a channel of one run of a maintenance.
 func NotificationID(cluster, channel, node, requestor, runID string) string {
 	return inCluster(cluster, strings.Join([]string{notificationPrefix, channel, node, requestor, runID}, "/"))
 }
 
-// CollectorID is the workflow ID of what tells a channel of many maintenances.
+// CollectorID is the workflow ID of the workflow that notifies a channel of many maintenances.
 func CollectorID(cluster, channel string) string {
 	return inCluster(cluster, notificationPrefix+"/"+channel)
 }

@@ -81,7 +81,7 @@ type SharedProgress struct {
 	Phase   Phase             `json:"phase,omitempty"`
 	Targets []drainplan.Entry `json:"targets,omitempty"`
 	Message string            `json:"message,omitempty"`
-	// Pending counts the targeted pods whose evacuation has not begun, Evacuating those whose has.
+	// Pending counts the targeted pods whose evacuation has not begun, Evacuating those that are being evacuated.
 	Pending    int  `json:"pending,omitempty"`
 	Evacuating int  `json:"evacuating,omitempty"`
 	Drained    bool `json:"drained,omitempty"`
@@ -107,7 +107,7 @@ type NodeTarget struct {
 	// once other nodes are as far, so that until then it is Draining and not Ready. Of both, Last counts.
 	Last    bool `json:"last,omitempty"`
 	Further bool `json:"further,omitempty"`
-	// Gang is what the node's slot is asked for with; nil asks for it singly.
+	// Gang is the gang in which the node's slot is requested; nil requests it singly.
 	Gang *schedule.Gang `json:"gang,omitempty"`
 	// Plans are the names of those that hold the node.
 	Plans []string `json:"plans,omitempty"`

@@ -37,7 +37,7 @@ const (
 	NodeGone  Phase = "NodeGone"
 )
 
-// Ended tells whether the phase is an end.
+// Ended reports whether the phase is an end.
 func (p Phase) Ended() bool {
 	return p == Completed || p == Failed || p == Cancelled || p == NodeGone
 }
@@ -54,7 +54,7 @@ type Status struct {
 	Starter   *Sender   `json:"starter,omitempty"`
 	// WaitingFor says in words what has to happen next; empty while the maintenance itself is at work.
 	WaitingFor string `json:"waitingFor,omitempty"`
-	// Attempt counts the slots asked for: it rises each time the node was given back.
+	// Attempt counts the slots requested: it rises each time the node was given back.
 	Attempt    int               `json:"attempt"`
 	Requestors []RequestorStatus `json:"requestors"`
 	Slot       *SlotStatus       `json:"slot,omitempty"`
@@ -89,7 +89,7 @@ type Status struct {
 	TransitionsDropped int `json:"transitionsDropped,omitempty"`
 	// Messages are the latest that arrived, with what became of each.
 	Messages []Received `json:"messages,omitempty"`
-	// States are those of NotifyMaintenance, and notices beside them, in the order in which the outside was told.
+	// States are those of NotifyMaintenance, and notices beside them, in the order in which they were published.
 	States   []LifecycleState `json:"states,omitempty"`
 	Approval *ApprovalStatus  `json:"approval,omitempty"`
 	Hooks    []HookRun        `json:"hooks,omitempty"`
@@ -98,13 +98,13 @@ type Status struct {
 	Validation *ValidationStatus `json:"validation,omitempty"`
 	// Work are the latest attempts at the work that it names.
 	Work []WorkRun `json:"work,omitempty"`
-	// Tells are the channels that are told of the maintenance, and Groups those that its node was in when it began, where
-	// a channel wants to know.
+	// Tells are the channels that are notified of the maintenance, and Groups the groups of its node at the beginning,
+	// where a channel wants to know them.
 	Tells  []string `json:"tells,omitempty"`
 	Groups []string `json:"groups,omitempty"`
 	// Channels are the latest events that channels were to be told.
-	Channels []ChannelTold `json:"channels,omitempty"`
-	// Lockstep is how far plans have told a shared maintenance to go.
+	Channels []ChannelEvent `json:"channels,omitempty"`
+	// Lockstep is how far the plans of a shared maintenance let it go.
 	Lockstep *LockstepStatus `json:"lockstep,omitempty"`
 	// NodeUID is that of the node that is held, or was held last.
 	NodeUID string `json:"nodeUid,omitempty"`
@@ -124,8 +124,8 @@ type LockstepStatus struct {
 // HandedOver is the outcome of an event that a channel's workflow knows of: what becomes of it, that one knows.
 const HandedOver = "handed over"
 
-// ChannelTold is an event that a channel's workflow was told to look for.
-type ChannelTold struct {
+// ChannelEvent is an event that a channel's workflow was sent.
+type ChannelEvent struct {
 	At      time.Time     `json:"at"`
 	Channel string        `json:"channel"`
 	Event   string        `json:"event"`
@@ -133,7 +133,7 @@ type ChannelTold struct {
 	Outcome string        `json:"outcome"`
 }
 
-// LifecycleState is a state that a maintenance came into. ID and Sequence are those of the event that tells of it.
+// LifecycleState is a state that a maintenance came into. ID and Sequence are those of its event.
 type LifecycleState struct {
 	ID       string        `json:"id"`
 	Sequence int           `json:"sequence"`

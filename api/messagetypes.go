@@ -44,7 +44,8 @@ const (
 	MsgRemove    = "remove"
 )
 
-// Role is who may send a message where Temporal tells callers apart (docs/security.md, "An authorizer with Drydock's roles").
+// Role is who may send a message where Temporal authenticates callers (docs/security.md, "An authorizer with Drydock's
+// roles").
 type Role string
 
 // The roles. Drydock itself has the role of a worker.

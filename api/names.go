@@ -14,7 +14,7 @@ const (
 	// PlanRunType is what a schedule starts: one run of a recurring plan.
 	PlanRunType = "MaintenancePlanRun"
 	WindowsType = "Windows"
-	// PermissionsType tells what the worker's account lacks for something that is about to be started.
+	// PermissionsType reports what the worker's account lacks for something that is about to be started.
 	PermissionsType = "Permissions"
 	// LockstepType decides for all plans of strategy allAtOnce in a cluster how far each node is drained.
 	LockstepType = "Lockstep"

@@ -3,7 +3,7 @@ package api
 // Keys on a node under maintenance.
 const (
 	HoldersAnnotation = "drydock.dev/holders"
-	// GivenBackAnnotation tells of the last maintenances that gave the node back.
+	// GivenBackAnnotation records the last maintenances that gave the node back.
 	GivenBackAnnotation = "drydock.dev/given-back"
 	// ConditionsAnnotation says which maintenances show lifecycle conditions in the node's status, and which.
 	ConditionsAnnotation = "drydock.dev/conditions"

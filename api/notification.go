@@ -7,9 +7,9 @@ import (
 	"drydock.dev/drydock/rules/notices"
 )
 
-// NotificationInput says which channel is to be told: of one maintenance, by a workflow that ends with it, or, where it
-// Collects, of events of many, by one that ends when there is nothing left to tell. Channel is a name of the worker's
-// configuration, and everything that is told is read from the maintenances themselves.
+// NotificationInput says which channel is notified: of one maintenance, by a workflow that ends with it, or, where it
+// Collects, of events of many, by one that ends when nothing is left to send. Channel is a name of the worker's
+// configuration, and all content is read from the maintenances themselves.
 type NotificationInput struct {
 	Channel string `json:"channel"`
 	// Maintenance is absent where it Collects.
@@ -32,14 +32,14 @@ type NotificationCarried struct {
 	Upcoming []notices.Event `json:"upcoming,omitempty"`
 	// Closed: the maintenance has closed, and all of its events were read.
 	Closed bool `json:"closed,omitempty"`
-	// Current is the state that the maintenance is in, and LastTold when the channel was told of it last.
-	Current  *notices.Event `json:"current,omitempty"`
-	LastTold time.Time      `json:"lastTold,omitzero"`
+	// Current is the state that the maintenance is in, and LastSentAt when it was last sent to the channel.
+	Current    *notices.Event `json:"current,omitempty"`
+	LastSentAt time.Time      `json:"lastTold,omitzero"`
 	// Times counts the messages about the current state.
 	Times int `json:"times,omitempty"`
 	// Queue are the events of many maintenances that wait to be collected.
 	Queue []QueuedEvent `json:"queue,omitempty"`
-	// Seen are the IDs of the latest events that were queued, so that one which comes twice is told once.
+	// Seen are the IDs of the latest events that were queued, so that one which comes twice is sent once.
 	Seen []string `json:"seen,omitempty"`
 	// Thread is what the next message answers to, since ThreadSince.
 	Thread      string    `json:"thread,omitempty"`
@@ -70,7 +70,7 @@ type DeliveryOutcome struct {
 	Outcome string    `json:"outcome"`
 }
 
-// EventOf is a state of a maintenance as channels are told of it, with short texts.
+// EventOf is a state of a maintenance as channels receive it, with short texts.
 func EventOf(s Status, cluster string, state LifecycleState) notices.Event {
 	e := notices.Event{
 		ID: state.ID, Sequence: state.Sequence, State: state.State, At: state.At, Message: state.Message,
@@ -90,7 +90,7 @@ func EventOf(s Status, cluster string, state LifecycleState) notices.Event {
 	return e
 }
 
-// How much of the lists of an event is told.
+// How much of the lists of an event is sent.
 const (
 	eventBlockers = 5
 	eventGroups   = 50

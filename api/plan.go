@@ -27,7 +27,7 @@ const (
 	PlanAborted PlanPhase = "Aborted"
 )
 
-// Ended tells whether the phase is an end.
+// Ended reports whether the phase is an end.
 func (p PlanPhase) Ended() bool {
 	return p == PlanCompleted || p == PlanIncomplete || p == PlanCancelled || p == PlanAborted
 }
@@ -46,12 +46,12 @@ type SetSelector struct {
 	Run string `json:"run,omitempty"`
 }
 
-// SignalNodeNews is what a maintenance tells the plan that began it: that it waits for somebody's decision, or no longer, and
-// that its node is back.
+// SignalNodeNews is the signal of a maintenance to the plan that began it: that it waits for somebody's decision, or no
+// longer, or that its node is back.
 const SignalNodeNews = "node-news"
 
-// NodeNews tells a plan of one of its nodes. Held: its maintenance waits for somebody's decision, and Why. Back: the node is
-// validated and in service again, and the maintenance has only to end.
+// NodeNews is the news of one of a plan's nodes. Held: its maintenance waits for somebody's decision, and Why. Back: the
+// node is validated and in service again, and the maintenance has only to end.
 type NodeNews struct {
 	Node  string `json:"node"`
 	RunID string `json:"runId"`
@@ -60,7 +60,7 @@ type NodeNews struct {
 	Back  bool   `json:"back,omitempty"`
 }
 
-// NodeOfPlan is the payload of skip, which leaves a node out, and of retry, which has a node begun anew that failed.
+// NodeOfPlan is the payload of skip, which leaves a node out, and of retry, which starts a failed node again.
 type NodeOfPlan struct {
 	Message
 	Node string `json:"node"`
@@ -73,7 +73,7 @@ type PlanStatusRequest struct {
 	Offset int `json:"offset,omitempty"`
 	// Limit is how many at most; 0 is 100, and no page has more than 1000.
 	Limit int `json:"limit,omitempty"`
-	// States are the only ones that are told; empty is all.
+	// States are the only ones that are listed; empty is all.
 	States []string `json:"states,omitempty"`
 	// Cells asks for PlanStatus.Cells.
 	Cells bool `json:"cells,omitempty"`
@@ -107,7 +107,7 @@ type PlanStatus struct {
 	NextOffset int        `json:"nextOffset,omitempty"`
 	// Cells are the states of all nodes in the order of the plan, a letter each: see CellOf.
 	Cells string `json:"cells,omitempty"`
-	// Events are those that channels are told of, Messages the latest that arrived, with what became of each.
+	// Events are those of which channels are notified, Messages the latest that arrived, with what became of each.
 	Events   []PlanEvent `json:"events,omitempty"`
 	Messages []Received  `json:"messages,omitempty"`
 	// Stages is how far a plan of strategy allAtOnce is; absent of others.
@@ -132,7 +132,7 @@ type PlanStages struct {
 	Answered int `json:"answered,omitempty"`
 }
 
-// StageBegun is a stage that has begun (KEP-4212, StageStatus). By and Comment are of whoever asked for it.
+// StageBegun is a stage that has begun (KEP-4212, StageStatus). By and Comment are those of the request.
 type StageBegun struct {
 	Stage   Stage     `json:"stage"`
 	At      time.Time `json:"at"`
@@ -159,7 +159,7 @@ type DrainCounts struct {
 	Evacuating int `json:"evacuating"`
 }
 
-// PlanNode is a node of a plan as its status tells of it.
+// PlanNode is a node of a plan in its status.
 type PlanNode struct {
 	Node      string    `json:"node"`
 	State     string    `json:"state"`
@@ -178,7 +178,7 @@ type NodeDrain struct {
 	// Phase is that of the node's maintenance.
 	Phase   Phase             `json:"phase,omitempty"`
 	Targets []drainplan.Entry `json:"targets,omitempty"`
-	// Pending counts the targeted pods whose evacuation has not begun, Evacuating those whose has.
+	// Pending counts the targeted pods whose evacuation has not begun, Evacuating those that are being evacuated.
 	Pending    int `json:"pending,omitempty"`
 	Evacuating int `json:"evacuating,omitempty"`
 	// Drained: none of the targeted pods is left.

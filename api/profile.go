@@ -18,8 +18,8 @@ const (
 	ProfilesType = "Profiles"
 	// ProfileTransitionType carries out one transition of a profile of a node, or the triggers of a state that was entered.
 	ProfileTransitionType = "ProfileTransition"
-	// ProfileReportType tells what becomes of nodes by their profiles, and why. It takes a ProfileReportInput, returns a
-	// ProfileReport, and changes nothing.
+	// ProfileReportType reports what becomes of nodes by their profiles, and why. It takes a ProfileReportInput, returns
+	// a ProfileReport, and changes nothing.
 	ProfileReportType = "ProfileReport"
 )
 
@@ -62,8 +62,8 @@ func ProfileReportID(cluster, occasion string) string {
 // longestInRequestor is how much of a profile's name is in a requestor as it is.
 const longestInRequestor = 40
 
-// ProfileRequestor is the requestor of the maintenances of a profile. Names that are none for a requestor are told apart by a
-// digest.
+// ProfileRequestor is the requestor of the maintenances of a profile. A profile's name that cannot be a requestor is replaced
+// by a digest.
 func ProfileRequestor(profile string) string {
 	requestor := ProfileRequestorPrefix + profile
 	if len(profile) <= longestInRequestor && spec.RequestorName(requestor) == nil {
@@ -168,7 +168,7 @@ type ProfileReport struct {
 	Nodes  []ProfileNode  `json:"nodes,omitempty"`
 	// Next is what After has to be for the nodes that follow; empty where there are none.
 	Next string `json:"next,omitempty"`
-	// Explanation is that of the node that was asked for, Lines the same in words.
+	// Explanation is that of the node in the request, Lines the same in words.
 	Explanation *ProfileExplanation `json:"explanation,omitempty"`
 	Lines       []string            `json:"lines,omitempty"`
 }

@@ -9,8 +9,8 @@ import (
 	"drydock.dev/drydock/rules/record"
 )
 
-// RecordOf is the audit record of a maintenance as far as its status knows it: the answer to the status query is all that
-// whoever keeps records, or reads histories, believes.
+// RecordOf is the audit record of a maintenance as far as its status knows it: audit records and histories have no other
+// source than the answer to the status query.
 func RecordOf(s Status, cluster string) record.Record {
 	r := record.Record{
 		Schema: record.Schema, WorkflowID: s.WorkflowID, RunID: s.RunID, Cluster: cluster,
@@ -54,7 +54,7 @@ func RecordOf(s Status, cluster string) record.Record {
 	return r.Bounded()
 }
 
-// lifecycleOf adds what the outside was told, and who decided about what.
+// lifecycleOf adds the published states, and who decided about what.
 func lifecycleOf(r *record.Record, s Status) {
 	r.Owner = s.Spec.Owner
 	if a := s.Approval; a != nil {
@@ -76,9 +76,9 @@ func lifecycleOf(r *record.Record, s Status) {
 			Outcome: w.Outcome, Output: w.Output, Job: w.Job, BootIDBefore: w.BootIDBefore,
 		})
 	}
-	for _, told := range s.Channels {
+	for _, sent := range s.Channels {
 		r.Notifications = append(r.Notifications, record.Notification{
-			Channel: told.Channel, Event: string(told.State), At: told.At, Outcome: told.Outcome,
+			Channel: sent.Channel, Event: string(sent.State), At: sent.At, Outcome: sent.Outcome,
 		})
 	}
 	if v := s.Validation; v != nil {
@@ -124,7 +124,7 @@ func BlockersOf(p DrainProgress) []record.Blocker {
 	return blockers
 }
 
-// othersOf are those who share the maintenance at present, whoever was meant to at its beginning.
+// othersOf are those who share the maintenance at present; they may differ from those of the input.
 func othersOf(s Status) []string {
 	if len(s.Requestors) == 0 {
 		return s.Spec.AdditionalRequestors

@@ -14,7 +14,7 @@ type Reference struct {
 	RunID      string `json:"runId"`
 }
 
-// Check refuses what cannot be a maintenance, and tells of which cluster it is. The error names the field.
+// Check refuses what cannot be a maintenance, and returns its cluster. The error names the field.
 func (r Reference) Check() (cluster string, err error) {
 	cluster, node, requestor, err := ParseMaintenanceID(r.WorkflowID)
 	if err == nil && MaintenanceID(cluster, node, requestor) != r.WorkflowID {
@@ -45,7 +45,7 @@ func (m Moment) Compare(other Moment) int {
 type EventReference struct {
 	Reference
 	Moment
-	// Times counts how often it was told before: a state may be told again while it lasts.
+	// Times counts how often it was sent before: a state may be sent repeatedly while it lasts.
 	Times int `json:"times,omitempty"`
 }
 

@@ -12,8 +12,8 @@ const (
 	ReasonOrphaned     = "Orphaned"
 )
 
-// Unsettled is a progress without the blockers that somebody's word has settled: a drain that was told to begin anew goes
-// on telling of them until it has stopped.
+// Unsettled is a progress without the blockers that a person's message has settled: a drain that is to begin anew still
+// reports them until it has stopped.
 func (s Status) Unsettled(p DrainProgress) DrainProgress {
 	blockers, reasons := []Blocker(nil), maps.Clone(p.Reasons)
 	for _, b := range p.Blockers {
@@ -31,8 +31,8 @@ func (s Status) Unsettled(p DrainProgress) DrainProgress {
 	return p
 }
 
-// settles tells that a pod is skipped, or that it may be lost by now: a pod is only told to lack one consent where it has not
-// got that.
+// settles reports whether the pod is skipped, or the consent that it lacked has been given: a blocker names a consent only while that is
+// missing.
 func (s Status) settles(b Blocker) bool {
 	if slices.Contains(s.SkippedPods, b.Pod) {
 		return true

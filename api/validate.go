@@ -124,7 +124,7 @@ func (m StrayMark) Validate(cluster string) error {
 	return errors.Join(errs...)
 }
 
-// Validate checks a holder that another scheduler tells of.
+// Validate checks a holder that another scheduler has handed over.
 func (h Holder) Validate(cluster string) error {
 	err := errors.Join(
 		field("runId", RunID(h.RunID)), field("node", spec.NodeName(h.Node)), holderName(h.Kind, h.Requestor), field("requestId", RequestID(h.RequestID)),

@@ -4,7 +4,8 @@ import (
 	"time"
 )
 
-// WindowsChanged tells the scheduler that the windows of a worker's configuration are not those it knows the openings of.
+// WindowsChanged is the signal to the scheduler that the windows of a worker's configuration are not those whose openings
+// it knows.
 type WindowsChanged struct {
 	// Digest is that of the worker's windows.
 	Digest string `json:"digest"`
@@ -17,8 +18,8 @@ type WindowsKnown struct {
 	// At is since when their openings are known, Zones the time zone data that they were computed with.
 	At    time.Time `json:"at"`
 	Zones string    `json:"zones"`
-	// Digest tells the windows of one configuration from those of another. Since is when the worker was started that has them,
-	// zero where none said so: then they are some worker's.
+	// Digest identifies the windows of a configuration. Since is when the worker was started that has them, zero where none
+	// said so: then they are some worker's.
 	Digest string    `json:"digest"`
 	Since  time.Time `json:"since,omitzero"`
 }
@@ -33,7 +34,7 @@ type WindowsInput struct {
 	At time.Time `json:"at,omitzero"`
 }
 
-// DefaultNextOpenings and MaxNextOpenings are how many openings of each window are told.
+// DefaultNextOpenings and MaxNextOpenings are how many openings of each window are listed.
 const (
 	DefaultNextOpenings = 3
 	MaxNextOpenings     = 100

@@ -15,7 +15,7 @@ type WorkRun struct {
 	Attempt   int        `json:"attempt"`
 	StartedAt time.Time  `json:"startedAt"`
 	EndedAt   *time.Time `json:"endedAt,omitempty"`
-	// Outcome begins with done, failed or ended, which is what somebody's word or the maintenance's end makes of work that
+	// Outcome begins with done, failed or ended, which a person's message or the maintenance's end makes of work that
 	// runs; it is absent as long as the work runs.
 	Outcome string `json:"outcome,omitempty"`
 	// Output is an excerpt of what the work wrote or was answered, in one line.
@@ -25,7 +25,7 @@ type WorkRun struct {
 	BootIDBefore string `json:"bootIdBefore,omitempty"`
 }
 
-// Running tells that the work has not ended.
+// Running reports whether the work has not ended.
 func (w WorkRun) Running() bool { return w.EndedAt == nil }
 
 // State is where the work stands, in words.

@@ -1,5 +1,5 @@
 // Package checks asks whether a node is well, calls hooks around a maintenance, and does the work on a node. What is called is defined in
-// the worker's configuration: whoever starts a maintenance can only name it. Each kind of check, hook and work is a package below this one,
+// the worker's configuration: the input of a maintenance can only name it. Each kind of check, hook and work is a package below this one,
 // which imports none of them: package kinds lists them.
 package checks
 

@@ -227,8 +227,8 @@ func (r *Runner) AbandonCheck(ctx context.Context, name, key string) error {
 	return abandon(ctx, c, key)
 }
 
-// AbandonHook deletes the Job that a hook created under a key, if there is one, and with it its pods. It is for whoever
-// gives up on a hook: an ended context alone may mean that the worker stops and another one goes on with the Job.
+// AbandonHook deletes the Job that a hook created under a key, if there is one, and with it its pods. Call it when a
+// hook is given up: an ended context alone may mean that the worker stops and another one goes on with the Job.
 func (r *Runner) AbandonHook(ctx context.Context, name string, cleanup bool, key string) error {
 	caller, err := r.caller(name, cleanup)
 	if err != nil {

@@ -175,8 +175,8 @@ func (r *Runner) worker(c WorkCall) (Caller, error) {
 	}
 }
 
-// beginner is whoever looks after a work that goes on by itself, nil where it does not. What was begun is looked after
-// whatever the configuration says of the work by now.
+// beginner returns what starts and follows a work that goes on by itself, nil where the work does not. Work that was
+// begun is followed even if the configuration has changed since.
 func (r *Runner) beginner(c WorkCall) (Beginner, Call, error) {
 	call := Call{Subject: c.Subject, Key: c.Key, Begun: c.Begun, Output: true}
 	if b, ok := r.begun[c.Kind]; ok && c.Begun != "" {
@@ -190,7 +190,7 @@ func (r *Runner) beginner(c WorkCall) (Beginner, Call, error) {
 	return b, call, nil
 }
 
-// LookAfter has the runner look after works that were begun, even those that the configuration does not have any more.
+// LookAfter has the runner follow works that were begun, even those that are no longer in the configuration.
 func (r *Runner) LookAfter(kinds Kinds, e Environment) {
 	r.begun = map[validation.Kind]Beginner{}
 	for _, kind := range kinds {

@@ -37,7 +37,7 @@ func requestsOf(pod *corev1.Pod) Amounts {
 	return amounts
 }
 
-// lacking is the first resource of which there is less than is wanted, in the order of their names.
+// lacking is the first resource, by name, of which there is less than wanted.
 func (free Amounts) lacking(wanted Amounts) (corev1.ResourceName, bool) {
 	for _, name := range slices.Sorted(maps.Keys(wanted)) {
 		if wanted[name] > free[name] {

@@ -75,7 +75,7 @@ func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 // WrappedRoundTripper lets client-go find the transport below.
 func (b bounded) WrappedRoundTripper() http.RoundTripper { return b.next }
 
-// cancelled is an answer's body that frees its request's context.
+// cancelled is a response body whose Close cancels the request's context.
 type cancelled struct {
 	io.ReadCloser
 	cancel context.CancelFunc

@@ -37,7 +37,7 @@ const (
 	// may mean that it has begun to move the pod.
 	Throttled      Answer = "Throttled"
 	WebhookRefused Answer = "Webhook"
-	// Requested: an EvictionRequest is filed, and whoever answers for the pod has not ended it yet.
+	// Requested: an EvictionRequest is filed, and no responder of the pod has ended it yet.
 	Requested Answer = "EvictionRequested"
 	// NamespaceGoing: the namespace is being deleted, and the pod with it.
 	NamespaceGoing    Answer = "NamespaceTerminating"
@@ -83,7 +83,7 @@ func IsGone(ctx context.Context, client kube.Interface, pod *corev1.Pod) (bool, 
 const (
 	// endWithin is how long a request to end a pod may take: longer than an admission webhook may (30 s).
 	endWithin = 34 * time.Second
-	// longestRetryAfter bounds what the API server, or whoever answers for it, may ask to wait.
+	// longestRetryAfter bounds the wait that the API server, or a proxy before it, may demand.
 	longestRetryAfter = 30 * time.Second
 )
 

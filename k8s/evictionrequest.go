@@ -101,8 +101,8 @@ func (r EvictionRequests) selector() string {
 	return labels.Set{requestRunLabel: r.Key()}.String()
 }
 
-// Name is that of the run's request for a pod, so that whoever asks again finds it. Another maintenance of the same
-// node has requests of its own: each withdraws no other than its own.
+// Name is that of the run's request for a pod, so that a retry finds it. Another maintenance of the same node has
+// requests of its own: each withdraws no other than its own.
 func (r EvictionRequests) Name(pod *corev1.Pod) string {
 	return fmt.Sprintf("drydock-%s-%s", strings.ToLower(string(pod.UID)), digest(r.RunID))
 }
@@ -176,8 +176,8 @@ func (r EvictionRequests) WithdrawAll(ctx context.Context, gone func(pod types.U
 	return errors.Join(errs...)
 }
 
-// WithdrawLeft takes back what a drain left behind that did not come to its end. A drain lists requests before it
-// files any, so whoever may not do that has none to take back.
+// WithdrawLeft withdraws what an interrupted drain left behind. A drain lists requests before it files any, so an
+// account that may not list has none to withdraw.
 func (r EvictionRequests) WithdrawLeft(ctx context.Context) error {
 	err := r.Served(ctx)
 	if NotServed(err) || err != nil && Denied(ctx, r.Client, err) {

@@ -43,7 +43,7 @@ type HoldInput struct {
 	Prior *Prior
 	// ChecksReleases: the caller has yet to check the releases that the node records.
 	ChecksReleases bool
-	// Exclude tells medik8s' remediators to leave the node alone, beside the first holder's mark.
+	// Exclude has medik8s' remediators leave the node alone, in addition to the first holder's mark.
 	Exclude bool
 	// Read is the node as it was read a moment ago, once; nil reads it now.
 	Read *Reading
@@ -145,7 +145,7 @@ type Released struct {
 	Differences []string
 }
 
-// Known is what a release goes by: a mark is the word of whoever may annotate nodes.
+// Known is what a release relies on: everybody who may annotate nodes can write a mark.
 type Known struct {
 	// Prior is what the caller's own workflow remembers, and decides what is put back; nil remembers nothing, as before its first
 	// hold was answered: then the mark counts.

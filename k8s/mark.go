@@ -69,9 +69,9 @@ func priorOf(node *corev1.Node, mark Mark) *Prior {
 }
 
 // remembered returns what a holder is to remember of a node, as this call found it and leaves it with a mark. The memory of the
-// holder's own workflow counts before the mark, which anybody may write who may annotate nodes. Where other holders were first,
-// their own workflows say whose the cordon is and what the label was (see Confirmed). The protections are the mark's: whoever may
-// write a mark may write them too, and as they stand they keep autoscalers out for good.
+// holder's own workflow counts before the mark, which everybody who may annotate nodes can write. Where other holders were first,
+// their own workflows say whose the cordon is and what the label was (see Confirmed). The protections are the mark's: everybody
+// who may write a mark may write them too, and left in place they would keep autoscalers out for good.
 func remembered(node *corev1.Node, before, after Mark, in HoldInput) *Prior {
 	own := after.index(in.Holder.WorkflowID, in.Holder.RunID)
 	p := priorOf(node, after)
@@ -197,7 +197,7 @@ func MarkOf(node *corev1.Node) (Mark, error) {
 }
 
 // Caller is on whose behalf a held node is touched: a maintenance, by its workflow ID and the first run of its chain, and
-// the run that acts for it. An empty Run is whoever takes care of a maintenance that does not run any more.
+// the run that acts for it. An empty Run acts on behalf of a maintenance that does not run any more.
 type Caller struct {
 	WorkflowID, RunID, Run string
 }
@@ -260,7 +260,7 @@ func holdPatch(node *corev1.Node, mark Mark, in HoldInput) ([]byte, Mark, error)
 	}
 	patch := nodePatch{}
 	if holder.Cordon && !node.Spec.Unschedulable {
-		// Whoever had cordoned it before did not mean it any more: the cordon in place is Drydock's.
+		// The earlier cordon was lifted, so that the present one is Drydock's.
 		rewrite = rewrite || !mark.Cordoned
 		mark.Cordoned, mark.CordonedBy = true, &CordonedBy{holder.WorkflowID, holder.RunID, holder.Run}
 		patch["spec"] = map[string]any{"unschedulable": true}
@@ -273,7 +273,7 @@ func holdPatch(node *corev1.Node, mark Mark, in HoldInput) ([]byte, Mark, error)
 	}
 	mark.put(i, holder)
 	if !node.Spec.Unschedulable && !mark.WantsCordon() {
-		mark.Cordoned, mark.CordonedBy = false, nil // whoever makes it unschedulable now is somebody else
+		mark.Cordoned, mark.CordonedBy = false, nil // the node is schedulable: a later cordon is somebody else's
 	}
 	if rewrite {
 		text, err := json.Marshal(mark)
@@ -351,7 +351,7 @@ func restorePatch(node *corev1.Node, mark Mark, outOfService bool, givenBack *Gi
 	if err := givenBack.addTo(annotations, node); err != nil {
 		return nil, err
 	}
-	for _, key := range protections { // whoever may annotate nodes may have written others into the mark
+	for _, key := range protections { // a mark may be forged, with other keys
 		if value, known := mark.Prior[key]; known {
 			annotations[key] = value
 		}

@@ -12,8 +12,8 @@ import (
 	"drydock.dev/drydock/k8s/kube"
 )
 
-// OutOfServiceTaint says that a node is off: Kubernetes ends its pods without their kubelet's word, and detaches their
-// volumes, so that both go elsewhere.
+// OutOfServiceTaint says that a node is off: Kubernetes deletes its pods without waiting for the kubelet, and detaches
+// their volumes, so that both move elsewhere.
 var OutOfServiceTaint = corev1.Taint{Key: corev1.TaintNodeOutOfService, Value: "nodeshutdown", Effect: corev1.TaintEffectNoExecute}
 
 // OutOfService is how SetOutOfService left a node. Tainted: it has the taint. Foreign: the taint is somebody else's, and stays.
@@ -108,7 +108,7 @@ func (m Mark) OwnsOutOfService(c Caller) bool {
 	return i >= 0 && m.Holders[i].OutOfService
 }
 
-// IsOutOfService reports whether a node has the taint, whoever has set it.
+// IsOutOfService reports whether a node has the taint, from Drydock or not.
 func IsOutOfService(node *corev1.Node) bool {
 	return slices.ContainsFunc(node.Spec.Taints, isOutOfServiceTaint)
 }
@@ -142,7 +142,7 @@ func ToleratesOutOfService(pod *corev1.Pod) bool {
 	})
 }
 
-// ExcludeLabel tells medik8s' NodeHealthCheck and its remediators to leave a node alone, where its value is ExcludedValue.
+// ExcludeLabel has medik8s' NodeHealthCheck and its remediators leave a node alone, where its value is ExcludedValue.
 const (
 	ExcludeLabel  = "remediation.medik8s.io/exclude-from-remediation"
 	ExcludedValue = "true"

@@ -179,7 +179,7 @@ func TestTheTaintOutOfServiceOfANodeWhoseMarkWasStripped(t *testing.T) {
 	expectAsBefore(t, found, get(t, client))
 }
 
-func TestMedik8sIsToldToLeaveAHeldNodeAlone(t *testing.T) {
+func TestAHeldNodeHasTheLabelThatExcludesItFromMedik8s(t *testing.T) {
 	values := map[string]*string{"none": nil, "true": new("true"), "false": new("false"), "empty": new("")}
 	for name, value := range values {
 		t.Run(name, func(t *testing.T) {

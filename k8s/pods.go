@@ -180,7 +180,7 @@ func WishOf(pod *corev1.Pod) string {
 // pod.
 type Classifier struct {
 	client kube.Interface
-	// daemonSets are those that were looked up, and whether they are there: each is asked for once per drain.
+	// daemonSets are those that were looked up, and whether they are there: each is read once per drain.
 	daemonSets     map[types.NamespacedName]bool
 	Force          bool
 	DeleteEmptyDir bool

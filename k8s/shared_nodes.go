@@ -62,8 +62,8 @@ func stripBulk(obj any) (any, error) {
 // Client is the client of the watch.
 func (n *Nodes) Client() kube.Interface { return n.client }
 
-// MarkOf reads a mark for whoever only looks at it, as every step of a drain does, and each change of any node has it done
-// with all of them: a mark that was read already is not read again.
+// MarkOf parses a node's mark, for reading only. Every step of a drain does that, and each change of a node for all nodes:
+// a mark that was parsed already is not parsed again.
 func (n *Nodes) MarkOf(node *corev1.Node) (Mark, error) { return n.marks.of(node) }
 
 // readMarks are the marks that were read, by the names of their nodes. They are shared: nobody changes one.

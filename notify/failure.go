@@ -93,8 +93,7 @@ func (d *Delivery) reported(ctx context.Context, err error, retryAfter time.Dura
 	return Reported(ctx, "channel "+d.Channel, &d.Secrets, err, retryAfter)
 }
 
-// Reported turns an error of whoever delivers by a channel into what may be seen of it, and what Permanent and RetryAfter tell
-// of it.
+// Reported turns an error of a delivery into one without secrets, which Permanent and RetryAfter still understand.
 func Reported(ctx context.Context, channel string, known *secret.Redactor, err error, retryAfter time.Duration) error {
 	out := &deliveryError{text: channel + ": " + known.Redact(err.Error()), retryAfter: retryAfter}
 	var f *failure

@@ -22,7 +22,7 @@ type EventEmitter interface {
 
 // Environment is what the senders of a channel get from the worker.
 type Environment struct {
-	// Agent tells receivers who sends.
+	// Agent identifies the sender to receivers.
 	Agent string
 	// Emitter may be nil.
 	Emitter EventEmitter
@@ -43,7 +43,7 @@ type Senders struct {
 }
 
 // New makes the senders of a valid configuration. The emitter may be nil where no channel is of kind kubernetes; version
-// is told to receivers. No secret is read before it is needed.
+// is sent to receivers. No secret is read before it is needed.
 func New(cfg Config, kubernetes EventEmitter, version string) (*Senders, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err

@@ -19,8 +19,8 @@ import (
 // latencies are the bounds of the SDK's histograms, in seconds: requests take milliseconds, workflows days.
 var latencies = []float64{0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 3600, 24 * 3600}
 
-// maxSeries bounds the series of each of the SDK's metrics: their labels have types of workflows, which whoever starts a workflow on the
-// worker's queue chooses. The rest is one series with otel_metric_overflow="true".
+// maxSeries bounds the series of each of the SDK's metrics: their labels have types of workflows, which everybody who starts a workflow
+// on the worker's queue chooses. The rest is one series with otel_metric_overflow="true".
 const maxSeries = 1000
 
 // ownMetrics registers the metrics of the process itself, and returns what the SDK and workflows measure by.
@@ -42,7 +42,7 @@ func ownMetrics(o Options, registry prometheus.Registerer) (client.MetricsHandle
 	return metrics.Handler(registry, sdk, slices.Sorted(maps.Keys(o.Config.Channels))), nil
 }
 
-// stateMetrics says where the state is asked for, and how often.
+// stateMetrics are the options of the state's metrics: where it is read, and how often.
 func stateMetrics(o Options, temporal client.Client, namespace string) metrics.Options {
 	c := o.Config
 	options := metrics.Options{

@@ -1,5 +1,5 @@
-// Package account reads from a maintenance itself what happened to it, while it runs and after its end: what writes audit
-// records and what tells channels believes nobody else.
+// Package account reads from a maintenance itself what happened to it, while it runs and after its end: audit records and
+// notifications of channels have no other source.
 package account
 
 import (
@@ -242,7 +242,7 @@ func statusOf(ctx context.Context, from client.Client, run *workflowpb.WorkflowE
 	return s, value.Get(&s)
 }
 
-// closed tells how a run ended.
+// closed returns how a run ended.
 func closed(ctx context.Context, from client.Client, run *workflowpb.WorkflowExecutionInfo) (*Closed, error) {
 	event, err := closeEvent(ctx, from, run.GetExecution())
 	if err != nil {
@@ -313,7 +313,7 @@ func (a Account) Record() record.Record {
 		r.Failure += fmt.Sprintf(" (it was %s)", phase)
 	}
 	if a.Unanswered != "" {
-		r.Failure = withUntold(r.Failure, errors.New(a.Unanswered))
+		r.Failure = withUnreadable(r.Failure, errors.New(a.Unanswered))
 	}
 	return r.Bounded()
 }
@@ -326,8 +326,8 @@ func lastRunID(first string, last *workflowpb.WorkflowExecutionInfo) string {
 	return ""
 }
 
-// withUntold adds to how a workflow ended why no more is known; nil is nothing.
-func withUntold(failure string, why error) string {
+// withUnreadable adds to how a workflow ended why no more is known; nil is nothing.
+func withUnreadable(failure string, why error) string {
 	if why == nil {
 		return failure
 	}

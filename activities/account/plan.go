@@ -62,7 +62,7 @@ func RecordOfPlan(ctx context.Context, from client.Client, ref api.Reference, wa
 		if status.Phase != "" {
 			r.Failure += fmt.Sprintf(" (it was %s)", status.Phase)
 		}
-		r.Failure = withUntold(r.Failure, err)
+		r.Failure = withUnreadable(r.Failure, err)
 	}
 	r.Provenance, r.LastRunID = &proof.Provenance, lastRunID(ref.RunID, last)
 	return r.Bounded(), nil

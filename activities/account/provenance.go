@@ -108,7 +108,7 @@ func before(started *historypb.WorkflowExecutionStartedEventAttributes) string {
 	return started.GetContinuedExecutionRunId()
 }
 
-// runHistory is what of a run's history is looked at.
+// runHistory is the part of a run's history that is read.
 type runHistory struct {
 	started *historypb.WorkflowExecutionStartedEventAttributes
 	end     *historypb.HistoryEvent

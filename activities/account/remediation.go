@@ -57,7 +57,7 @@ func RecordOfRemediation(ctx context.Context, from client.Client, ref api.Refere
 	}
 	r := api.RecordOfRemediation(status, cluster, end.At)
 	if !status.Progress.Ended && (end.Why != "" || err != nil) {
-		r.Phase, r.Failure, r.TerminatedBy = closedPhase(last.GetStatus()), withUntold(end.Why, err), end.By
+		r.Phase, r.Failure, r.TerminatedBy = closedPhase(last.GetStatus()), withUnreadable(end.Why, err), end.By
 	}
 	r.Provenance, r.LastRunID = &proof.Provenance, lastRunID(ref.RunID, last)
 	return r.Bounded(), nil

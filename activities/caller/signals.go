@@ -80,7 +80,7 @@ func itsProfileMaintenance(who Identity, to string) bool {
 	return err == nil && cluster == who.Cluster && to == api.MaintenanceID(cluster, node, api.ProfileRequestor(profile))
 }
 
-// itsCollector is the workflow that collects for the channel that a notification tells.
+// itsCollector reports whether an ID is that of the workflow that collects events for the channel of a notification.
 func itsCollector(who Identity, to string) bool {
 	channel, ok := strings.CutPrefix(to, api.CollectorID(who.Cluster, ""))
 	return ok && channel != "" && !strings.Contains(channel, "/") && strings.HasPrefix(who.WorkflowID, to+"/")

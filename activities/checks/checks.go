@@ -152,7 +152,7 @@ func (c *Activities) AbandonChecks(ctx context.Context, in ValidateInput) error 
 	return nil
 }
 
-// missing is what does not hold, in the form in which a drain tells what blocks it.
+// missing is what does not hold, in the form in which a drain reports what blocks it.
 func missing(report validation.Report, since map[string]time.Time) api.DrainProgress {
 	p := api.DrainProgress{At: report.At, Reasons: map[string]int{}}
 	for _, result := range report.Missing() {

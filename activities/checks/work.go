@@ -88,8 +88,8 @@ func (c *Activities) BeginWork(ctx context.Context, in WorkInput) (WorkBegun, er
 	return WorkBegun{Job: begun.Name, BootID: begun.Note}, c.ofWork(ctx, err)
 }
 
-// stillWanted ends what was begun for a maintenance that has ended meanwhile: whoever released its node may have looked for
-// its Jobs before.
+// stillWanted ends what was begun for a maintenance that has ended meanwhile: its release may have searched for its Jobs
+// before this one was there.
 func (c *Activities) stillWanted(ctx context.Context, in WorkInput) error {
 	id := activity.GetInfo(ctx).WorkflowExecution.ID
 	found, err := execution.Namespace{}.FateOf(ctx, c.Temporal, execution.HolderRef{WorkflowID: id, RunID: in.Subject.RunID})
@@ -139,7 +139,7 @@ func (c *Activities) ofWork(ctx context.Context, err error) error {
 	return failure.OrCause(ctx, failure.Translate(ctx, c.Client, err))
 }
 
-// called is what an attempt leaves to the next: whoever is called to restart a node is not called again once it agreed.
+// called is what an attempt leaves to the next: a hook that has agreed to restart the node is not called again.
 type called struct {
 	Called bool   `json:"called"`
 	Output string `json:"output,omitempty"`
@@ -250,7 +250,7 @@ func (r *restart) await(ctx context.Context) (WorkEnded, error) {
 	}
 }
 
-// look tells in words what the node shows, and whether it was restarted and is Ready.
+// look returns what the node shows, in words, and whether it was restarted and is Ready.
 func (r *restart) look(ctx context.Context) (found string, restarted bool, err error) {
 	node, err := r.Client.CoreV1().Nodes().Get(ctx, r.in.Subject.Node, metav1.GetOptions{})
 	switch {

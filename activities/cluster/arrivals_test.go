@@ -17,7 +17,7 @@ import (
 	"drydock.dev/drydock/k8s/k8stest"
 )
 
-func TestPodsThatComeToANodeThatIsReadyAreTold(t *testing.T) {
+func TestPodsThatArriveOnAReadyNodeAreReported(t *testing.T) {
 	granted, holder := time.Now().Add(-time.Minute), api.MaintenanceID("", "n1", "ops")
 	at := func(d time.Duration) activitytest.PodOption {
 		return func(p *corev1.Pod) { p.CreationTimestamp = metav1.NewTime(granted.Add(d)) }
@@ -29,11 +29,11 @@ func TestPodsThatComeToANodeThatIsReadyAreTold(t *testing.T) {
 		activitytest.Node("n1", activitytest.Cordoned, activitytest.Marked(holder, "r"), activitytest.Labelled(api.PhaseLabel, string(api.Ready))),
 		activitytest.Pod("before", at(-time.Hour)), activitytest.Pod("daemon", at(time.Second), daemon), activitytest.Pod("hook", at(time.Second), ours),
 	)
-	told := make(chan api.NodeChange, 10)
+	sent := make(chan api.NodeChange, 10)
 	temporal := activitytest.Statuses(map[string]enums.WorkflowExecutionStatus{holder + "/r": enums.WORKFLOW_EXECUTION_STATUS_RUNNING})
 	temporal.On("SignalWorkflow", mock.Anything, holder, "", api.SignalNodeChanged, mock.Anything).Return(
 		func(_ context.Context, _, _, _ string, arg any) error {
-			told <- arg.(api.NodeChange)
+			sent <- arg.(api.NodeChange)
 			return nil
 		})
 	kube := s.Client(t)
@@ -58,19 +58,19 @@ func TestPodsThatComeToANodeThatIsReadyAreTold(t *testing.T) {
 	}()
 	next := func() api.NodeChange {
 		select {
-		case change := <-told:
+		case change := <-sent:
 			return change
 		case err := <-done:
 			t.Fatalf("the watch ended: %v", err)
 		case <-time.After(20 * time.Second):
-			t.Fatal("nobody was told")
+			t.Fatal("no signal was sent")
 		}
 		return api.NodeChange{}
 	}
 	for name, option := range map[string]activitytest.PodOption{"one": at(10 * time.Second), "two": at(10 * time.Second), "labelled": labelled} {
 		s.Set(activitytest.Pod(name, at(10*time.Second), option))
 		if change := next(); change.RequestID != "r/1" || change.Arrived == nil || len(change.Arrived.Pods) != 1 || change.Arrived.Pods[0].Pod != "default/"+name {
-			t.Errorf("told %+v", change.Arrived)
+			t.Errorf("sent %+v", change.Arrived)
 		}
 	}
 	close(stop)
@@ -79,11 +79,11 @@ func TestPodsThatComeToANodeThatIsReadyAreTold(t *testing.T) {
 
 func TestManyNodesAreBegunToBeLookedAtOneAfterTheOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var told sentArrivals
+		var arrivals sentArrivals
 		begun := 0
 		begin := func() {
 			for range 100 {
-				if told.mayBegin() {
+				if arrivals.mayBegin() {
 					begun++
 				}
 			}

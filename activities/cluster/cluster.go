@@ -24,8 +24,8 @@ import (
 const (
 	// settle lets a burst of node changes end before they are reported.
 	settle = 200 * time.Millisecond
-	// describeEvery is how often the holders' workflows are described, and describeFirst when for the first time: a
-	// rollout has a new watch begun every few seconds.
+	// describeEvery is how often the workflows of holders are described, describeFirst when for the first time: while
+	// a rollout runs, a new watch begins every few seconds.
 	describeEvery = 10 * time.Second
 	describeFirst = 3 * time.Second
 	// lostFor is how long a mark that was there may be gone before that is reported.

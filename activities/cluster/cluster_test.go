@@ -123,7 +123,7 @@ func TestANodeThatAProfileHasInMaintenanceIsUnavailable(t *testing.T) {
 	}
 }
 
-func TestObserveNodesTellsFactsOfSomeAndCountsAll(t *testing.T) {
+func TestObserveNodesReturnsFactsOfSomeAndCountsAll(t *testing.T) {
 	s := k8stest.New(
 		activitytest.Node("worker-01", activitytest.Labelled("pool", "gpu")), activitytest.Node("worker-02", activitytest.Cordoned), activitytest.Node("worker-03", activitytest.NotReady),
 		activitytest.Node("worker-04", activitytest.Cordoned, activitytest.Marked("w", "r")), activitytest.Node("worker-05", activitytest.Cordoned, activitytest.Marked("w", "r")), activitytest.Node("worker-06", activitytest.Cordoned),
@@ -380,7 +380,7 @@ func TestWatchReturnsAtOnceWhatItFindsChanged(t *testing.T) {
 	}
 }
 
-func TestWatchTellsOfANodeThatWentBeforeItsMarkWasSeen(t *testing.T) {
+func TestWatchReportsANodeThatWentBeforeItsMarkWasSeen(t *testing.T) {
 	in := WatchInput{Holders: []WatchedHolder{{RequestID: "r/1", Node: "n1", WorkflowID: "w", RunID: "r"}}}
 	report, err := watchOnce(t, k8stest.New(activitytest.Node("n2")), in, nil)
 	if err != nil || !slices.Equal(report.Changes, []api.NodeChange{{RequestID: "r/1", Missing: true}}) || !slices.Equal(report.Missing, []string{"r/1"}) {

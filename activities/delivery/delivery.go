@@ -63,8 +63,8 @@ func (n *Activities) Deliver(ctx context.Context, in DeliverInput) (notify.Recei
 // lastTry is how long before its time is over a message is tried for the last time.
 const lastTry = time.Minute
 
-// pause is for how long the receiver is left alone, as it asked for. Where that is longer than the message is tried at all,
-// it gets its last try before its time is over: Temporal would give it up at once.
+// pause returns for how long nothing is sent to the receiver, at its own request. Where that would end after the message's
+// time, the message gets a last try before: Temporal would give it up at once.
 func (in DeliverInput) pause(asked time.Duration, now time.Time) time.Duration {
 	if in.Until.IsZero() || asked <= 0 {
 		return asked

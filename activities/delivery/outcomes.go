@@ -11,7 +11,8 @@ import (
 )
 
 const (
-	// maxNames bounds the workflow IDs under which what tells a channel is looked for: its own may have been taken.
+	// maxNames bounds the workflow IDs under which the workflow of a channel is looked for: its own may have been
+	// taken.
 	maxNames = 5
 	// onItsWay is what is known of an event that has not had its turn.
 	onItsWay = "not delivered yet"
@@ -26,15 +27,15 @@ func (n *Activities) addOutcomes(ctx context.Context, ref api.Reference, a *acco
 	}
 	for _, channel := range a.Status.Tells {
 		id := api.NotificationID(a.Cluster, channel, node, requestor, ref.RunID)
-		tells, err := n.tells(ctx, id, channel, ref)
+		status, err := n.notificationOf(ctx, id, channel, ref)
 		if err != nil {
 			activity.GetLogger(ctx).Warn("what became of the messages to a channel is not known", "channel", channel, "error", err)
 		}
-		if tells == nil {
+		if status == nil {
 			continue
 		}
 		outcomes := map[string]string{}
-		for _, o := range tells.Outcomes {
+		for _, o := range status.Outcomes {
 			outcomes[o.Event] = o.Outcome
 		}
 		for i, record := range a.Status.Channels {
@@ -50,8 +51,9 @@ func (n *Activities) addOutcomes(ctx context.Context, ref api.Reference, a *acco
 	}
 }
 
-// tells is the status of the workflow that sends a channel the events of a maintenance, or has sent them; nil where there is none.
-func (n *Activities) tells(ctx context.Context, id, channel string, ref api.Reference) (*api.NotificationStatus, error) {
+// notificationOf is the status of the workflow that sends a channel the events of a maintenance, or has sent them; nil where there
+// is none.
+func (n *Activities) notificationOf(ctx context.Context, id, channel string, ref api.Reference) (*api.NotificationStatus, error) {
 	for i := range maxNames {
 		at := id
 		if i > 0 {

@@ -13,7 +13,7 @@ import (
 	"drydock.dev/drydock/rules/notices"
 )
 
-// The record says what became of what a channel was to be told, as its own workflow knows it.
+// The record says what became of what a channel was to be sent, as its own workflow knows it.
 func TestARecordSaysWhatWasDelivered(t *testing.T) {
 	ref, done := reference("n1"), enums.WORKFLOW_EXECUTION_STATUS_COMPLETED
 	own := api.NotificationID("", "oncall", "n1", "ops", run)
@@ -38,9 +38,9 @@ func TestARecordSaysWhatWasDelivered(t *testing.T) {
 	} {
 		s.Channels = nil
 		for _, state := range s.States {
-			s.Channels = append(s.Channels, api.ChannelTold{At: state.At, Channel: "oncall", Event: state.ID, State: state.State, Outcome: api.HandedOver})
+			s.Channels = append(s.Channels, api.ChannelEvent{At: state.At, Channel: "oncall", Event: state.ID, State: state.State, Outcome: api.HandedOver})
 		}
-		s.Channels = append(s.Channels, api.ChannelTold{Channel: "oncall", Event: "x", Outcome: "not handed over: no"})
+		s.Channels = append(s.Channels, api.ChannelEvent{Channel: "oncall", Event: "x", Outcome: "not handed over: no"})
 		e.says = s
 		c.workflows[ref.WorkflowID] = e
 		path := filepath.Join(t.TempDir(), "audit.jsonl")

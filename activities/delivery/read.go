@@ -87,7 +87,7 @@ type GatherInput struct {
 	Events  []api.EventReference `json:"events,omitempty"`
 }
 
-// Gathered are those that were found, in the order in which they were asked for, with short texts.
+// Gathered are the events that were found, in the order of the request, with short texts.
 type Gathered struct {
 	Plan   notices.Channel `json:"plan"`
 	Events []notices.Event `json:"events,omitempty"`

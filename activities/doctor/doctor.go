@@ -42,7 +42,7 @@ type Jobs interface {
 	End(ctx context.Context, workflowID, runID string) error
 }
 
-// Names are the names of what a doctor asks and tells.
+// Names are the IDs and names that a doctor uses.
 type Names struct {
 	// Maintenances begins the workflow IDs of maintenances, Scheduler is the scheduler's.
 	Maintenances string `json:"maintenances"`
@@ -53,7 +53,7 @@ type Names struct {
 	QueryState  string                   `json:"queryState"`
 	QuerySlot   string                   `json:"querySlot"`
 	QueryStatus string                   `json:"queryStatus"`
-	// Deliveries are the types of workflows that tell channels and keep audit records.
+	// Deliveries are the types of workflows that notify channels and keep audit records.
 	Deliveries []string `json:"deliveries,omitempty"`
 	// Lost are IDs of Temporal namespaces whose histories are lost.
 	Lost []string `json:"lost,omitempty"`
@@ -65,7 +65,7 @@ func (n Names) lost(namespace string) bool { return slices.Contains(n.Lost, name
 // EvaluateInput asks for one look.
 type EvaluateInput struct {
 	Names
-	// Nodes are those to tell of; empty tells of all.
+	// Nodes are those that the report is about; empty is all.
 	Nodes []string `json:"nodes,omitempty"`
 	// Runs are those to ask; nil asks all that run. It is for a second look at what the first one found.
 	Runs []string `json:"runs,omitempty"`

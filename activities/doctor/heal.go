@@ -98,7 +98,7 @@ func (d *Activities) heal(ctx context.Context, in HealInput) (string, error) {
 	}
 }
 
-// event records on the node what was done; without a UID the node is asked for it.
+// event records on the node what was done; without a UID it first reads the node's.
 func (d *Activities) event(ctx context.Context, in HealInput, uid types.UID, did string) {
 	if uid == "" {
 		node, err := d.Client.CoreV1().Nodes().Get(ctx, in.Finding.Node, metav1.GetOptions{})
@@ -310,7 +310,7 @@ func (d *Activities) releaseOthers(ctx context.Context, in HealInput) error {
 	return nil
 }
 
-// restoreMark tells a maintenance that its node does not carry its mark, as the scheduler's watch would.
+// restoreMark signals a maintenance that its node does not carry its mark, as the scheduler's watch would.
 func (d *Activities) restoreMark(ctx context.Context, in HealInput) (string, error) {
 	f := in.Finding
 	m, err := d.slot(ctx, in)

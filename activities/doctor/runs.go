@@ -81,7 +81,7 @@ func (r runs) scheduler(ctx context.Context, names Names) (doctor.Scheduler, err
 	}
 }
 
-// ask asks a run, and tells why there is no answer. An error says nothing of the run.
+// ask queries a run, and returns why there is no answer. An error says nothing about the run.
 func (r runs) ask(ctx context.Context, workflowID, runID, query string, answer any, args ...any) (unanswered string, err error) {
 	asking, cancel := context.WithTimeout(ctx, answersWithin)
 	defer cancel()
@@ -105,7 +105,7 @@ func (r runs) ask(ctx context.Context, workflowID, runID, query string, answer a
 	}
 }
 
-// slotAnswer is what a doctor reads of a maintenance's word on its slot.
+// slotAnswer is what a doctor reads of the slot in a maintenance's status.
 type slotAnswer struct {
 	ID string `json:"id"`
 	// RunID is the first of the maintenance's chain.

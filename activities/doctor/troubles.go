@@ -13,7 +13,7 @@ import (
 	"drydock.dev/drydock/rules/doctor"
 )
 
-// troubledLooked bounds the workflows of a type that are asked for what fails.
+// troubledLooked bounds the workflows of a type that are queried for what fails.
 const troubledLooked = 200
 
 // troubled are the workflows that say what fails, by their types, with the query that asks them.

@@ -52,13 +52,13 @@ func TestWhateverSaysWhatFailsIsAsked(t *testing.T) {
 	if err := (&Activities{Temporal: troubledServer{says: says}}).troubles(t.Context(), EvaluateInput{}, &facts); err != nil {
 		t.Fatal(err)
 	}
-	told := map[string]bool{}
+	reported := map[string]bool{}
 	for _, one := range facts.Troubles {
-		told[one.WorkflowID] = one.What == one.WorkflowID+" cannot" && one.Why == "grant it with rbac.yaml"
+		reported[one.WorkflowID] = one.What == one.WorkflowID+" cannot" && one.Why == "grant it with rbac.yaml"
 	}
 	for kind := range says {
-		if !told[kind] {
-			t.Errorf("nothing is told of %s: %+v", kind, facts.Troubles)
+		if !reported[kind] {
+			t.Errorf("nothing is reported of %s: %+v", kind, facts.Troubles)
 		}
 	}
 }

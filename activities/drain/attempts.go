@@ -83,7 +83,7 @@ func (a *attempts) due(targets []target) []target {
 	return due
 }
 
-// firstDue reports whether a pod is asked for that was not yet.
+// firstDue reports whether the first request for a pod is due.
 func (a *attempts) firstDue(t target, now time.Time, left map[string]int32) bool {
 	if now.Before(a.back.wait(t.Pod)) {
 		return false
@@ -167,8 +167,8 @@ func (a *attempts) refusal(pods []target) (*corev1.Pod, attempt) {
 	return nil, attempt{}
 }
 
-// holdBack notes that pods wait for the budget that refused another pod. Those that it is known not to select, and unready
-// pods, which have rules of their own, are asked for in the next round.
+// holdBack notes that pods wait for the budget that refused another pod. Pods that this budget is known not to select, and
+// unready pods, which have rules of their own, are tried in the next round.
 func (a *attempts) holdBack(pods []target, asked *corev1.Pod, refusal attempt) {
 	now, budget := time.Now(), a.budgets.first(asked)
 	for _, t := range pods {
@@ -191,8 +191,8 @@ func (a *attempts) holdBack(pods []target, asked *corev1.Pod, refusal attempt) {
 	}
 }
 
-// waitBehind puts an attempt off because another pod of the same budget was, or is, asked for: that one's refusals count for
-// both.
+// waitBehind delays an attempt because a request for another pod of the same budget was refused or is under way: the
+// refusals of that request count for both.
 func (t *attempt) waitBehind(asked attempt, now time.Time) {
 	t.refusals = max(t.refusals, asked.refusals)
 	if next := now.Add(lastRetry); next.After(t.next) {
@@ -200,7 +200,7 @@ func (t *attempt) waitBehind(asked attempt, now time.Time) {
 	}
 }
 
-// answered notes what became of an attempt to end a pod. News tells whether it is to be counted: to look at a request
+// answered notes what became of an attempt to end a pod. News reports whether it is to be counted: to look at a request
 // that still waits is no answer.
 func (a *attempts) answered(pod *corev1.Pod, e k8s.Eviction) (news bool) {
 	t := a.byPod[pod.UID]

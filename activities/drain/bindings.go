@@ -69,5 +69,5 @@ func (b *bindings) isOver(ctx context.Context, d *Activities) (over bool, again 
 	return false, 0, nil // what the watch shows by now is to be looked at
 }
 
-// bindsLag is how soon the node is looked at again where the watch lags behind.
+// bindsLag is how soon the node is read again where the watch lags behind.
 const bindsLag = 200 * time.Millisecond

@@ -15,7 +15,7 @@ import (
 	"drydock.dev/drydock/k8s"
 )
 
-// blockers tells what keeps pods on a node.
+// blockers finds what keeps pods on a node.
 type blockers struct {
 	node     *heldnode.View
 	budgets  *budgets

@@ -88,7 +88,7 @@ func (b *budgets) following(namespace string) *k8s.SharedView[*policyv1.PodDisru
 	return b.view
 }
 
-// syncWithin is how long an eviction waits for the first copy of the budgets: without it, it is asked for all the same.
+// syncWithin is how long an eviction waits for the first copy of the budgets: after that it is sent without them.
 const syncWithin = time.Second
 
 // synced waits for the first copy of a namespace's budgets, if that is watched.

@@ -23,8 +23,8 @@ const answerWithin = 30 * time.Second
 // fileWithin bounds the filing of one EvictionRequest.
 const fileWithin = 10 * time.Second
 
-// evictionRequests has pods evicted by whoever answers for them: it files an EvictionRequest for each and follows what
-// becomes of it. A nil one leaves every pod to be evicted directly.
+// evictionRequests leaves evictions to the responders of pods: it files an EvictionRequest for each pod and follows
+// what becomes of it. A nil one leaves every pod to be evicted directly.
 type evictionRequests struct {
 	api       k8s.EvictionRequests
 	node      *heldnode.View
@@ -183,7 +183,7 @@ func (e *evictionRequests) file(ctx context.Context, f *filedRequest) (answer k8
 	return answer
 }
 
-// standing tells how a filed request stands.
+// standing returns how a filed request stands.
 func (e *evictionRequests) standing(ctx context.Context, f *filedRequest) (answer k8s.Eviction, useEviction bool) {
 	e.mu.Lock()
 	state := k8s.ReadRequest(e.known(f.pod), e.evictionOf(f.pod))

@@ -44,7 +44,7 @@ func (e *evictionRequests) there(pod *corev1.Pod) bool {
 	return ok && now.UID == pod.UID && now.DeletionTimestamp == nil
 }
 
-// departed are the pods that left since they were asked for, each of them once.
+// departed are the pods that left after their request was filed, each of them once.
 func (e *evictionRequests) departed() []*corev1.Pod {
 	if e == nil {
 		return nil
@@ -159,7 +159,7 @@ func (e *evictionRequests) isMine(request *lifecyclev1alpha1.EvictionRequest, go
 	return true
 }
 
-// concernsMine reports whether an Eviction is of a pod that this drain asked for.
+// concernsMine reports whether an Eviction is of a pod for which this drain filed a request.
 func (e *evictionRequests) concernsMine(eviction *lifecyclev1alpha1.Eviction, _ bool) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -190,8 +190,8 @@ func (e *evictionRequests) withdraw(ctx context.Context) error {
 	return e.api.WithdrawAll(ctx, func(pod types.UID) bool { return !still[pod] })
 }
 
-// withdrawUnwanted takes back what an earlier drain of the same run asked for and is to stay now: pods that were skipped
-// since, or are selected no more.
+// withdrawUnwanted withdraws the requests that an earlier drain of the same run filed for pods that are to stay now:
+// those that were skipped since, or are no longer selected.
 func (e *evictionRequests) withdrawUnwanted(ctx context.Context, stays func(context.Context, *corev1.Pod) (bool, error)) error {
 	if e.requests == nil {
 		return nil

@@ -69,7 +69,7 @@ func (l *Limiter) Wait(ctx context.Context) error {
 			if err := l.limiter.Wait(ctx); err != nil {
 				return err
 			}
-			// Whoever waited for its turn while a pause began waits for both.
+			// A pause that began while this request waited for its turn delays it too.
 			if !l.paused() {
 				return nil
 			}

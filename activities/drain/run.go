@@ -201,7 +201,7 @@ func (r *run) counted(p api.DrainProgress) api.DrainProgress {
 	return r.requests.count(r.account.count(p))
 }
 
-// emptied is the end of a drain: no pod is left, and no volume if that was asked for.
+// emptied is the end of a drain: no pod is left, and no volume where the drain waits for them.
 func (r *run) emptied(ctx context.Context, progress api.DrainProgress) (api.DrainProgress, error) {
 	r.sender.mu.Lock()
 	progress = r.counted(progress)

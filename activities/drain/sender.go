@@ -138,7 +138,7 @@ func (s *sender) record(ctx context.Context, pod *corev1.Pod, e k8s.Eviction, ho
 	return nil
 }
 
-// noteDeparted records the pods that somebody else evicted because Drydock asked for it.
+// noteDeparted records the pods that others evicted on Drydock's request.
 func (s *sender) noteDeparted(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -63,7 +63,7 @@ func (s *sending) inTurn(ctx context.Context, pods []target) error {
 	return nil
 }
 
-// one sends one request once its turn has come; answered tells that nothing of it is under way any more.
+// one sends one request once its turn has come; answered is true once nothing of it is under way.
 func (s *sending) one(ctx context.Context, t target) (answered bool, err error) {
 	if s.requests != nil && !s.means.deletes(t) {
 		var direct bool
@@ -107,7 +107,7 @@ func (s *sending) one(ctx context.Context, t target) (answered bool, err error) 
 	return s.await(ctx, t, func() error { return s.ask(t) })
 }
 
-// ask tells a pod to end, and records what the API server answers.
+// ask evicts or deletes a pod, and records what the API server answers.
 func (s *sending) ask(t target) error {
 	asksBudgets := !s.means.deletes(t)
 	eviction := s.means.end(s.drain, s.Client, t)

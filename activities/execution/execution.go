@@ -54,7 +54,7 @@ type Answered struct {
 // QueriesAtOnce bounds the queries under way, each of which may make a worker replay a history.
 const QueriesAtOnce = 8
 
-// ThisRun tells the run that the server names as the one that asks. After a reset it is not the one whose history was
+// ThisRun returns the run that the server names as the caller. After a reset it is not the run whose history was
 // copied.
 func (e *Activities) ThisRun(ctx context.Context) (string, error) {
 	return activity.GetInfo(ctx).WorkflowExecution.RunID, nil
@@ -122,8 +122,8 @@ func CannotAnswer(err error) bool {
 	return errors.As(err, &notReady) || errors.As(err, &failed)
 }
 
-// StatusOf tells the status of a run; one that is not in the history any more counts as unspecified, which is not
-// running either.
+// StatusOf returns the status of a run; one that is no longer in Temporal counts as unspecified, which is not running
+// either.
 func StatusOf(ctx context.Context, temporal client.Client, e Run) (enums.WorkflowExecutionStatus, error) {
 	d, err := temporal.DescribeWorkflowExecution(ctx, e.WorkflowID, e.RunID)
 	var notFound *serviceerror.NotFound

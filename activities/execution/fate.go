@@ -42,8 +42,8 @@ type Found struct {
 	Described *workflowservice.DescribeWorkflowExecutionResponse `json:"-"`
 }
 
-// FateOf tells what became of a holder of this namespace's. A reset and a continue-as-new go on with the chain; another
-// chain under the same workflow ID says that this one has closed.
+// FateOf returns what became of a holder of this namespace. A reset and a continue-as-new go on with the chain; another
+// chain under the same workflow ID shows that this one has closed.
 func (n Namespace) FateOf(ctx context.Context, temporal client.Client, h HolderRef) (Found, error) {
 	d, err := temporal.DescribeWorkflowExecution(ctx, h.WorkflowID, "")
 	var notFound *serviceerror.NotFound

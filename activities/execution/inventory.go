@@ -59,7 +59,7 @@ type InventoryInput struct {
 	From []byte `json:"from,omitempty"`
 }
 
-// runningAtOnce is about how many running maintenances one inventory tells of: it has to fit into a payload.
+// runningAtOnce is about how many running maintenances one inventory lists: it has to fit into a payload.
 const runningAtOnce = 2000
 
 // TakeInventory finds the holders by their marks on nodes, and the running maintenances by visibility. The marks are
@@ -109,7 +109,7 @@ func (e *Activities) leased(ctx context.Context, cluster string, into *[]Run) er
 	return nil
 }
 
-// marks tells which holders that nodes are marked with run, which do not, and which are none. Transitions of profiles are those that nodes
+// marks returns which holders in the marks of nodes run, which do not, and which are none. Transitions are those of profiles that nodes
 // show besides.
 func (e *Activities) marks(ctx context.Context, cluster string, into *Inventory) (transitions []Run, err error) {
 	view, err := e.Nodes.View(ctx)

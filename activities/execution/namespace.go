@@ -17,8 +17,8 @@ const maxWritten = 512
 
 // Namespace is the Temporal namespace that a worker's workflows live in.
 type Namespace struct {
-	// ID is a UUID, which tells the namespace from one of the same name on another server. A mark that names another ID,
-	// or none, is not ours.
+	// ID is a UUID, which distinguishes the namespace from one of the same name on another server. A mark with another
+	// ID, or none, is not ours.
 	ID string
 	// Retention is how long what has ended is kept: only a mark that is older can say by itself that its workflow ended.
 	Retention time.Duration
@@ -36,7 +36,7 @@ func DescribeNamespace(ctx context.Context, temporal client.Client, name string)
 // Owns reports whether a holder on a node's mark is one of this namespace's workflows.
 func (n Namespace) Owns(h k8s.Holder) bool { return h.Namespace == n.ID }
 
-// Classify tells what a mark of a cluster's node is where it is nobody's of ours, and nothing where it may be.
+// Classify returns why a mark on a cluster's node is nobody's of ours, and nothing where it may be ours.
 func (n Namespace) Classify(cluster, node string, h k8s.Holder) (mark api.StrayMark) {
 	mark = api.StrayMark{
 		Node: node, WorkflowID: bounds.Cut(h.WorkflowID, maxWritten), RunID: bounds.Cut(h.RunID, maxWritten), Requestor: bounds.Cut(h.Requestor, maxWritten),

@@ -76,8 +76,8 @@ func (s *Starters) Of(ctx context.Context, run Run) (api.Sender, error) {
 	return api.Sender{}, nil
 }
 
-// Person is the verified principal of whoever started a workflow, and empty where the server verified nobody, or where it
-// was the worker: what a worker begins, nobody has asked for in person.
+// Person is the verified principal who started a workflow. It is empty where the server verified nobody, or where a
+// worker started it: nobody requested that in person.
 func (s *Starters) Person(ctx context.Context, run Run) (string, error) {
 	sender, err := s.Of(ctx, run)
 	if err != nil || sender.Principal == "" {

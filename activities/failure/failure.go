@@ -1,4 +1,4 @@
-// Package failure tells Temporal which errors of activities are worth a retry.
+// Package failure marks the errors of activities for Temporal: which of them are worth a retry.
 package failure
 
 import (
@@ -15,7 +15,7 @@ import (
 	"drydock.dev/drydock/rules/preflight"
 )
 
-// OrCause is the error, or why the context ended where it did: an error then only tells of that.
+// OrCause is the error, or why the context ended where it did: the error then only says that it ended.
 func OrCause(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); err != nil && cause != nil {
 		return cause
@@ -23,9 +23,9 @@ func OrCause(ctx context.Context, err error) error {
 	return err
 }
 
-// Translate tells Temporal which errors are worth a retry: all but those that only a person, or another step of the
-// workflow, can heal. A token that is not accepted heals by itself: it is renewed. Whether a refusal is a missing
-// permission the API server is asked by the client; without one it is not known to be.
+// Translate marks the errors that are not worth a retry: those that only a person, or another step of the workflow,
+// can resolve. A token that is not accepted is renewed without them. The client asks the API server whether a refusal
+// is a missing permission; without a client that is not known.
 func Translate(ctx context.Context, client kube.Interface, err error) error {
 	switch {
 	case err == nil, errors.Is(err, context.Canceled), temporal.IsApplicationError(err):

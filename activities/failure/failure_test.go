@@ -17,7 +17,7 @@ import (
 	"drydock.dev/drydock/k8s/k8stest"
 )
 
-func TestTranslateTellsWhatIsWorthARetry(t *testing.T) {
+func TestTranslateMarksWhatIsWorthARetry(t *testing.T) {
 	nodes := schema.GroupResource{Resource: "nodes"}
 	server := k8stest.New()
 	server.Deny("patch", "nodes")

@@ -22,7 +22,7 @@ import (
 const LookEvery = 5 * time.Second
 
 const (
-	// How often each of the things around nodes is looked at.
+	// How often each of the things around nodes is checked.
 	signsEvery     = LookEvery
 	templatesEvery = 15 * time.Second
 	runsEvery      = 20 * time.Second

@@ -7,7 +7,7 @@ import (
 	rules "drydock.dev/drydock/rules/health"
 )
 
-func TestWhatIsAroundTheNodesIsTold(t *testing.T) {
+func TestWhatIsAroundTheNodesIsReported(t *testing.T) {
 	uid := ""
 	machine := func(s *site, conditions string) {
 		for _, kind := range []string{"MachineHealthCheck machinehealthchecks", "Machine machines"} {
@@ -69,7 +69,7 @@ func TestWhatIsAroundTheNodesIsTold(t *testing.T) {
 }
 
 // A look that the account may not make is reported, once: the check goes on without what it would have said.
-func TestALookThatIsDeniedIsTold(t *testing.T) {
+func TestADeniedLookIsReported(t *testing.T) {
 	s := newSite(t, worker("n1", "True"))
 	s.kinds.Serve("config.openshift.io/v1", "ClusterVersion", "clusterversions", false)
 	s.deny("list", "config.openshift.io", "clusterversions", "")

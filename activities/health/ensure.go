@@ -95,7 +95,7 @@ func (a *Activities) ensure(ctx context.Context, in ObjectInput) (EnsuredObject,
 	if err != nil {
 		return EnsuredObject{}, err
 	}
-	there.Lease = LeaseState{Held: lease.Held, HeldBy: lease.HeldBy} // whoever has it, the object is at work
+	there.Lease = LeaseState{Held: lease.Held, HeldBy: lease.HeldBy} // with or without the lease, the object is at work
 	return there, nil
 }
 
@@ -248,7 +248,8 @@ func (a *Activities) isIndispensable(ctx context.Context, in ObjectInput, node *
 	return may.Why, nil
 }
 
-// otherControlPlane names a remediation of another control-plane node, whoever has begun it: one is remediated at a time.
+// otherControlPlane names a remediation of another control-plane node, also one of another controller: one is remediated
+// at a time.
 func (a *Activities) otherControlPlane(ctx context.Context, in ObjectInput) (string, error) {
 	name, cut := strings.CutSuffix(in.Template.Kind, templateSuffix)
 	if !cut {
@@ -274,8 +275,8 @@ func (a *Activities) otherControlPlane(ctx context.Context, in ObjectInput) (str
 	return "", nil
 }
 
-// recovered is why nothing is begun on a node that is well: whoever decided it may not have seen that, as while a lost worker's watch
-// is taken for one that runs.
+// recovered is why nothing is begun on a node that is well: the decision may be older, for example while the watch of a lost worker
+// still counts as running.
 const recovered = "the node has none of the check's conditions any more"
 
 func hasRecovered(node *corev1.Node, conditions []rules.UnhealthyCondition) bool {

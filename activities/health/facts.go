@@ -96,7 +96,7 @@ func upgrading(node *corev1.Node) string {
 }
 
 // maintenanceOf is the workflow ID of a maintenance that holds the node and is no remediation of the check. Those of another Drydock
-// count: whoever works on the node is in the way.
+// count too.
 func (a *Activities) maintenanceOf(check string, node *corev1.Node) string {
 	mark, err := a.Nodes.MarkOf(node)
 	if err != nil {

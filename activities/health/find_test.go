@@ -145,7 +145,7 @@ func TestAnObjectThatIsMadeDuringTheRemovalIsRemoved(t *testing.T) {
 	}
 }
 
-func TestObjectsThatNobodyWasToldOfAreFound(t *testing.T) {
+func TestUnreportedObjectsAreFound(t *testing.T) {
 	s := newSite(t, worker("n1", "Unknown"))
 	in := s.withTemplates(multiple)
 	of := s.object("workers", "a", "n1", "u", "")

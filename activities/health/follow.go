@@ -24,7 +24,7 @@ const (
 	// RemediationHeartbeatTimeout is how long a WatchRemediation may go without a heartbeat: it is billed, and nothing is lost but
 	// a minute where a worker is.
 	RemediationHeartbeatTimeout = time.Minute
-	// renewEvery is how often the lease is looked at.
+	// renewEvery is how often the lease is checked.
 	renewEvery = 20 * time.Second
 	// objectEvery is the pause after which an object is read anew where its watch is refused or ended.
 	objectEvery = 2 * time.Second
@@ -32,7 +32,8 @@ const (
 	graceOfDelete = 3 * time.Second
 )
 
-// kindOf is how an object's kind is asked for; gone where it is not served any more, and its objects with it.
+// kindOf resolves the kind of an object; gone is true where the API server does not serve it any more, and its
+// objects with it.
 func (a *Activities) kindOf(ctx context.Context, r rules.Resource) (kind objects.Kind, gone bool, err error) {
 	kind, err = a.Objects.Resolve(ctx, r.APIVersion, r.Kind)
 	if isNoKind(err) {
@@ -59,7 +60,8 @@ func (a *Activities) read(ctx context.Context, r rules.Resource) (*unstructured.
 	return o, kind, nil
 }
 
-// readOwn is read for an object of a check. What is somebody else's is none: whoever has named it was wrong, or lied.
+// readOwn returns the object of a check, and nil for an object of anybody else: the reference to it was wrong, or
+// forged.
 func (a *Activities) readOwn(ctx context.Context, check string, r rules.Resource) (*unstructured.Unstructured, objects.Kind, error) {
 	o, kind, err := a.read(ctx, r)
 	if o != nil && !(ObjectInput{Check: check}).owns(o) {
@@ -233,7 +235,7 @@ func (f *following) keepLease(ctx context.Context) {
 	state, err := f.leases().Renew(ctx, want)
 	if err != nil {
 		activity.GetLogger(ctx).Warn("the lease of a node was not renewed", "node", f.in.Node, "error", err)
-		if f.now.Lease = (LeaseState{Held: true}); f.in.Known != nil { // whoever has it kept holds it
+		if f.now.Lease = (LeaseState{Held: true}); f.in.Known != nil { // the last known holder still holds it
 			f.now.Lease = f.in.Known.Lease
 		}
 		return
@@ -241,7 +243,8 @@ func (f *following) keepLease(ctx context.Context) {
 	f.now.Lease = LeaseState{Held: state.Held, HeldBy: state.HeldBy, Overdue: state.Overdue}
 }
 
-// lookAtNode takes in how the node is now. One that the watch does not show is asked for: it may lag.
+// lookAtNode takes in how the node is now. A node that the watch does not show is read from the API server: the watch
+// may lag.
 func (f *following) lookAtNode(ctx context.Context) {
 	node, ok := f.view.Get(f.in.Node)
 	if !ok {

@@ -15,7 +15,8 @@ import (
 )
 
 const (
-	// machineAnnotation on a node names its Machine of OpenShift, "namespace/name". Whoever may write to the node may write it.
+	// machineAnnotation on a node names its Machine of OpenShift, "namespace/name". Everybody who may write to the node may
+	// write it.
 	machineAnnotation = "machine.openshift.io/machine"
 	// deletesMachines is the template whose remediator deletes the Machine that the annotation names, wherever it is.
 	deletesMachines = "MachineDeletionRemediationTemplate"

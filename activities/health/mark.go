@@ -87,8 +87,8 @@ func (in MarkInput) marks(o *unstructured.Unstructured, now time.Time) map[strin
 	return marks
 }
 
-// RemoveObjects deletes remediation objects, which tells their remediators to clean up; once they are gone it gives the lease back
-// and takes off the node's confirmation. It waits for finalizers for some seconds only.
+// RemoveObjects deletes remediation objects, upon which their remediators clean up; once they are gone it gives the lease back and
+// takes off the node's confirmation. It waits for finalizers for some seconds only.
 func (a *Activities) RemoveObjects(ctx context.Context, in RemoveInput) (Removed, error) {
 	removed, err := a.remove(ctx, in)
 	return removed, failure.Translate(ctx, a.Objects.Kube(), err)

@@ -18,7 +18,7 @@ import (
 	rules "drydock.dev/drydock/rules/health"
 )
 
-// maxPeers bounds the checks that are looked at for overlaps: the oldest ones.
+// maxPeers bounds the checks that are compared for overlaps: the oldest ones.
 const maxPeers = 200
 
 // peer is a check that runs.

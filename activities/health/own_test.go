@@ -41,7 +41,7 @@ func TestNothingOfSomebodyElsesIsTouched(t *testing.T) {
 	}
 }
 
-func TestWhatNobodyWasToldOfIsRemoved(t *testing.T) {
+func TestUnreportedObjectsAreRemoved(t *testing.T) {
 	s := newSite(t, worker("n1", "True"))
 	in := s.withTemplates("")
 	s.object("workers", "n1", "n1", "t", "")

@@ -175,7 +175,7 @@ type ObjectSeen struct {
 type MarkInput struct {
 	Check   string           `json:"check"`
 	Objects []rules.Resource `json:"objects"`
-	// TimedOut tells the remediator to stop, unless it has succeeded.
+	// TimedOut marks the step as timed out, so that the remediator stops, unless it has succeeded.
 	TimedOut *time.Time `json:"timedOut,omitempty"`
 	// Old flags objects that are older than 48 h.
 	Old bool `json:"old,omitempty"`

@@ -113,7 +113,7 @@ func (a *Activities) BeginRepair(ctx context.Context, in RepairInput) (BegunRepa
 	return a.adoptRepair(ctx, id, in)
 }
 
-// mayRepair looks at the node once more, as it is now: whoever decided it may have seen it as it was.
+// mayRepair reads the node once more, as it is now: the decision may rest on an older state.
 func (a *Activities) mayRepair(ctx context.Context, in RepairInput) (BegunRepair, error) {
 	node, err := a.Objects.Kube().CoreV1().Nodes().Get(ctx, in.Node, metav1.GetOptions{})
 	switch {
@@ -217,7 +217,7 @@ func (in EndRepairInput) About() caller.Subject {
 	return caller.Subject{Check: in.Check, Node: in.Node}
 }
 
-// EndRepair tells a maintenance to end. One that does not run has ended.
+// EndRepair signals a maintenance to end. One that does not run has ended.
 func (a *Activities) EndRepair(ctx context.Context, in EndRepairInput) error {
 	id := api.MaintenanceID(api.ClusterOf(activity.GetInfo(ctx).TaskQueue), in.Node, api.RemediationRequestor(in.Check))
 	said := api.Message{By: "health check " + in.Check, Comment: bounds.Cut(in.Why, bounds.Text)}

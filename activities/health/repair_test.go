@@ -148,7 +148,7 @@ func TestTheMaintenanceThatRunsIsFound(t *testing.T) {
 	}
 }
 
-func TestAMaintenanceIsToldToEnd(t *testing.T) {
+func TestAMaintenanceIsSignalledToEnd(t *testing.T) {
 	for name, c := range map[string]struct {
 		in   EndRepairInput
 		runs bool

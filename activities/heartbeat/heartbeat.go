@@ -1,4 +1,4 @@
-// Package heartbeat shows that an activity lives, and tells it when another attempt may have taken over.
+// Package heartbeat keeps an activity alive, and ends it when another attempt may have taken over.
 package heartbeat
 
 import (
@@ -91,7 +91,7 @@ type Loop struct {
 	mu sync.Mutex
 	// last is when the last heartbeat was sent that the server took, recorded when the last was recorded.
 	last, recorded time.Time
-	// lost: there was no heartbeat for too long. It stays lost, whoever may have begun again in the meantime.
+	// lost: there was no heartbeat for too long. It stays true, even if another attempt has begun in the meantime.
 	lost bool
 
 	ending, ended chan struct{}
@@ -133,7 +133,7 @@ func Start(ctx context.Context, details ...any) *Loop {
 }
 
 // isFresh reports whether the server handed the task out a moment ago, so that it knows that the activity lives: one that ends soon
-// costs no heartbeat. A task that was long on its way may be another attempt's by now, which a heartbeat tells.
+// costs no heartbeat. A task that arrived late may be another attempt's by now; a heartbeat shows that.
 func isFresh(ctx context.Context) bool {
 	age := time.Since(activity.GetInfo(ctx).StartedTime)
 	return age >= 0 && age < freshFor

@@ -74,8 +74,8 @@ func TestShortActivityCostsNoHeartbeat(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				heard, env := 0, activitytest.Environment()
-				env.SetOnActivityHeartbeatListener(func(*activity.Info, converter.EncodedValues) { heard++ })
+				heartbeats, env := 0, activitytest.Environment()
+				env.SetOnActivityHeartbeatListener(func(*activity.Info, converter.EncodedValues) { heartbeats++ })
 				if err := activitytest.Execute(t, env, func(ctx context.Context) error {
 					l := Start(ctx)
 					c.do(ctx, l)
@@ -85,8 +85,8 @@ func TestShortActivityCostsNoHeartbeat(t *testing.T) {
 					t.Error(err)
 				}
 				synctest.Wait()
-				if heard != c.want {
-					t.Errorf("%d heartbeats, want %d", heard, c.want)
+				if heartbeats != c.want {
+					t.Errorf("%d heartbeats, want %d", heartbeats, c.want)
 				}
 			})
 		})

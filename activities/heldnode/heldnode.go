@@ -27,7 +27,7 @@ type View struct {
 
 	heartbeats interface{ Alive() error }
 	nodes      *k8s.Nodes
-	// Node is the shared watch of all nodes, which tells of changes to this one.
+	// Node is the shared watch of all nodes, which reports changes of this one.
 	Node *k8s.View
 	Pods *k8s.Watch[*corev1.Pod]
 }
@@ -69,7 +69,7 @@ func (a Acting) Watch(ctx context.Context, o Options) (*View, error) {
 }
 
 // awaitMark waits until the shared watch has seen what was done to the node before the call, however long its stream hangs.
-// That a mark is not there is the API server's to say; whoever acts finds it then.
+// Only the API server can say that a mark is missing: the next write finds that.
 func (v *View) awaitMark(ctx context.Context, client kube.Interface) error {
 	late := time.NewTicker(markLag)
 	defer late.Stop()
@@ -98,7 +98,7 @@ func isNotHeld(err error) bool {
 // takeUp takes the node over from an earlier run, and waits until the watch shows that.
 func (a Acting) takeUp(ctx context.Context, v *View) error {
 	if err := v.Fence(); !errors.Is(err, k8s.ErrOtherRun) {
-		return nil // anything else is found by whoever acts
+		return nil // the next write finds everything else
 	}
 	if err := a.TakeOver(ctx, v.Name, v.Caller); err != nil {
 		return err

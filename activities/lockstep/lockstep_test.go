@@ -37,7 +37,7 @@ type server struct {
 	ends    map[string]error
 	results map[string]api.Result
 	begun   []string
-	told    []string
+	sent    []string
 	// unlisted are not known to visibility yet.
 	unlisted map[string]bool
 	fails    error
@@ -107,7 +107,7 @@ func (s *server) signal(_ context.Context, id, _, name string, payload any) erro
 		return serviceerror.NewNotFound("no " + id)
 	}
 	text, _ := json.Marshal(payload)
-	s.told = append(s.told, id+" "+name+" "+string(text))
+	s.sent = append(s.sent, id+" "+name+" "+string(text))
 	return nil
 }
 
@@ -179,7 +179,7 @@ func TestMaintenancesAreBegunOrAdopted(t *testing.T) {
 	}
 }
 
-func TestWhoHasEndedIsToldBack(t *testing.T) {
+func TestEndedPlansAndMaintenancesAreReported(t *testing.T) {
 	s := newServer()
 	s.runs[id("n1")] = "r1"
 	s.results["r2"] = api.Result{Phase: api.Completed, Message: "all is well"}
@@ -195,8 +195,8 @@ func TestWhoHasEndedIsToldBack(t *testing.T) {
 	if err != nil || !slices.Equal(results, want) {
 		t.Errorf("results %+v, %v", results, err)
 	}
-	if len(s.told) != 1 || !strings.HasPrefix(s.told[0], id("n1")+` target {"run":"r1","revision":3,"targets":[`) {
-		t.Errorf("told %q", s.told)
+	if len(s.sent) != 1 || !strings.HasPrefix(s.sent[0], id("n1")+` target {"run":"r1","revision":3,"targets":[`) {
+		t.Errorf("sent %q", s.sent)
 	}
 }
 
@@ -208,9 +208,9 @@ func TestAMaintenanceIsCancelledBeforeReadyAndDoneAfter(t *testing.T) {
 	if want := []Result{{Node: "n1", RunID: "r1"}, {Node: "n2", Ended: true}}; err != nil || !slices.Equal(results, want) {
 		t.Errorf("results %+v, %v", results, err)
 	}
-	if len(s.told) != 2 || !strings.Contains(s.told[0], `cancel {"by":"lockstep"`) || !strings.Contains(s.told[0], `"beforeReady":true,"run":"r1"`) ||
-		!strings.Contains(s.told[1], `done {"by":"lockstep"`) || !strings.Contains(s.told[1], `"run":"r1"`) {
-		t.Errorf("told %q", s.told)
+	if len(s.sent) != 2 || !strings.Contains(s.sent[0], `cancel {"by":"lockstep"`) || !strings.Contains(s.sent[0], `"beforeReady":true,"run":"r1"`) ||
+		!strings.Contains(s.sent[1], `done {"by":"lockstep"`) || !strings.Contains(s.sent[1], `"run":"r1"`) {
+		t.Errorf("sent %q", s.sent)
 	}
 }
 

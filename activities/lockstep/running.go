@@ -99,7 +99,7 @@ func (a *Activities) sharedNodes(ctx context.Context, in QueueInput) ([]api.Held
 	return slices.CompactFunc(shared, func(a, b api.HeldNode) bool { return a.Node == b.Node }), nil
 }
 
-// goesInLockstep is a plan, if it runs and its strategy is allAtOnce. One that cannot answer is taken for one that does: nodes
+// goesInLockstep is a plan, if it runs and its strategy is allAtOnce. A plan that cannot answer counts as one that does: nodes
 // that it may want are not given back.
 func (a *Activities) goesInLockstep(ctx context.Context, id string) (one api.HeldPlan, err error) {
 	_, name, err := api.ParsePlanID(id)
@@ -174,7 +174,7 @@ func firstLook(attempt int32) time.Duration {
 	return lookEvery
 }
 
-// look compares what the workflow counts on with what runs. Visibility lags: those that it does not know are looked at one by
+// look compares what the workflow counts on with what runs. Visibility lags: those that it does not list are described one by
 // one.
 func (a *Activities) look(ctx context.Context, in QueueInput) (Seen, error) {
 	held, err := a.held(ctx)

@@ -267,7 +267,7 @@ func (n *Activities) AnnouncePhase(ctx context.Context, in AnnounceInput) error 
 	return nil
 }
 
-// callerFor is the calling workflow, or whoever takes care of another that does not run any more.
+// callerFor is the calling workflow, or the caller on behalf of another workflow that does not run any more.
 func callerFor(ctx context.Context, workflowID, runID string) k8s.Caller {
 	if workflowID == "" {
 		return heldnode.CallerOf(ctx, runID)

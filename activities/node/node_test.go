@@ -199,7 +199,7 @@ func TestEventThatCannotBeRecordedStopsNothing(t *testing.T) {
 	}
 }
 
-func TestHoldNodeTellsItsErrorsApart(t *testing.T) {
+func TestHoldNodeDistinguishesItsErrors(t *testing.T) {
 	s := k8stest.New(activitytest.Node("n1"))
 	n := &Activities{Client: s.Client(t), Temporal: activitytest.Granting()}
 	absent, other := holdN1(true), holdN1(true)
@@ -262,7 +262,7 @@ func TestReleaseNodeThenGivesTheSlotBack(t *testing.T) {
 	}
 }
 
-func TestReleaseNodeTellsThePlanThatTheNodeIsBack(t *testing.T) {
+func TestReleaseNodeSignalsThePlanThatTheNodeIsBack(t *testing.T) {
 	s := k8stest.New(activitytest.HeldNode())
 	client := &mocks.Client{}
 	var said []string

@@ -41,7 +41,7 @@ type ReleaseInput struct {
 	Prior *Prior `json:"prior,omitempty"`
 	// Then is sent as soon as the node is released; nil sends nothing.
 	Then *Signal `json:"then,omitempty"`
-	// Plan tells the plan that the node is back, if it is; nil tells nobody.
+	// Plan is the signal to the plan that the node is back, if it is; nil signals nobody.
 	Plan *Signal `json:"plan,omitempty"`
 }
 

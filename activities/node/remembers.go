@@ -58,7 +58,7 @@ func remembers(ctx context.Context, temporal client.Client, of k8s.CordonedBy, n
 	chain := []run{first}
 	for range maxRuns { // back to the run that held the node
 		oldest := chain[0]
-		if oldest.tells() || oldest.previous == "" {
+		if oldest.hasChanges() || oldest.previous == "" {
 			break
 		}
 		r, found, err := readRun(ctx, temporal, of, oldest.previous, node, left)
@@ -107,7 +107,7 @@ type run struct {
 	previous, next string
 }
 
-func (r run) tells() bool { return len(r.changes) > 0 }
+func (r run) hasChanges() bool { return len(r.changes) > 0 }
 
 // change is one thing that a run did to the node: exactly one of its fields.
 type change struct {

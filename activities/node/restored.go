@@ -21,9 +21,9 @@ import (
 	"drydock.dev/drydock/k8s"
 )
 
-// checkReleases refuses to hold a node that tells of a release which Temporal should know and does not: it was restored to an earlier
-// state, and the node would be taken out of service a second time. Nothing tells who asks for that by now, a person or a plan that was
-// restored itself. Those who may annotate a node can bring a refusal about. Errors: Restored.
+// checkReleases refuses to hold a node that records a release which Temporal should know and does not: Temporal was restored to an
+// earlier state, and the node would be taken out of service a second time. Whether a person requested that, or a plan that was
+// restored itself, cannot be known. Everybody who may annotate a node can cause a refusal. Errors: Restored.
 func checkReleases(ctx context.Context, server client.Client, home execution.Namespace, events nodeevent.Recorder, given *k8s.GivenBackError) error {
 	within, cancel := context.WithTimeout(ctx, confirmWithin)
 	defer cancel()

@@ -77,7 +77,7 @@ func TestAMaintenanceOfARestoredTemporalHoldsNothing(t *testing.T) {
 }
 
 // An earlier release counts also where a later one is known: as that of a doctor, after the database was restored.
-func TestEachReleaseThatANodeTellsOfIsChecked(t *testing.T) {
+func TestEachReleaseThatANodeRecordsIsChecked(t *testing.T) {
 	const lost, known = "0190b1c0-0000-7000-8000-00000000000c", "0190b1c0-0000-7000-8000-00000000000d"
 	n := activitytest.Node("n1")
 	var all []k8s.GivenBack
@@ -131,7 +131,7 @@ func TestAServerThatIsAwayHasNotForgotten(t *testing.T) {
 	}
 }
 
-func TestANodeTellsOfItsRelease(t *testing.T) {
+func TestANodeRecordsItsRelease(t *testing.T) {
 	s := k8stest.New(activitytest.HeldNode())
 	n := &Activities{Client: s.Client(t), Temporal: activitytest.Granting(), Home: kept}
 	if _, err := activitytest.Call(t, n.ReleaseNode, ReleaseInput{Node: "n1", RunID: activitytest.RunID}); err != nil {

@@ -20,7 +20,7 @@ type Event struct {
 	Reason  api.EventReason `json:"reason,omitempty"`
 	Message string          `json:"message,omitempty"`
 	Warning bool            `json:"warning,omitempty"`
-	// Key tells occurrences of the same reason in one maintenance apart.
+	// Key distinguishes occurrences of the same reason in one maintenance.
 	Key string `json:"key,omitempty"`
 }
 

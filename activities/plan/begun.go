@@ -37,7 +37,7 @@ type FindInput struct {
 	// Requestor is that of the plan's maintenances, Maintenance the input of one without its node.
 	Requestor   string          `json:"requestor"`
 	Maintenance json.RawMessage `json:"maintenance,omitempty"`
-	// Nodes are those whose maintenances are looked at whoever has begun them.
+	// Nodes are those whose maintenances are examined, also where the plan has not begun them.
 	Nodes api.List[string] `json:"nodes,omitempty"`
 }
 
@@ -153,7 +153,7 @@ func (a *Activities) marked(ctx context.Context, requestor string, add func(id s
 	for _, node := range view.List() {
 		mark, err := a.Nodes.MarkOf(node)
 		if err != nil {
-			continue // doctor tells of it
+			continue // the doctor reports it
 		}
 		for _, holder := range mark.Holders {
 			if holder.Requestor == requestor && holder.WorkflowID == api.MaintenanceID(cluster, node.Name, requestor) {
@@ -171,7 +171,7 @@ type finding struct {
 	plan string
 
 	mu sync.Mutex
-	// ours tells of a run of a plan of this name whether it is of the present plan's chain.
+	// ours says by run of a plan of this name whether it belongs to the present plan's chain.
 	ours map[string]bool
 }
 
@@ -216,7 +216,7 @@ func (p *finding) look(ctx context.Context, id string) (*Begun, error) {
 	return found, nil
 }
 
-// isOurs tells of a run of a plan of this name whether it is of the present plan's chain.
+// isOurs reports whether a run of a plan of this name belongs to the present plan's chain.
 func (p *finding) isOurs(ctx context.Context, run string) (bool, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -73,8 +73,8 @@ func (s *server) ends(t *testing.T, awaited ...Execution) []Ended {
 	return all
 }
 
-// TestOfVeryManyMaintenancesEachEndIsHeard: those that are not watched are looked at.
-func TestOfVeryManyMaintenancesEachEndIsHeard(t *testing.T) {
+// TestEachEndOfVeryManyMaintenancesIsReported: those that are not watched are looked at.
+func TestEachEndOfVeryManyMaintenancesIsReported(t *testing.T) {
 	running := map[string]bool{}
 	var awaited []Execution
 	for i := range maxWatched + 20 {

@@ -1,5 +1,5 @@
-// Package plan acts for maintenance plans: it tells which nodes match, and waits for the ends of maintenances that an
-// earlier run of a plan began.
+// Package plan acts for maintenance plans: it lists the nodes that match, and waits for the ends of maintenances that
+// an earlier run of a plan began.
 package plan
 
 import (
@@ -63,11 +63,11 @@ type ControlPlanes struct {
 	Matching int `json:"matching"`
 }
 
-// maxMissing bounds the missing names that are told.
+// maxMissing bounds the missing names that are listed.
 const maxMissing = 20
 
-// ListPlanNodes tells which nodes match. It costs no request while the shared watch of nodes runs, but for the pods where
-// they are to be counted.
+// ListPlanNodes returns which nodes match. While the shared watch of nodes runs it costs no request, except for the pods
+// where they are counted.
 func (a *Activities) ListPlanNodes(ctx context.Context, in ListInput) (Listed, error) {
 	matches, err := in.matcher()
 	if err != nil {
@@ -138,7 +138,7 @@ func (in ListInput) matcher() (func(*corev1.Node) bool, error) {
 	return plan.Selection{NodeSelector: in.NodeSelector, Selector: in.Selector, Nodes: in.Names, Exclude: in.Exclude}.Matcher()
 }
 
-// isControlPlane tells it by the label that kubeadm and others set, or by the one that it replaced.
+// isControlPlane reports whether a node has the label that kubeadm and others set, or the one that it replaced.
 func isControlPlane(node *corev1.Node) bool {
 	for _, label := range []string{"node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"} {
 		if _, ok := node.Labels[label]; ok {
@@ -175,7 +175,7 @@ func (a *Activities) countPods(ctx context.Context, nodes []plan.Facts) error {
 	return nil
 }
 
-// stays tells of a pod that no drain moves.
+// stays reports whether no drain moves a pod.
 func stays(pod *corev1.Pod) bool {
 	if _, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]; mirror {
 		return true

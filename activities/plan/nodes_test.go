@@ -23,7 +23,7 @@ func nodeIn(name, uid, zone string) *corev1.Node {
 	return n
 }
 
-func TestListPlanNodesTellsWhatMatchesAndWhetherThatIsNews(t *testing.T) {
+func TestListPlanNodesReturnsWhatMatchesAndWhetherItChanged(t *testing.T) {
 	s := k8stest.New(nodeIn("a", "1", "z1"), nodeIn("b", "2", "z2"), nodeIn("cp", "3", ""))
 	a := &Activities{Nodes: k8s.NewNodes(s.Client(t))}
 	in := ListInput{Names: []string{"b", "cp", "no-such"}, Exclude: []string{"a"}}

@@ -30,11 +30,11 @@ func TestAnIntentStartsTheLockstepThatItIsFor(t *testing.T) {
 	}}
 	for _, down := range []error{nil, errors.New("the server is away")} {
 		server := &mocks.Client{}
-		var told api.PlanIntent
+		var sent api.PlanIntent
 		var how client.StartWorkflowOptions
 		server.On("SignalWithStartWorkflow", mock.Anything, in.Lockstep, api.SignalPlanIntent, mock.Anything, mock.Anything, api.LockstepType).Run(
 			func(args mock.Arguments) {
-				told, how = args.Get(3).(api.PlanIntent), args.Get(4).(client.StartWorkflowOptions)
+				sent, how = args.Get(3).(api.PlanIntent), args.Get(4).(client.StartWorkflowOptions)
 			}).Return(&mocks.WorkflowRun{}, down)
 		a := &Activities{Temporal: server}
 		var suite testsuite.WorkflowTestSuite
@@ -45,8 +45,8 @@ func TestAnIntentStartsTheLockstepThatItIsFor(t *testing.T) {
 		if (err == nil) != (down == nil) || err != nil && !strings.Contains(err.Error(), "sending prod/drydock-plans the intent of plan firmware: the server is away") {
 			t.Errorf("it ends with %v", err)
 		}
-		if !reflect.DeepEqual(told, in.Intent) {
-			t.Errorf("it tells %+v, want %+v", told, in.Intent)
+		if !reflect.DeepEqual(sent, in.Intent) {
+			t.Errorf("sent %+v, want %+v", sent, in.Intent)
 		}
 		if how.ID != in.Lockstep || how.TaskQueue != "prod/drydock" || how.WorkflowIDReusePolicy != enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE {
 			t.Errorf("it is started with %+v", how)

@@ -116,8 +116,8 @@ func refusal(ctx context.Context, err error) error {
 	return temporal.NewNonRetryableApplicationError(err.Error(), api.ErrorPolicyRefused, nil)
 }
 
-// starter is what rules see of whoever started the maintenance that asks, where one of them speaks of it. Its history says
-// it, never an input; of a maintenance that a plan started, the plan's.
+// starter is what rules see of the person who started the calling maintenance, where one of them uses that. It comes from
+// the history, never from an input; of a maintenance that a plan started, it is the plan's.
 func (j *Judge) starter(ctx context.Context, atApproval bool) (policy.Starter, error) {
 	if j.Starters == nil || !j.Policy.NeedsStarter(atApproval) {
 		return policy.Starter{}, nil
@@ -157,7 +157,7 @@ type Activities struct {
 	Namespace string
 }
 
-// ApprovalInput is somebody's word on a maintenance that waits for approval.
+// ApprovalInput is an approval or a denial of a maintenance that waits for approval.
 type ApprovalInput struct {
 	Word Word      `json:"word"`
 	At   time.Time `json:"at"`

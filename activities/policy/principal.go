@@ -48,8 +48,8 @@ func cut(text string) string {
 }
 
 // senderOf is who sent a word, as its event in the run's history says: a signal's, or that of an update that was accepted.
-// It looks through the history, newest events first. Of several messages with the same words that came together it is not
-// known which one was read: where they are not all of one sender, nobody is named. So whoever is named did send these words.
+// It looks through the history, newest events first. Of several messages with the same words that arrived together it is not
+// known which one was read: where their senders differ, nobody is named. So a sender that is named did send these words.
 func (a *Activities) senderOf(ctx context.Context, word Word, before int64) (api.Sender, error) {
 	run := activity.GetInfo(ctx).WorkflowExecution
 	request := &workflowservice.GetWorkflowExecutionHistoryReverseRequest{
@@ -86,11 +86,11 @@ type search struct {
 	identities, principals []string
 	// scheduled is how many had been found where the last task was scheduled.
 	scheduled int
-	// workers are the principals that answered the run's tasks: the worker's own, which is nobody's word.
+	// workers are the principals that answered the run's tasks: the worker's own, who approve nothing.
 	workers []string
 }
 
-// look takes the next event, and tells whether there is nothing more to find.
+// look takes the next event, and reports whether there is nothing more to find.
 func (s *search) look(event *historypb.HistoryEvent) (over bool) {
 	if p := execution.WorkerOf(event); p != "" {
 		s.workers = append(s.workers, p)
@@ -132,7 +132,7 @@ func (s *search) sender() api.Sender {
 	return sender
 }
 
-// cannotRead tells a server that never shows histories to this worker from one that is away.
+// cannotRead reports whether the server never shows histories to this worker, rather than being unavailable.
 func cannotRead(err error) bool {
 	var denied *serviceerror.PermissionDenied
 	var unknown *serviceerror.Unimplemented
@@ -150,7 +150,7 @@ func (w Word) isSignal(event *historypb.HistoryEvent) bool {
 	return signal.GetSignalName() == w.Name && w.isIn(signal.GetInput())
 }
 
-// isUpdate reports whether an event is an accepted update with these words, and the identity of whoever sent it.
+// isUpdate reports whether an event is an accepted update with these words, and the identity of its sender.
 func (w Word) isUpdate(event *historypb.HistoryEvent) (identity string, is bool) {
 	update := event.GetWorkflowExecutionUpdateAcceptedEventAttributes().GetAcceptedRequest()
 	is = update.GetInput().GetName() == w.Name && w.isIn(update.GetInput().GetArgs())

@@ -29,7 +29,7 @@ type PlannedDrain struct {
 	WaitsForPods bool       `json:"waitsForPods,omitempty"`
 }
 
-// CheckPermissions tells which permissions the worker's account lacks. It asks the API server and changes nothing.
+// CheckPermissions returns which permissions the worker's account lacks. It asks the API server, and changes nothing.
 func (p *Activities) CheckPermissions(ctx context.Context, in PermissionsInput) (api.PermissionsReport, error) {
 	var needs []preflight.Need
 	if in.HealthCheck {

@@ -49,7 +49,7 @@ type evaluator struct {
 	view    *k8s.View
 	changes *changes
 	cancel  context.CancelCauseFunc
-	// written are nodes as they were written, while the watch shows them as they were before, by name.
+	// written are nodes we wrote that the watch does not show yet, by name.
 	written map[string]written
 
 	mu sync.Mutex
@@ -104,8 +104,8 @@ func (e *evaluators) historyOf(workflow, node string) (history rules.History, ev
 	return one.histories[node], true
 }
 
-// EvaluateProfiles looks at all nodes whenever one has changed, and at the file's interval, and returns what is to be done, at once where
-// there is something. What the annotation has to say before anything is done it writes itself. It is called with HeartbeatTimeout.
+// EvaluateProfiles evaluates all nodes whenever one has changed, and at the file's interval. It returns as soon as something is to be
+// done. What the annotation has to say before that it writes itself. It is called with HeartbeatTimeout.
 func (a *Activities) EvaluateProfiles(ctx context.Context, in EvaluateInput) (Evaluated, error) {
 	if a.File == nil {
 		return Evaluated{Absent: true}, nil
@@ -275,8 +275,8 @@ func (e *evaluator) remember(all []rules.Evaluation, now time.Time) []failing {
 	return begun
 }
 
-// bring writes what nodes have to show before anything is done. Somebody else's change in between is looked at anew; a node that cannot
-// be written keeps no other from it.
+// bring writes what nodes have to show before anything is done. Where somebody else has changed a node in between, it is evaluated
+// again; a node that cannot be written does not delay the others.
 func (e *evaluator) bring(ctx context.Context, config *rules.Config, all []brought) (wrote bool) {
 	var mu sync.Mutex
 	failures := 0

@@ -67,7 +67,7 @@ func (e *evaluator) cordonAgain(ctx context.Context, nodes []*corev1.Node) {
 		switch {
 		case err == nil:
 			activity.GetLogger(ctx).Info("cordoned again: somebody has lifted the cordon of a node that is being drained", "node", node.Name)
-		case apierrors.IsConflict(err), apierrors.IsNotFound(err): // it is looked at anew
+		case apierrors.IsConflict(err), apierrors.IsNotFound(err): // the next evaluation does it
 		default:
 			activity.GetLogger(ctx).Warn("a node that is being drained is schedulable", "node", node.Name, "error", err)
 		}

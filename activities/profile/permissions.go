@@ -21,8 +21,8 @@ const (
 	askWithin = 3 * time.Second
 )
 
-// asked is what the API server has said of the permissions that a file needs. It is asked once for each file, and again and again where
-// some are missing: one that is taken away later tells whoever needs it.
+// asked holds the API server's answers about the permissions that a file needs. They are checked once for each file, and repeatedly
+// while some are missing: where one is revoked later, the request that needs it fails.
 type asked struct {
 	mu     sync.Mutex
 	about  *rules.Config

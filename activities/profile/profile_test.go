@@ -538,8 +538,8 @@ func TestWhatRunsForAProfileThatWasTakenAwayIsStopped(t *testing.T) {
 	}
 }
 
-// Missing permissions are told of before anything needs them, once, with the commands that grant them.
-func TestMissingPermissionsAreToldOfAtOnce(t *testing.T) {
+// Missing permissions are reported before anything needs them, once, with the commands that grant them.
+func TestMissingPermissionsAreReportedAtOnce(t *testing.T) {
 	d := newDock(t, node("n1", map[string]state.State{"p": state.Operational}))
 	d.server.Deny("patch", "leases")
 	d.server.Deny("delete", "pods")
@@ -561,8 +561,8 @@ func TestMissingPermissionsAreToldOfAtOnce(t *testing.T) {
 	}
 }
 
-// A worker whose account may do nothing is told of everything that grants something.
-func TestAllThatIsMissingIsToldOf(t *testing.T) {
+// A worker whose account may do nothing reports everything that grants something.
+func TestAllMissingPermissionsAreReported(t *testing.T) {
 	d := newDock(t, node("n1", map[string]state.State{"p": state.Operational}))
 	d.server.Handle = func(w http.ResponseWriter, r *http.Request) bool {
 		if !strings.HasSuffix(r.URL.Path, "/selfsubjectaccessreviews") {
@@ -578,16 +578,16 @@ func TestAllThatIsMissingIsToldOf(t *testing.T) {
 	if result.Denied == nil {
 		t.Fatal("nothing is missing")
 	}
-	told := fmt.Sprint(*result.Denied)
+	text := fmt.Sprint(*result.Denied)
 	for _, need := range config.Permissions(nil) {
 		resource := need
 		resource.Verb = ""
-		if !strings.Contains(told, resource.String()) || !strings.Contains(told, need.Granting()) {
-			t.Errorf("it lacks %s by %s:\n%s", need, need.Granting(), told)
+		if !strings.Contains(text, resource.String()) || !strings.Contains(text, need.Granting()) {
+			t.Errorf("it lacks %s by %s:\n%s", need, need.Granting(), text)
 		}
 	}
 	if len(*result.Denied) != 3 {
-		t.Errorf("%d commands: %s", len(*result.Denied), told)
+		t.Errorf("%d commands: %s", len(*result.Denied), text)
 	}
 }
 
@@ -648,8 +648,8 @@ func TestAQuestionForPermissionsThatIsNotAnswered(t *testing.T) {
 	}
 }
 
-// Once they are granted, that is told too.
-func TestPermissionsThatAreGrantedAreToldOf(t *testing.T) {
+// Once they are granted, that is reported too.
+func TestGrantedPermissionsAreReported(t *testing.T) {
 	d := newDock(t, node("n1", map[string]state.State{"p": state.Operational}))
 	if result := d.evaluate(EvaluateInput{Denied: []preflight.Ungranted{{Permissions: "patch leases"}}}); result.Denied == nil || len(*result.Denied) != 0 {
 		t.Errorf("%+v", result)

@@ -114,7 +114,7 @@ func (a *Activities) decided(ctx context.Context, config *rules.Config, known ap
 	return config.Decide(nodes, a.Facts.Gather(ctx, config.Needs(), objects), now), nil
 }
 
-// list fills a report with the nodes that were asked for.
+// list fills a report with the nodes that were requested.
 func list(report *api.ProfileReport, all []rules.Evaluation, in api.ProfileReportInput) {
 	most := min(in.Limit, api.MaxProfileReport)
 	if most <= 0 {

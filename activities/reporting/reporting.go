@@ -1,4 +1,4 @@
-// Package reporting tells a workflow what keeps its activity from ending.
+// Package reporting signals a workflow what keeps its activity from ending.
 package reporting
 
 import (
@@ -30,14 +30,14 @@ const (
 // Blocked shows how many pods are blocked, by reason.
 type Blocked interface{ Show(reasons map[string]int) }
 
-// Reporter tells the world how a drain goes: by heartbeat, and for what blocks it a bounded number of times by signal
-// to the workflow, since heartbeat details never reach workflow code.
+// Reporter reports how a drain goes: by heartbeat, and what blocks it also by a bounded number of signals, since
+// heartbeat details never reach workflow code.
 type Reporter struct {
 	Temporal client.Client
 	Signal   string
 	// Heartbeats carry the progress; nil carries none.
 	Heartbeats *heartbeat.Loop
-	// Counts has the workflow hear also of how many pods are left, where it has to tell others.
+	// Counts adds signals with how many pods are left, where the workflow passes that on.
 	Counts bool
 	// Blocked is shown why pods are blocked; nil shows nothing.
 	Blocked Blocked
@@ -53,7 +53,7 @@ type Reporter struct {
 	Last api.DrainProgress
 }
 
-// Report tells how an activity goes, and what keeps it from ending.
+// Report reports how an activity goes, and what keeps it from ending.
 func (r *Reporter) Report(ctx context.Context, p api.DrainProgress) {
 	r.Last = p
 	if r.began.IsZero() {

@@ -86,7 +86,7 @@ func TestReporterSignalsABoundedNumberOfTimes(t *testing.T) {
 	})
 }
 
-func TestReporterSignalsCountsWhereTheWorkflowTellsOthers(t *testing.T) {
+func TestReporterSignalsCountsWhereTheWorkflowPassesThemOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		temporal := &mocks.Client{}
 		var sent []int

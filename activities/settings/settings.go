@@ -1,4 +1,4 @@
-// Package settings tells workflows what the worker is configured to.
+// Package settings gives workflows the worker's configuration.
 package settings
 
 import (
@@ -82,7 +82,8 @@ type Prepared struct {
 	// Audited: a record of it is to be kept. Conditions: its node shows lifecycle conditions.
 	Audited    bool `json:"audited,omitempty"`
 	Conditions bool `json:"conditions,omitempty"`
-	// Policy: there are rules, and whoever judges later needs the specification. Refused says which rules refuse it now.
+	// Policy: there are rules, and a later judgement by them needs the specification. Refused says which rules refuse it
+	// now.
 	Policy  bool   `json:"policy,omitempty"`
 	Refused string `json:"refused,omitempty"`
 	// Unknown says which channel, hook, check, work or window of its input the worker's configuration lacks.
@@ -92,7 +93,7 @@ type Prepared struct {
 // askAgain is how often a worker looks whether somebody registered the search attributes meanwhile.
 const askAgain = time.Minute
 
-// Prepare tells a maintenance the worker's defaults, and what its input names of the worker's configuration.
+// Prepare returns the worker's defaults for a maintenance, and what its input names of the worker's configuration.
 func (s *Activities) Prepare(ctx context.Context, input json.RawMessage) (Prepared, error) {
 	prepared := Prepared{Defaults: s.Defaults, Starter: s.starter(ctx), Audited: s.Audited, Conditions: s.Conditions}
 	prepared.SearchAttributes, prepared.Kinds = s.mayAttribute(ctx)

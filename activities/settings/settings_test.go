@@ -136,7 +136,7 @@ func TestRegisterAddsWhatIsMissingAndIsThenPatient(t *testing.T) {
 	}
 }
 
-func TestPrepareTellsWhatThePolicyRefuses(t *testing.T) {
+func TestPrepareReturnsWhatThePolicyRefuses(t *testing.T) {
 	for require, want := range map[string]string{
 		`maintenance.readyTimeout == duration("2h")`: "", // the worker's default
 		`maintenance.ticket != ""`:                   `policy rule: it requires maintenance.ticket != ""`,
@@ -156,7 +156,7 @@ func TestPrepareTellsWhatThePolicyRefuses(t *testing.T) {
 	}
 }
 
-func TestPrepareTellsWhoStartedTheMaintenance(t *testing.T) {
+func TestPrepareReturnsWhoStartedTheMaintenance(t *testing.T) {
 	s := settingsWith(&operator{have: keyword()})
 	if prepared := prepare(t, s); prepared.Starter != nil {
 		t.Errorf("nothing can be read, and %+v started it", prepared.Starter)

@@ -1,4 +1,5 @@
-// Package windows tells workflows when the windows of the worker's configuration are open: time zone data is a worker's own.
+// Package windows returns to workflows when the windows of the worker's configuration are open: time zone data is a worker's
+// own.
 package windows
 
 import (
@@ -48,7 +49,7 @@ func New(windows map[string]window.Window) (*Activities, error) {
 type ComputeInput struct {
 	// At is the instant from which on openings are wanted.
 	At time.Time `json:"at"`
-	// Digest is that of the windows that are asked for; empty is any worker's.
+	// Digest is that of the windows that are wanted; empty is any worker's.
 	Digest string `json:"digest,omitempty"`
 }
 

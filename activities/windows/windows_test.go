@@ -92,7 +92,7 @@ func TestTheLargestHorizonIsSmall(t *testing.T) {
 	}
 }
 
-func TestTheVersionOfTheZonesIsTold(t *testing.T) {
+func TestTheVersionOfTheZonesIsReturned(t *testing.T) {
 	folder := t.TempDir()
 	t.Setenv("ZONEINFO", folder)
 	if got := zones(); got != folder {

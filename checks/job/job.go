@@ -66,7 +66,7 @@ func (id identity) digest() string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// jobName is the same for the same call, so that whoever asks again finds the Job.
+// jobName is the same for the same call, so that a retry finds the Job.
 func (id identity) jobName() string { return fmt.Sprintf("drydock-%.36s-%s", id.name, id.digest()) }
 
 // ensure finds the Job of a call or creates it, with a note.

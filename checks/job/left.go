@@ -81,7 +81,7 @@ func (l Left) endIn(ctx context.Context, namespace, workflowID, runID string) (l
 			return nil, err
 		}
 	}
-	// A Job may be gone before its pods are, whoever deleted it.
+	// A Job may be deleted, by anybody, before its pods are gone.
 	pods, err := l.Kubernetes.CoreV1().Pods(namespace).List(ctx, selected)
 	if err != nil {
 		return nil, fmt.Errorf("looking for pods of %s in %s: %w", workflowID, namespace, err)

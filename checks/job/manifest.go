@@ -102,7 +102,7 @@ func (r *run) build(id identity, s checks.Subject) (*batchv1.Job, error) {
 	}
 	pod := &job.Spec.Template.Spec
 	if pod.AutomountServiceAccountToken == nil {
-		// Whoever needs the API server says so.
+		// A manifest that needs the API server sets this.
 		pod.AutomountServiceAccountToken = new(bool)
 	}
 	pin(pod, s.Node)

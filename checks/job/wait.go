@@ -164,7 +164,7 @@ func (r *run) log(ctx context.Context, pod *corev1.Pod, container string) (strin
 	return string(data), nil
 }
 
-// tail is the end of a text, where whoever writes says how it ended, at most n bytes of it without the cut.
+// tail is the end of a text, at most n bytes without the mark of the cut: programs write last how they ended.
 func tail(text string, n int) string {
 	if text = strings.TrimRight(text, "\x00 \r\n"); len(text) <= n {
 		return text

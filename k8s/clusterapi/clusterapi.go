@@ -1,4 +1,4 @@
-// Package clusterapi tells Cluster API's health checks to leave the machines of nodes alone, and takes that back.
+// Package clusterapi annotates Machines so that Cluster API's health checks leave them alone, and takes that back.
 package clusterapi
 
 import (
@@ -58,8 +58,8 @@ func (n NodeOf) Is(node *corev1.Node) bool {
 	return n.Name == node.Name && n.ProviderID != "" && n.ProviderID == node.Spec.ProviderID
 }
 
-// IsAnother reports whether the Machine names another node that has the node's name, as Machines of another cluster may. Where nothing
-// but the name is known, it is taken for the same node.
+// IsAnother reports whether the Machine names another node that has the node's name, as Machines of another cluster may. Where only
+// the name is known, it counts as the same node.
 func (n NodeOf) IsAnother(node *corev1.Node) bool {
 	return !n.Is(node) && (n.UID != "" || n.ProviderID != "" && node.Spec.ProviderID != "")
 }

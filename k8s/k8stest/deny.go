@@ -10,8 +10,8 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// Deny has the server's authorizer refuse a kind of request, such as "create" "pods/eviction", and say so to whoever asks.
-// "*" is every verb, or every resource but the reviews that ask.
+// Deny has the server's authorizer refuse a kind of request, such as "create" "pods/eviction", and report that in access
+// reviews. "*" is every verb, or every resource but the access reviews.
 func (s *Server) Deny(verb, resource string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

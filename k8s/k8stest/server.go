@@ -138,7 +138,8 @@ func (s *Server) Pod(namespace, name string) *corev1.Pod {
 	return nil
 }
 
-// Refuse answers every request with an HTTP status; 0 ends that. A 403 is then nobody's word on permissions: see Deny. Streams go on until Disconnect.
+// Refuse answers every request with an HTTP status; 0 ends that. A 403 then does not mean a missing permission: see Deny. Streams go on
+// until Disconnect.
 func (s *Server) Refuse(code int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

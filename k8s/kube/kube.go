@@ -1,6 +1,6 @@
 // Package kube is the client of a Kubernetes API server, for the kinds that Drydock works with.
 //
-// client-go's clientset has every kind there is, and whoever imports it, or one of its typed clients, links all of them. What
+// client-go's clientset has every kind there is, and an import of it, or of one of its typed clients, links all of them. What
 // this one has is called as there, so that a clientset can stand in for it (see k8stest).
 package kube
 

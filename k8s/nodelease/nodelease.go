@@ -1,5 +1,5 @@
-// Package nodelease takes the lease of a node, by which operators of medik8s, and whoever else honours it, keep from working on one
-// node at a time. Names, times and the rules of a takeover are those of medik8s.
+// Package nodelease takes the lease of a node. It keeps operators of medik8s, and others that honour it, from working on a node at
+// the same time. Names, times and the rules of a takeover are those of medik8s.
 package nodelease
 
 import (

@@ -69,7 +69,7 @@ func New(client kube.Interface) *Client {
 // Kube is the client that the requests go by.
 func (c *Client) Kube() kube.Interface { return c.client }
 
-// Resolve finds out how a kind is asked for. Errors: ErrNoKind.
+// Resolve returns the resource that serves a kind.
 func (c *Client) Resolve(ctx context.Context, apiVersion, kind string) (Kind, error) {
 	version, err := schema.ParseGroupVersion(apiVersion)
 	if err != nil || version.Version == "" {

@@ -20,8 +20,9 @@ func refusesRecipient(err error) bool {
 	return errors.As(err, &refused) && refused.Reason == gomail.ErrSMTPRcptTo
 }
 
-// sendEach sends the mail to each recipient by itself, who has not got it yet, so that an address that the server refuses
-// keeps it from nobody else. It tells who was refused for good; the error is of those who are to be tried again, or of all.
+// sendEach sends the mail separately to each recipient who has not got it yet, so that an address that the server refuses
+// does not keep it from the others. It returns who was refused for good; the error is about those who are to be tried
+// again, or about all.
 func (m *Mailer) sendEach(ctx context.Context, client *gomail.Client, mail Mail) (refused []string, err error) {
 	var mails []*gomail.Msg
 	var to []string

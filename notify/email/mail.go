@@ -17,8 +17,8 @@ import (
 	"drydock.dev/drydock/outbound"
 )
 
-// StartTLSOffered upgrades the connection where the server offers that. It is for configurations of others alone: whoever is on the
-// way can take the offer out.
+// StartTLSOffered upgrades the connection where the server offers that. It is only for configurations that Drydock reads from other
+// programs: an attacker on the path can remove the offer.
 const StartTLSOffered = "offered"
 
 // Server is a mail server, and how it is spoken to.

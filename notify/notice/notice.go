@@ -25,7 +25,7 @@ import (
 type Sender struct {
 	// Client has the Leases that remember threads.
 	Client kube.Interface
-	// Agent tells receivers who sends.
+	// Agent identifies the sender to receivers.
 	Agent string
 	// CAFile has certificates that are trusted besides the system's.
 	CAFile string
@@ -49,7 +49,7 @@ func (s *Sender) Send(ctx context.Context, n notice.Notice, m notice.Message, ke
 	return nil
 }
 
-// send also tells what the notification is.
+// send also returns what kind the notification is.
 func (s *Sender) send(ctx context.Context, n notice.Notice, m notice.Message, key string, known *secret.Redactor) (string, error) {
 	switch n := n.(type) {
 	case notice.Mail:
@@ -96,7 +96,7 @@ func (s *Sender) mail(ctx context.Context, n notice.Mail, m notice.Message, key 
 // post posts a text as it is, as maintenance-controller does.
 func (s *Sender) post(ctx context.Context, n notice.Slack, m notice.Message, known *secret.Redactor) error {
 	known.Add(n.Hook)
-	// What cannot be called is told here: an error of the client would quote it.
+	// An invalid URL is refused here: an error of the client would quote it.
 	if u, err := url.Parse(n.Hook); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return notify.AsPermanent(errors.New("hook: is not an http or https URL"))
 	}

@@ -36,7 +36,7 @@ type MailServer struct {
 	// Refuse is the answer to every recipient, and RefuseTo to some.
 	Refuse   error
 	RefuseTo map[string]error
-	// Plaintext tells that a mail came without TLS.
+	// Plaintext reports whether a mail came without TLS.
 	Plaintext bool
 }
 

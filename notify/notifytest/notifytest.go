@@ -90,7 +90,7 @@ func Deliver(t *testing.T, s *notify.Senders, m notify.Message) notify.Receipt {
 	return receipt
 }
 
-// Receiver is an HTTP server that keeps what it gets and answers as it is told.
+// Receiver is an HTTP server that keeps what it gets and answers as the test says.
 type Receiver struct {
 	*httptest.Server
 	mu       sync.Mutex

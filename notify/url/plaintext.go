@@ -42,7 +42,7 @@ func mailsInClear(u *url.URL, s switches) bool {
 		s.has("auth", "oauth2") && !s.has("requirestarttls", yes...)
 }
 
-// switches are what a URL tells its service beside the address, by names in small letters, as shoutrrr reads them.
+// switches are the options of a URL beside the address, by names in small letters, as shoutrrr reads them.
 type switches url.Values
 
 // yes and no are the ways in which shoutrrr has them.

@@ -114,7 +114,7 @@ func fitMap(v reflect.Value) {
 	}
 }
 
-// fits tells that nothing in a value has to be cut.
+// fits reports whether a value fits without a cut.
 func fits(v reflect.Value) bool {
 	switch v.Kind() {
 	case reflect.String:

@@ -117,7 +117,7 @@ type Finding struct {
 	// Fix is empty for a finding that needs a person; NextStep then says what to do.
 	Fix      Fix    `json:"fix,omitempty"`
 	NextStep string `json:"nextStep,omitempty"`
-	// Seen tells the state that was found from a later one of the same kind.
+	// Seen identifies the state that was found, so that a later one of the same kind is not taken for it.
 	Seen string `json:"seen,omitempty"`
 	// Tried says what became of an attempt to heal it.
 	Tried string `json:"tried,omitempty"`
@@ -190,7 +190,7 @@ type Node struct {
 	Marked     bool
 	Holders    []Holder
 	Unreadable string
-	// Phase is the label; Labelled tells that there is one.
+	// Phase is the label; Labelled is true where the node has it.
 	Phase         string
 	Labelled      bool
 	Tainted       bool
@@ -222,7 +222,7 @@ const MaxLost = 10
 
 var namespaceID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,252}$`)
 
-// NamespaceID tells whether a text can be the ID of a Temporal namespace.
+// NamespaceID reports whether a text can be the ID of a Temporal namespace.
 func NamespaceID(text string) error {
 	if !namespaceID.MatchString(text) {
 		return fmt.Errorf("%q cannot be the ID of a Temporal namespace: a mark on a node has it (drydock doctor says it)", bounds.Cut(text, maxText))
@@ -265,7 +265,7 @@ type Execution struct {
 	Running bool
 	// Unknown: it is not found, and so young that it would have to be.
 	Unknown bool
-	// Status is Temporal's word for it; "gone" where there is no such run any more.
+	// Status is the workflow's status in Temporal; "gone" where there is no such run any more.
 	Status    string
 	StartedAt time.Time
 	// Attempt counts the attempts of the workflow task that is pending, if one is.
@@ -348,7 +348,7 @@ type Report struct {
 	Comment string    `json:"comment,omitempty"`
 	// Nodes are those that it was restricted to.
 	Nodes []string `json:"nodes,omitempty"`
-	// Lost are the Temporal namespaces that were taken for lost.
+	// Lost are the Temporal namespaces that doctor was told to regard as lost.
 	Lost []string `json:"lost,omitempty"`
 	// Missing are those of Nodes that do not exist.
 	Missing []Missing `json:"missing,omitempty"`
@@ -357,7 +357,7 @@ type Report struct {
 	Findings []Finding `json:"findings"`
 	More     int       `json:"more,omitempty"`
 	Healed   []Healed  `json:"healed,omitempty"`
-	// MoreHealed were healed too, and are in the history.
+	// MoreHealed counts further healed findings; the workflow history has them all.
 	MoreHealed int       `json:"moreHealed,omitempty"`
 	Notes      []Finding `json:"notes,omitempty"`
 	MoreNotes  int       `json:"moreNotes,omitempty"`
@@ -377,7 +377,7 @@ func (r Report) Fixable() int {
 	return n
 }
 
-// Delivery is a workflow that tells a channel, or keeps an audit record.
+// Delivery is a workflow that notifies a channel or keeps an audit record.
 type Delivery struct {
 	WorkflowID, RunID string
 	// Since is when it began, or was GivenUp.

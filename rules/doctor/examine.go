@@ -26,7 +26,8 @@ type examination struct {
 	notes        []Finding
 }
 
-// Examine finds what is inconsistent. Where nodes are named, only what concerns one of them, or all, is told.
+// Examine finds what is inconsistent. Where nodes are named, it reports only findings about one of them, or about no
+// node.
 func Examine(facts Facts, only []string) Evaluation {
 	e := &examination{Facts: facts, nodes: map[string]Node{}, maintenances: map[string]Maintenance{}}
 	look := Evaluation{At: facts.At, Looked: Looked{
@@ -98,7 +99,7 @@ func (e *examination) missing(asked []string) (missing []Missing) {
 	return missing
 }
 
-// delivery tells of messages that do not arrive. They keep no node from anything.
+// delivery reports messages that do not arrive. Nothing that is done to a node waits for them.
 func (e *examination) delivery(d Delivery) {
 	f := Finding{WorkflowID: d.WorkflowID, RunID: d.RunID, Since: &d.Since}
 	switch {
@@ -164,12 +165,12 @@ func (f Facts) idOf(s Slot) string {
 	return cmp.Or(s.WorkflowID, f.Prefix+s.Node+"/"+s.Requestor)
 }
 
-// ours tells whether a workflow ID is one of this cluster's maintenances.
+// ours reports whether a workflow ID is one of this cluster's maintenances.
 func (f Facts) ours(workflowID string) bool {
 	return strings.HasPrefix(workflowID, f.Prefix) || f.Transitions != "" && strings.HasPrefix(workflowID, f.Transitions)
 }
 
-// runs tells whether a run runs, as far as is known.
+// runs reports whether a run is running, as far as Temporal's answers say.
 func (e *examination) runs(run string) bool {
 	if execution, known := e.Executions[run]; known {
 		return execution.Running
@@ -249,7 +250,8 @@ func (e *examination) node(n Node) {
 	}
 }
 
-// machine looks at what Cluster API was told. A maintenance that runs may be about to hold the node, or have just given it back.
+// machine checks the annotations that Drydock set on the Machine. A maintenance that runs may be about to hold the node, or have
+// just released it.
 func (e *examination) machine(m Machine) {
 	if e.nodes[m.Node].Marked || slices.ContainsFunc(e.Maintenances, func(one Maintenance) bool { return m.Node != "" && one.Node == m.Node }) {
 		return
@@ -370,7 +372,7 @@ func othersMarks(n Node) (which, commands string) {
 	return strings.Join(all, " and "), strings.Join(off, " ; ")
 }
 
-// handled tells that a maintenance believes to hold the node: that its mark is missing is then the finding.
+// handled reports whether a maintenance counts on holding the node: the finding is then the missing mark.
 func (e *examination) handled(n Node) bool {
 	return slices.ContainsFunc(e.Maintenances, func(m Maintenance) bool { return m.Node == n.Name && e.unmarked(m) })
 }

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// comparable tells whether the scheduler's word on slots counts.
+// comparable reports whether the scheduler's state of slots can be compared with the nodes.
 func (e *examination) comparable() bool {
 	return e.Scheduler.Running && e.Scheduler.Unanswered == "" && !e.Scheduler.Rebuilding
 }
@@ -62,7 +62,7 @@ var (
 	releasing = "Releasing"
 )
 
-// unmarked tells that a maintenance is past marking its node, which does not carry its mark.
+// unmarked reports whether a maintenance has marked its node, and the node does not carry the mark.
 func (e *examination) unmarked(m Maintenance) bool {
 	n, exists := e.nodes[m.Node]
 	return exists && m.Granted != nil && slices.Contains(marks, m.Phase) && n.Unreadable == "" && !n.heldBy(m.RunID) && e.runs(m.RunID)
@@ -86,7 +86,7 @@ func (e *examination) maintenance(m Maintenance) {
 		return
 	}
 	if m.Phase == releasing {
-		return // it gives back what it has, and tells the scheduler before it knows that it did
+		return // it releases its slot, and signals the scheduler before its own state shows it
 	}
 	if _, exists := e.nodes[m.Node]; !exists {
 		e.gone(m, about)
@@ -117,7 +117,7 @@ func (e *examination) gone(m Maintenance, about Finding) {
 	e.find(about)
 }
 
-// wanted compares a maintenance's word on its slot with the scheduler's.
+// wanted compares the slot of which a maintenance knows with the scheduler's.
 func (e *examination) wanted(m Maintenance, about Finding) {
 	held := slices.ContainsFunc(e.Scheduler.Holders, func(s Slot) bool { return s.RequestID == m.RequestID })
 	waits := slices.ContainsFunc(e.Scheduler.Pending, func(s Slot) bool { return s.ID == m.RequestID })

@@ -25,7 +25,7 @@ type Shared struct {
 	// At is the entry up to which they were raised, By the parties that were at it.
 	At *Entry
 	By []string
-	// Drained tells that none of the pods of Targets is left.
+	// Drained is true when none of the pods of Targets is left.
 	Drained bool
 }
 
@@ -178,7 +178,7 @@ func (l *lockstep) present(p int) (int, bool) {
 	return 0, false
 }
 
-// raise brings each node one entry nearer to the least one of its parties, and tells whether there was one to raise.
+// raise brings each node one entry nearer to the least entry of its parties, and reports whether it raised any.
 func (l *lockstep) raise() (moved bool) {
 	for i := range l.nodes {
 		n := &l.nodes[i]
@@ -277,7 +277,7 @@ func Union(a, b []Entry) (all []Entry, more bool) {
 	return all, true
 }
 
-// advance has the parties go on that may, and tells whether there was one.
+// advance moves all parties that may go on to their next entry, and reports whether there was one.
 func (l *lockstep) advance() bool {
 	drained := make([]bool, len(l.parties))
 	for p := range l.parties {
@@ -295,7 +295,7 @@ func (l *lockstep) advance() bool {
 	return len(next) > 0
 }
 
-// reached tells whether all nodes of a party, and there are some, have come to its present entry.
+// reached reports whether all nodes of a party, and there are some, have come to its present entry.
 func (l *lockstep) reached(p int) bool {
 	present, ok := l.present(p)
 	return ok && len(l.of[p]) > 0 && !slices.ContainsFunc(l.of[p], func(n int) bool { return l.at[n] < present })

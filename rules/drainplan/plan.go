@@ -67,7 +67,7 @@ func New(entries []Entry, include []PodType) (Plan, error) {
 	return plan, nil
 }
 
-// Simple is the plan where none is asked for: all Default pods leave at once.
+// Simple is the plan of a drain without one: all Default pods leave at once.
 func Simple() Plan {
 	return Plan{tiers: []tier{everything(Default, math.MaxInt32)}}
 }
@@ -150,7 +150,7 @@ func (p Plan) Len() int { return len(p.tiers) }
 // Entry is the entry of a tier, from 0 to Len()-1, its selector in canonical form.
 func (p Plan) Entry(tier int) Entry { return p.tiers[tier].Entry }
 
-// HasAfter tells whether tiers of the plan come after an entry, which may be another plan's; nil comes before all.
+// HasAfter reports whether tiers of the plan come after an entry, which may be another plan's; nil comes before all.
 func (p Plan) HasAfter(e *Entry) bool {
 	return len(p.tiers) > 0 && (e == nil || compareEntries(p.tiers[len(p.tiers)-1].Entry, *e) > 0)
 }

@@ -17,7 +17,7 @@ type block struct {
 	warning    bool
 }
 
-// The kinds of blocks: those of all nodes, in the order in which they are looked at, and those of single ones.
+// The kinds of blocks: those of all nodes, in the order in which they are checked, and those of single ones.
 const (
 	blockDisabled  = "disabled"
 	blockUpgrade   = "upgrade"

@@ -11,9 +11,8 @@ import (
 )
 
 const (
-	// MaxNodes bounds the nodes that a check remembers, those under remediation and those that were ill first coming first. Of
-	// more, the counts are right, so that thresholds hold, and nothing else is known: those that are not remembered are asked
-	// for again when there is room.
+	// MaxNodes bounds the nodes that a check remembers, first those under remediation, then those that were ill first. Of the
+	// rest only the counts are known, so that thresholds hold; the watch reports those nodes again when there is room.
 	MaxNodes = 5000
 	// maxPast bounds the nodes that are remembered only because they were remediated.
 	maxPast = 1000

@@ -115,7 +115,8 @@ type PauseStatus struct {
 	At  time.Time `json:"at,omitzero"`
 }
 
-// StormStatus is since when the threshold was not met. Over is when the cooldown is, nil while it has not begun.
+// StormStatus: Since is when the threshold was first not met, Cooldown when the cooldown began, Over when it ends;
+// both are nil before.
 type StormStatus struct {
 	Since    time.Time  `json:"since"`
 	Cooldown *time.Time `json:"cooldown,omitempty"`
@@ -132,7 +133,7 @@ type Explanation struct {
 	// Summary says all in a sentence or two.
 	Summary    string             `json:"summary"`
 	Conditions []ExplainCondition `json:"conditions,omitempty"`
-	// Blocks are the reasons, in the order in which they are looked at, why no remediation or further step begins.
+	// Blocks are the reasons, in the order in which they are checked, why no remediation or further step begins.
 	Blocks []string `json:"blocks,omitempty"`
 	// Steps are the check's, with what became of each.
 	Steps []ExplainStep `json:"steps,omitempty"`

@@ -24,7 +24,7 @@ func Text(text string) string {
 	return numbered(out.String())
 }
 
-// startsWWW tells the dot of "www.", which makes a link.
+// startsWWW reports whether the dot ends "www.", which makes a link.
 func startsWWW(text string, dot int) bool {
 	return text[dot] == '.' && dot >= 3 && strings.EqualFold(text[dot-3:dot], "www")
 }

@@ -35,10 +35,11 @@ type Channel struct {
 	RetryFor spec.Duration `json:"retryFor"`
 }
 
-// Collects tells that a message of the channel may be about many maintenances.
+// Collects reports whether a message of the channel may be about many maintenances.
 func (p Channel) Collects() bool { return p.Digest > 0 || p.Thread == ThreadPeriod }
 
-// Next is when an event of the channel is to be told next, as Schedule.Next says; what does not last is told once.
+// Next returns when an event of the channel is sent next, as Schedule.Next does; an event whose state does not last
+// is sent once.
 func (p Channel) Next(e Event, last, now time.Time) (at time.Time, ok bool) {
 	if !last.IsZero() && !Lasts(e.State) {
 		return time.Time{}, false

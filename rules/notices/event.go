@@ -1,9 +1,11 @@
-// Package notices decides who is told what of a maintenance, and when: plain values in, plain values out.
+// Package notices decides which events of a maintenance a channel is sent, and when: plain values in, plain values
+// out.
 package notices
 
 import "time"
 
-// State is what an event tells of a maintenance, in the words of NVIDIA's NotifyMaintenance where it has one.
+// State is what an event reports of a maintenance. The names are those of NVIDIA's NotifyMaintenance where it has
+// one.
 type State string
 
 // The states of NotifyMaintenance, in the order in which a maintenance goes through them.
@@ -27,7 +29,7 @@ const (
 	Escalated        State = "Escalated"
 )
 
-// What is told of a maintenance plan.
+// The events of a maintenance plan.
 const (
 	PlanBegun       State = "PlanBegun"
 	PlanCanaryWaits State = "PlanCanaryWaits"
@@ -38,7 +40,7 @@ const (
 	PlanEnded       State = "PlanEnded"
 )
 
-// What is told of a health check and of its remediations.
+// The events of a health check and its remediations.
 const (
 	NodeUnhealthy        State = "NodeUnhealthy"
 	RemediationBegun     State = "RemediationBegun"
@@ -111,8 +113,8 @@ func (s State) Phrase() string {
 // Ends says that nothing follows a state.
 func Ends(s State) bool { return s == MaintenanceComplete || s == MaintenanceCancelled }
 
-// Lasts says that a maintenance is in a state until its next event, so that it can be told again and again. The ends
-// last for ever, and a notice is of a moment: both are told once.
+// Lasts reports whether a maintenance stays in a state until its next event, so that the state can be sent
+// repeatedly. The ends last for ever, and a notice is of a moment: both are sent once.
 func Lasts(s State) bool {
 	switch s {
 	case AwaitingApproval, ApprovalReminder, Escalated, PlanBegun, PlanCanaryWaits, PlanPaused, PlanResumed, PlanStage, PlanDrained, PlanEnded,
@@ -136,7 +138,7 @@ type Event struct {
 	Plan string `json:"plan,omitempty"`
 	// HealthCheck is the name of the health check that it is about, where it is about one; Node is one of its nodes, or empty.
 	HealthCheck string `json:"healthCheck,omitempty"`
-	// Requestor asked for the maintenance; Owner is who answers for the node.
+	// Requestor is who requested the maintenance, Owner who is responsible for the node.
 	Requestor string `json:"requestor,omitempty"`
 	Owner     string `json:"owner,omitempty"`
 	Cluster   string `json:"cluster,omitempty"`

@@ -13,7 +13,7 @@ import (
 // minInterval is the least time between two notices of one state.
 const minInterval = time.Minute
 
-// Schedule says when a state is told while it lasts: the schedules of SAP's maintenance-controller, at most one of
+// Schedule says when a state is sent while it lasts: the schedules of SAP's maintenance-controller, at most one of
 // them. None is a OneShot without delay.
 type Schedule struct {
 	// OneShot delivers an event once, when its state has lasted for a while. A state that is over sooner is not told.
@@ -24,19 +24,19 @@ type Schedule struct {
 	Scheduled *Scheduled `json:"scheduled,omitempty"`
 }
 
-// OneShot tells a state once, when it has lasted for a while. What is over sooner is never told.
+// OneShot sends a state once, when it has lasted for Delay. A state that ends sooner is never sent.
 type OneShot struct {
 	// Delay is how long the state has to last.
 	Delay spec.Duration `json:"delay,omitempty"`
 }
 
-// Periodic tells a state at once and then at intervals.
+// Periodic sends a state at once and then at intervals.
 type Periodic struct {
 	// Interval is the time between two messages, at least 1m.
 	Interval spec.Duration `json:"interval" jsonschema:"required"`
 }
 
-// Scheduled tells a state at a time of day on some days of the week, the first time at the first such instant after
+// Scheduled sends a state at a time of day on some days of the week, the first time at the first such instant after
 // the state began.
 type Scheduled struct {
 	// Instant is the time of day, such as `09:00`.
@@ -47,20 +47,20 @@ type Scheduled struct {
 	Timezone string `json:"timezone,omitempty" jsonschema:"default=UTC"`
 }
 
-// Next is when a state is to be told next, never before now; ok is false where it is not told any more. The state
-// began at entered and was told last at last, zero being never.
+// Next returns when a state is sent next, never before now; ok is false where it is not sent again. The state began
+// at entered and was last sent at last, which is zero where it never was.
 func (s Schedule) Next(entered, last, now time.Time) (at time.Time, ok bool) {
-	told := !last.IsZero()
+	sent := !last.IsZero()
 	switch {
-	case s.Periodic != nil && told:
+	case s.Periodic != nil && sent:
 		at = last.Add(s.Periodic.Interval.Std())
 	case s.Periodic != nil:
 		at = entered
-	case s.Scheduled != nil && told:
+	case s.Scheduled != nil && sent:
 		at, ok = s.Scheduled.after(last)
 	case s.Scheduled != nil:
 		at, ok = s.Scheduled.after(entered.Add(-time.Nanosecond))
-	case told:
+	case sent:
 		return time.Time{}, false
 	case s.OneShot != nil:
 		at = entered.Add(s.OneShot.Delay.Std())

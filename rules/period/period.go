@@ -40,7 +40,7 @@ func ParseDuration(s string) (Duration, error) {
 	return Duration(days + d), nil
 }
 
-// HasDays tells whether a duration string is written with days, which Go's own are not.
+// HasDays reports whether a duration string is written with days, which Go's own are not.
 func HasDays(s string) bool { return daysFirst.MatchString(s) }
 
 // UnmarshalJSON accepts duration strings only: a bare number would not say its unit.
@@ -66,7 +66,7 @@ func (d Duration) String() string { return time.Duration(d).String() }
 // Std is the duration as the standard library's type.
 func (d Duration) Std() time.Duration { return time.Duration(d) }
 
-// Text is a duration string without the units at its end of which there are none, such as 1h30m and not 1h30m0s.
+// Text is a duration without its zero units at the end: 1h30m, not 1h30m0s.
 func Text(d time.Duration) string {
 	text := d.String()
 	for _, unit := range []struct{ before, none string }{{"m", "0s"}, {"h", "0m"}} {

@@ -17,7 +17,7 @@ type Progress struct {
 	LastEnd time.Time `json:"lastEnd,omitzero"`
 	// Paused: nothing is begun until somebody resumes the plan.
 	Paused bool `json:"paused,omitempty"`
-	// CreatedAt is when the plan began. It is not part of the state: whoever asks fills it in.
+	// CreatedAt is when the plan began. It is not part of the state: the caller sets it.
 	CreatedAt time.Time `json:"-"`
 }
 
@@ -45,7 +45,7 @@ type Decision struct {
 // run, and keeps room for other questions than when each of them ends.
 const MaxAtOnce = 500
 
-// Decide tells which nodes go next. Nodes are in the order of Sort.
+// Decide returns which nodes go next. Nodes are in the order of Sort.
 func Decide(s Strategy, nodes []Node, p Progress, now time.Time) Decision {
 	counts := Count(nodes)
 	if counts.Waiting == 0 && counts.Running == 0 {
@@ -66,7 +66,7 @@ func Decide(s Strategy, nodes []Node, p Progress, now time.Time) Decision {
 	}
 }
 
-// next tells which nodes go next, of a plan that is not at its end.
+// next returns which nodes go next, of a plan that has not ended.
 func next(s Strategy, nodes []Node, counts Counts, p Progress, now time.Time) Decision {
 	if p.Paused {
 		return Decision{Waits: "paused"}
@@ -97,7 +97,7 @@ func next(s Strategy, nodes []Node, counts Counts, p Progress, now time.Time) De
 	return d
 }
 
-// canary tells how many nodes of the canary are not over, 0 when it has passed, or what has to be waited for.
+// canary returns how many nodes of the canary have not ended, 0 when it has passed, or what the plan waits for.
 func canary(c Canary, counts Counts, failed int, p Progress, now time.Time) (left int, waits *Decision) {
 	size := min(c.Nodes, counts.Total-counts.Skipped)
 	over := counts.Done + counts.Failures()

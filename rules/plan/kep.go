@@ -43,7 +43,7 @@ type kepSpec struct {
 	Reason       string               `json:"reason"`
 }
 
-// IsKEP tells KEP-4212's object from the input of a plan.
+// IsKEP reports whether an object is KEP-4212's, and not the input of a plan.
 func IsKEP(object map[string]any) bool { return object["kind"] != nil || object["apiVersion"] != nil }
 
 // FromKEP is KEP-4212's object as the input of a plan, with the plan's name. Its status is not looked at, nor what an API server adds

@@ -25,7 +25,7 @@ type Selection struct {
 	Exclude []string `json:"exclude,omitempty" jsonschema_extras:"x-flag=exclude"`
 }
 
-// Check tells what is wrong with it; the error joins one line per wrong field.
+// Check returns what is wrong with the selection; the error joins one line per wrong field.
 func (s Selection) Check() error {
 	var wrong problems
 	s.validate(&wrong)
@@ -75,7 +75,7 @@ func validateNames(wrong *problems, field string, names []string) {
 	}
 }
 
-// Matcher tells of nodes whether they are chosen. It looks at their names and labels only.
+// Matcher returns the function that reports whether a node is chosen. It uses names and labels only.
 func (s Selection) Matcher() (func(*corev1.Node) bool, error) {
 	selector, err := labels.Parse(s.Selector)
 	if err != nil {

@@ -25,7 +25,7 @@ const (
 	Gone State = "gone"
 )
 
-// Over tells that nothing is done to a node of that state any more.
+// Over reports whether the state is an end: the plan does nothing more to the node.
 func (s State) Over() bool { return s == Done || s == Failed || s == Skipped || s == Gone }
 
 // Word is the state in words.
@@ -92,7 +92,7 @@ func unforgiven(nodes []Node) int {
 	return n
 }
 
-// Ending tells that the node is back, and its maintenance has still to end.
+// Ending reports whether the node is back in service while its maintenance still has to end.
 func (n Node) Ending() bool { return n.State == Done && n.RunID != "" }
 
 // Counts are the nodes of a plan by their states. Total are those that it matches.
@@ -158,7 +158,7 @@ func Forget(nodes []Node, most int) []Node {
 }
 
 // Match brings nodes up to date with those that a plan matches now. New ones are added, those that do not match any more
-// are gone unless something was begun or done, and those that match again wait again. It tells how many came and went.
+// are gone unless something was begun or done, and those that match again wait again. It returns how many came and went.
 func Match(order string, nodes []Node, matching []Facts, now time.Time) (matched []Node, came, went int) {
 	known := make(map[string]int, len(nodes))
 	for i := range nodes {

@@ -26,7 +26,7 @@ const (
 	longestEvery  = 366 * 24 * time.Hour
 )
 
-// Check tells what is wrong with it.
+// Check returns what is wrong with the recurrence.
 func (r Recurrence) Check() error {
 	switch {
 	case r.Cron == "" && r.Every == 0:

@@ -15,7 +15,7 @@ import (
 )
 
 // own are the fields of a maintenance's input in which plans that share a node may differ: they say who wants it, from when on and
-// who is told, not what is done.
+// whom it notifies, not what is done.
 var own = []string{"reason", "ticket", "owner", "notify", "windows", "notBefore"}
 
 // shownOfField bounds what is shown of a field, in bytes, and shownFields how many are.

@@ -39,7 +39,7 @@ func (s Stage) Next() []Stage {
 	return slices.Clone(Stages[slices.Index(Stages, s)+1:])
 }
 
-// To tells what is wrong with going on to a stage.
+// To returns why a plan cannot go on from this stage to the next; nil where it can.
 func (s Stage) To(next Stage) error {
 	switch {
 	case !slices.Contains(Stages, next):
@@ -52,8 +52,8 @@ func (s Stage) To(next Stage) error {
 	return nil
 }
 
-// Started are the stages that begin when a plan goes on from one to another. Cordon is a part of Drain: it begins also where
-// nobody asked for it.
+// Started are the stages that begin when a plan goes on from one to another. Cordon is a part of Drain: it begins with Drain
+// where the plan was idle.
 func Started(from, to Stage) []Stage {
 	if to == Drain && from == Idle {
 		return []Stage{Cordon, Drain}
@@ -61,5 +61,5 @@ func Started(from, to Stage) []Stage {
 	return []Stage{to}
 }
 
-// Holds tells whether a plan in this stage keeps its nodes out of service.
+// Holds reports whether a plan in this stage keeps its nodes out of service.
 func (s Stage) Holds() bool { return s == Cordon || s == Drain }

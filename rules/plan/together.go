@@ -22,7 +22,7 @@ const (
 // togethersOwn are the fields of a maintenance that a plan of strategy AllAtOnce says for all of its nodes.
 var togethersOwn = []string{"additionalRequestors", "lockstep"}
 
-// Together tells whether the plan's nodes go through its stages together.
+// Together reports whether the plan's nodes go through its stages together.
 func (p Plan) Together() bool { return p.Strategy.Type == AllAtOnce }
 
 // Reserved refuses the name of those who share maintenances to a plan whose maintenances are its own.
@@ -42,9 +42,8 @@ func (p Plan) Tiers() (drainplan.Plan, error) {
 	return p.DrainPlan.Compile()
 }
 
-// SharedInput is what the maintenances of a plan of strategy AllAtOnce have in common: their input without what tells one from
-// another, and without the tiers, which the lockstep of all plans decides. Unless it says so, no time is up while the plan
-// holds its nodes.
+// SharedInput is what the maintenances of a plan of strategy AllAtOnce have in common: their input without the node, and
+// without the tiers, which the lockstep of all plans decides. Unless it says so, no time is up while the plan holds its nodes.
 func (p Plan) SharedInput(now time.Time) (json.RawMessage, error) {
 	fields, err := p.fieldsOf("", now)
 	if err != nil {

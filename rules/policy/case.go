@@ -74,7 +74,8 @@ type Approval struct {
 	Principal *string   `json:"principal"`
 }
 
-// Starter is what rules see of whoever started a maintenance: only what the server verified, absent where it did not.
+// Starter is what rules see of the person who started a maintenance: only what the server verified, absent where it
+// verified nobody.
 type Starter struct {
 	Principal *string `json:"principal"`
 }

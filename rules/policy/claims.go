@@ -146,8 +146,8 @@ func (o *origins) all(of []celast.Expr) (found origin) {
 	return found
 }
 
-// comprehension is the origin of what a macro makes of a list: all that it looks at, since its result says how often it went round. Its
-// accumulator is looked at twice: a step sees what the one before it left.
+// comprehension is the origin of what a macro makes of a list: everything that the macro reads, since its result depends on the number
+// of iterations. The accumulator is visited twice: a step sees the result of the one before it.
 func (o *origins) comprehension(c celast.ComprehensionExpr) origin {
 	names := []string{c.IterVar(), c.IterVar2(), c.AccuVar()}
 	before := make([]origin, len(names))

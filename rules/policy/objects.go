@@ -15,7 +15,7 @@ import (
 
 // objects are the CEL types of Go structs: their fields have their JSON names and types, so that a name that does not
 // exist is found when an expression is compiled. A field reads as its zero value where nothing is set, as in protocol
-// buffers; one that is a pointer is absent there: has() tells, and to read it is an error.
+// buffers; a pointer field is absent there: has() is false, and reading it is an error.
 type objects struct {
 	*types.Registry
 	byName map[string]*object
@@ -49,7 +49,7 @@ var (
 	timeType     = reflect.TypeFor[time.Time]()
 )
 
-// typeOf is the CEL type of a Go type; that of a struct is made when it is first asked for.
+// typeOf is the CEL type of a Go type; that of a struct is made at its first use.
 func (o *objects) typeOf(t reflect.Type) (*types.Type, error) {
 	switch t {
 	case durationType:

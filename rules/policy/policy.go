@@ -145,7 +145,7 @@ func (c *compiled) compile(env *cel.Env, at, text string) (cel.Program, error) {
 // notUnderstood are the ways in which CEL's parser says where it stopped.
 var notUnderstood = regexp.MustCompile(`^Syntax error: (?:mismatched input|extraneous input|no viable alternative at input|token recognition error at:|missing .* at) '(.*?)'(?: expecting .*)?$`)
 
-// understood is the parser's word without its own terms, such as all the signs that it expected.
+// understood is the parser's message without the list of tokens that it expected.
 func understood(message string) string {
 	found := notUnderstood.FindStringSubmatch(message)
 	switch {
@@ -164,8 +164,8 @@ func located(at string, line, column int, message string) error {
 	return fmt.Errorf("%s: line %d, column %d: %s", at, line, column+1, message)
 }
 
-// mentions tells which variables a checked expression uses. A variable of a macro that had the name of one of them would
-// hide what the rule speaks of, and with it when it is judged.
+// mentions returns the variables that a checked expression uses. A variable of a macro with the name of one of them would hide
+// what the rule refers to, and so when it has to be judged.
 func mentions(ast *celast.AST) (map[string]bool, error) {
 	found := map[string]bool{}
 	var hidden string
@@ -188,17 +188,17 @@ func mentions(ast *celast.AST) (map[string]bool, error) {
 	return found, nil
 }
 
-// JudgesApprovals tells whether a rule speaks of the approval.
+// JudgesApprovals reports whether a rule speaks of the approval.
 func (p *Policy) JudgesApprovals() bool {
 	return p.any(func(c compiled) bool { return c.approval })
 }
 
-// NeedsNode tells whether a rule speaks of the node, of those that are judged at an approval, or of the others.
+// NeedsNode reports whether a rule speaks of the node, of those that are judged at an approval, or of the others.
 func (p *Policy) NeedsNode(atApproval bool) bool {
 	return p.any(func(c compiled) bool { return c.node && c.approval == atApproval })
 }
 
-// NeedsStarter tells whether a rule speaks of the starter, of those that are judged at an approval, or of the others.
+// NeedsStarter reports whether a rule speaks of the starter, of those that are judged at an approval, or of the others.
 func (p *Policy) NeedsStarter(atApproval bool) bool {
 	return p.any(func(c compiled) bool { return c.starter && c.approval == atApproval })
 }
@@ -288,7 +288,7 @@ type Refusal struct {
 // Refused are the rules that refuse, in the order of the policy.
 type Refused []Refusal
 
-// maxNamed is how many refusals an error tells before it counts the rest.
+// maxNamed is how many refusals an error names before it counts the rest.
 const maxNamed = 5
 
 // Error names each rule with its message.

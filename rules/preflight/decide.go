@@ -89,8 +89,8 @@ type decision struct {
 	bypassedBy string
 }
 
-// Decide tells what a drain would do with each pod and what would stop it. The drain's escalation is the whole ladder, with
-// the SLA in its place.
+// Decide returns what a drain would do with each pod and what would stop it. The drain's escalation is the whole ladder,
+// including the SLA.
 func Decide(drain spec.Drain, facts Facts) (Report, error) {
 	plan, err := drain.Tiers()
 	if err != nil {
@@ -128,8 +128,8 @@ func (d *decision) findBypass() {
 	}
 }
 
-// Leaving tells for each of some pods whether it would leave its node once the drain went well, so that it needs a place
-// elsewhere. A pod that is on its way out already has been replaced.
+// Leaving reports for each pod whether a successful drain makes it leave its node, so that it needs a place elsewhere. A
+// pod that is terminating already has been replaced.
 func Leaving(drain spec.Drain, pods []PodFacts) ([]bool, error) {
 	plan, err := drain.Tiers()
 	if err != nil {
@@ -176,7 +176,7 @@ func (d *decision) permissions() {
 	}
 }
 
-// deletes tells whether a pod would be deleted, or may be, by what could be looked at.
+// deletes reports whether the drain deletes a pod, or may, as far as the pods could be checked.
 func (d *decision) deletes() bool {
 	return d.bypass != nil || len(d.facts.Unchecked) > 0 || slices.ContainsFunc(d.facts.Pods, func(p PodFacts) bool {
 		action := d.pod(p).Action
@@ -252,7 +252,7 @@ func (d *decision) judge(p PodFacts, planned bool, r *Pod) {
 	case p.Refusal != "":
 		r.Action, r.Reason, r.Message = Refuse, p.Refusal, bounds.Cut(p.Message, maxText)
 		if p.Type != drainplan.DaemonSet {
-			r.Budgets = p.asked() // whoever consents meets them next
+			r.Budgets = p.asked() // once somebody consents, the eviction depends on these budgets
 		}
 	case p.Type == drainplan.DaemonSet:
 		r.Action, r.Reason, r.Message = Delete, reasonDaemonSet, "is deleted; the maintenance taint keeps it away"
@@ -317,7 +317,7 @@ func (d *decision) stops(f Finding) {
 	d.report.warn(f)
 }
 
-// budgets takes up those that the pods depend on which are evicted, or would be with somebody's consent.
+// budgets checks the disruption budgets of pods that the drain evicts, with or without consent.
 func (d *decision) budgets() {
 	asked, refused := map[string]int{}, map[string]int{}
 	for _, p := range d.facts.Pods {

@@ -79,7 +79,7 @@ func evicting(drain spec.Drain) []Need {
 	return needs
 }
 
-// deletes tells whether a drain may delete pods, past their budgets.
+// deletes reports whether a drain may delete pods, past their budgets.
 func deletes(drain spec.Drain) bool {
 	if slices.ContainsFunc(drain.Escalation, func(r spec.Rung) bool { return r.Do == spec.BypassBudget || r.Do == spec.Kill }) {
 		return true

@@ -141,7 +141,7 @@ func (f Finding) String() string { return f.Object + ": " + f.Message }
 // ProblemCount counts all problems, those beyond the listed included.
 func (r Report) ProblemCount() int { return len(r.Problems) + r.MoreProblems }
 
-// Has tells whether one of the listed problems is of the code.
+// Has reports whether one of the listed problems is of the code.
 func (r Report) Has(code Code) bool {
 	for _, p := range r.Problems {
 		if p.Code == code {

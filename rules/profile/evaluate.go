@@ -59,7 +59,7 @@ type Evaluated struct {
 	Since time.Time   `json:"since,omitzero"`
 	// Busy is what is under way.
 	Busy *Busy `json:"busy,omitempty"`
-	// Enter are triggers to run because the state is new. Its transitions are looked at once they have run.
+	// Enter are triggers to run because the state is new. Its transitions are checked once the triggers have run.
 	Enter []string `json:"enter,omitempty"`
 	// Notify is what is due to be sent.
 	Notify []Due `json:"notify,omitempty"`

@@ -132,7 +132,7 @@ func (r *reader) name(o *conf.Object) (name, kind string) {
 	return name, kind
 }
 
-// inQuotes is what to do where a name was taken for true or false.
+// inQuotes is the advice where YAML has read a name as true or false.
 const inQuotes = "write it in quotes: y, n, yes, no, on and off are true or false in YAML"
 
 // kind refuses a kind that does not exist, and warns of the keys that a known one ignores.

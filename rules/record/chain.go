@@ -55,7 +55,7 @@ func proof(hash string, key []byte) string {
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
-// provenBy tells whether a record was written by somebody who has one of the keys.
+// provenBy reports whether the writer of a record had one of the keys.
 func (l Link) provenBy(keys [][]byte) bool {
 	proven := false
 	for _, key := range keys {

@@ -41,7 +41,7 @@ type Record struct {
 	// Phase is the end, or where a maintenance is that has not ended.
 	Phase   string `json:"phase,omitempty"`
 	Failure string `json:"failure,omitempty"`
-	// Attempts counts the slots asked for.
+	// Attempts counts the slots that were requested.
 	Attempts  int       `json:"attempts,omitempty"`
 	CreatedAt time.Time `json:"createdAt"`
 	EndedAt   time.Time `json:"endedAt,omitzero"`
@@ -91,7 +91,7 @@ func (r Record) Key() string { return cmp.Or(r.LastRunID, r.RunID) }
 
 // Link is a record's place in the chain of the writer that wrote it. It says nothing of the maintenance.
 type Link struct {
-	// Writer tells one chain from others, Number counts its records from 1.
+	// Writer identifies the chain, Number counts its records from 1.
 	Writer string `json:"writer,omitempty"`
 	Number int64  `json:"number,omitempty"`
 	// Previous is the Hash of the record before it, empty for the first.
@@ -119,7 +119,7 @@ type Approval struct {
 	Denied    bool      `json:"denied,omitempty"`
 }
 
-// Slot is the latest slot that was asked for.
+// Slot is the slot that was requested last.
 type Slot struct {
 	RequestID   string    `json:"requestId"`
 	RequestedAt time.Time `json:"requestedAt,omitzero"`
@@ -133,7 +133,7 @@ type Phase struct {
 	Message string    `json:"message,omitempty"`
 }
 
-// State is a lifecycle state as it was told to the outside.
+// State is a lifecycle state of which channels were notified.
 type State struct {
 	ID       string    `json:"id"`
 	Sequence int       `json:"sequence"`
@@ -225,7 +225,7 @@ type Check struct {
 	At      time.Time `json:"at"`
 }
 
-// Notification is an event that was told on a channel, or could not be.
+// Notification is an event that was sent to a channel, or could not be.
 type Notification struct {
 	Channel string    `json:"channel"`
 	Event   string    `json:"event"`
@@ -233,20 +233,19 @@ type Notification struct {
 	Outcome string    `json:"outcome"`
 }
 
-// Ended tells whether the maintenance has ended.
+// Ended reports whether the maintenance has ended.
 func (r Record) Ended() bool { return !r.EndedAt.IsZero() }
 
 // beforeSlot are the phases in which nothing has been done to a node yet, and the end of those that failed there.
 var beforeSlot = []string{"AwaitingApproval", "Pending", "Releasing", "Failed"}
 
-// Refused tells that the maintenance failed before it had a slot, such as for a wrong input, a node that does not exist or a
-// rule of the policy: nothing was done to its node.
+// Refused reports whether the maintenance failed before it had a slot
 func (r Record) Refused() bool {
 	return r.Phase == "Failed" && r.Ended() && len(r.Phases) > 0 && r.MorePhases == 0 &&
 		!slices.ContainsFunc(r.Phases, func(p Phase) bool { return !slices.Contains(beforeSlot, p.Phase) })
 }
 
-// Validate tells why a record cannot be kept: without its identity nobody could tell it from another.
+// Validate returns why a record cannot be kept: without its identity it cannot be told from another.
 func (r Record) Validate() error {
 	var problems []error
 	if r.Schema != Schema {

@@ -168,7 +168,7 @@ func spread(phase string, took []time.Duration) Spread {
 	}
 }
 
-// percentile is the nearest rank of sorted values, of which there is at least one.
+// percentile is the nearest rank of sorted values; there is at least one.
 func percentile(sorted []time.Duration, percent int) time.Duration {
 	rank := (percent*len(sorted) + 99) / 100
 	return sorted[max(rank, 1)-1]

@@ -22,8 +22,8 @@ func (r Report) Text(now time.Time, align Align) string {
 	return r.describe(clock(now), full).text(align)
 }
 
-// Markdown is the report for a ticket or a page, with dates and times in the zone of now. Nothing that a record holds is
-// taken for Markdown.
+// Markdown is the report for a ticket or a page, with dates and times in the zone of now. All text of a record is
+// escaped.
 func (r Report) Markdown(now time.Time) string { return r.describe(dated(now), dated(now)).markdown() }
 
 // describe writes the period with its dates, of which one is often today's.

@@ -30,8 +30,8 @@ func Table(records []Record, now time.Time, align Align) string {
 // Text is all that is known of a maintenance, for a terminal, with times in the zone of now.
 func Text(r Record, now time.Time, align Align) string { return describe(r, clock(now)).text(align) }
 
-// Markdown is all that is known of a maintenance, for a ticket, with dates and times in the zone of now. Whatever the
-// record holds, it shows as it is and nothing of it is taken for Markdown or HTML.
+// Markdown is all that is known of a maintenance, for a ticket, with dates and times in the zone of now. All text of
+// the record is escaped, so that none of it is rendered as Markdown or HTML.
 func Markdown(r Record, now time.Time) string { return describe(r, dated(now)).markdown() }
 
 func describe(r Record, when func(time.Time) string) document {

@@ -234,7 +234,7 @@ func (v *Verifier) judgeFirst(e entry) {
 	}
 }
 
-// judgeNext looks at two records that are neighbours; of changed ones it was told already.
+// judgeNext compares two records that are neighbours; changed ones are reported already.
 func (v *Verifier) judgeNext(before, e entry, changed map[int64]bool) {
 	if e.Number == before.Number+1 {
 		if e.Previous != before.Hash {
@@ -314,7 +314,7 @@ func (v Verdict) Text(align Align) string {
 // ErrKeyTooShort refuses a key that could be guessed.
 var ErrKeyTooShort = errors.New("the key is too short: want at least 16 bytes")
 
-// CheckKey tells whether a key can prove anything.
+// CheckKey refuses a key that is too short to prove anything.
 func CheckKey(key []byte) error {
 	if len(key) < 16 {
 		return ErrKeyTooShort

@@ -66,7 +66,7 @@ type repair struct {
 	OutOfService bool `json:"outOfService"`
 }
 
-// movesVolumes tells whether a step waits until the node's volumes are detached.
+// movesVolumes reports whether a step waits until the node's volumes are detached.
 func (h healthCheck) movesVolumes() bool {
 	moves := h.Maintenance.OutOfService
 	for _, step := range h.Escalating {
@@ -161,7 +161,7 @@ func (c configuration) needsOfDefaults(parts []Part, why map[string]string) erro
 	return nil
 }
 
-// gives tells whether a part has a permission, in the namespace that is asked for or in all.
+// gives reports whether a part has a permission, in the namespace of the need or in all.
 func (p Part) gives(need preflight.Need) bool {
 	return slices.ContainsFunc(p.Needs, func(n preflight.Need) bool {
 		return n.Verb == need.Verb && n.Group == need.Group && n.Resource == need.Resource && n.Subresource == need.Subresource &&

@@ -55,7 +55,7 @@ const (
 // Item is one thing that has to be there.
 type Item struct {
 	Kind Kind `json:"kind"`
-	// Name tells items of a kind apart: a search attribute, a part of the permissions.
+	// Name distinguishes items of a kind: a search attribute, a part of the permissions.
 	Name  string `json:"name,omitempty"`
 	State State  `json:"state"`
 	// Text says what is there, or what is missing.
@@ -70,7 +70,7 @@ type Item struct {
 	Tried string `json:"tried,omitempty"`
 }
 
-// Lacks tells that something is to be done before Drydock can work as it is configured to.
+// Lacks reports whether something is missing, or cannot be checked, that Drydock needs for its configuration.
 func (i Item) Lacks() bool { return i.State == Missing || i.State == Unknown }
 
 // Report is what was found, and what there is to do.
@@ -81,7 +81,8 @@ type Report struct {
 	Version   string `json:"temporalServer,omitempty"`
 	// Cloud: it is Temporal Cloud, which makes namespaces and search attributes by its own API only.
 	Cloud bool `json:"temporalCloud,omitempty"`
-	// Open: the server answered without credentials, so that whoever reaches it can do what the workers may.
+	// Open: the server answered without credentials, so that everybody who can connect to it may do what the workers
+	// may.
 	Open bool `json:"openToEverybody,omitempty"`
 	// Context, Server and Account say which Kubernetes was asked, and for whose permissions. They are empty where none was.
 	Context string `json:"kubernetesContext,omitempty"`
@@ -190,7 +191,7 @@ type Schedule struct {
 // Cluster is a Kubernetes cluster.
 type Cluster struct {
 	Context, Server, Version string
-	// Account is whose permissions were asked for.
+	// Account is the account whose permissions were checked.
 	Account     string
 	Unreachable string
 	// Denied are, by the names of parts, the permissions that the account lacks; Unasked says why they are not known.
@@ -198,7 +199,7 @@ type Cluster struct {
 	Unasked string
 }
 
-// Decide tells what is there, what is missing, and what makes it.
+// Decide returns what is there, what is missing, and what creates it.
 func Decide(w Wanted, f Found) Report {
 	t := f.Temporal
 	r := Report{Address: t.Address, Namespace: t.Namespace, Version: t.Version, Cloud: t.Cloud}

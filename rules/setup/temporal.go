@@ -155,7 +155,7 @@ var cloudHosts = []string{".tmprl.cloud", ".api.temporal.io"}
 // cloudName is the form of a namespace's name in Temporal Cloud: its own, and the account's.
 var cloudName = regexp.MustCompile(`^[a-z0-9-]+\.[a-z0-9]{5,}$`)
 
-// IsCloud tells whether this is Temporal Cloud: by its address, or by a namespace's name where the server has refused what
+// IsCloud reports whether this is Temporal Cloud: by its address, or by a namespace's name where the server has refused what
 // every other lets operators do.
 func IsCloud(address, namespace string, refused bool) bool {
 	host, _, err := net.SplitHostPort(address)

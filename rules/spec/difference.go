@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// Difference is a field in which a running maintenance differs from what is asked for.
+// Difference is a field in which a running maintenance differs from a request to start one.
 type Difference struct {
 	Field   string `json:"field"`
 	Running any    `json:"running"`
@@ -15,7 +15,7 @@ type Difference struct {
 }
 
 // Differences compares the fields that input sets with those of the running maintenance; asked is the input decoded. Fields that input
-// leaves out do not count: there whoever started it, or the worker's defaults, decided.
+// leaves out do not count: there the running maintenance's own input, or the worker's defaults, decided.
 func Differences(input map[string]any, asked, running Maintenance) []Difference {
 	var found []Difference
 	askedFields, runningFields := asObject(asked), asObject(running)

@@ -54,7 +54,7 @@ func (m Maintenance) RungFits(rung string) error {
 }
 
 // sharedDefaults are the defaults of a maintenance that plans share: what has no meaning there is left out. The rung
-// giveBack only tells.
+// giveBack only notifies.
 func sharedDefaults(defaults []byte) ([]byte, error) {
 	var m Maintenance
 	if err := DecodeStrict(defaults, &m); err != nil {

@@ -19,7 +19,7 @@ import (
 // Rungs are the names of the escalation's rungs.
 var Rungs = []string{Notify, BypassBudget, Kill, GiveBack, Fail}
 
-// EndsDrain tells whether a rung ends the drain, so that none can follow it.
+// EndsDrain reports whether a rung ends the drain, so that none can follow it.
 func EndsDrain(rung string) bool { return rung == GiveBack || rung == Fail }
 
 // KnownRung refuses a rung that does not exist.
@@ -58,7 +58,7 @@ func (d Drain) Tiers() (drainplan.Plan, error) {
 	return d.Plan.Compile()
 }
 
-// WaitsForStatic tells whether static pods keep the node from being drained.
+// WaitsForStatic reports whether static pods keep the node from being drained.
 func (d Drain) WaitsForStatic() bool { return d.Plan != nil && d.Plan.Static == WaitForStatic }
 
 // normalizePlan brings the plan of a drain into the form that is decoded. Nulls and duplicate fields must have been refused

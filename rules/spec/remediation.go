@@ -25,7 +25,7 @@ const (
 // RemediationRequestor is the requestor of the maintenances that a health check starts.
 func RemediationRequestor(check string) string { return remediationPrefix + check }
 
-// IsRemediationRequestor tells whether a requestor may be that of a health check.
+// IsRemediationRequestor reports whether a requestor may be that of a health check.
 func IsRemediationRequestor(requestor string) bool {
 	check, is := strings.CutPrefix(requestor, remediationPrefix)
 	return is && CheckName(check) == nil
@@ -45,7 +45,8 @@ func CheckName(name string) error {
 	return nil
 }
 
-// validateRemediation refuses what a remediation cannot be: it is one node's, asked for by one check, and goes at once.
+// validateRemediation refuses what a remediation cannot be: it is for one node, one check requests it, and it starts at
+// once.
 func (m Maintenance) validateRemediation(p *problems) {
 	check := m.Remediation.Check
 	if err := CheckName(check); err != nil {

@@ -34,9 +34,9 @@ type Maintenance struct {
 	Approval bool `json:"approval,omitempty" jsonschema_extras:"x-flag=approval"`
 	// ApprovalReminder is how often the channels are sent `ApprovalReminder` while it waits; 0s is never.
 	ApprovalReminder Duration `json:"approvalReminder,omitzero" jsonschema:"default=24h"`
-	// NotBefore is the time, such as `2026-03-01T22:00:00Z`, before which no slot is asked for; until then the maintenance is announced only. The channels are sent
-	// `MaintenanceScheduled`; a preflight comes before that notice. A time that was over by more than a minute at the start is refused;
-	// `reschedule` moves it. The flag also takes how long from now.
+	// NotBefore is the time, such as `2026-03-01T22:00:00Z`, before which no slot is requested; until then the maintenance is announced
+	// only. The channels are sent `MaintenanceScheduled`; a preflight comes before that notice. A time that was over by more than a
+	// minute at the start is refused; `reschedule` moves it. The flag also takes how long from now.
 	NotBefore *time.Time `json:"notBefore,omitempty" jsonschema_extras:"x-flag=not-before"`
 	// Windows are names of [windows](#windows) of the worker's configuration: the slot is granted only while all of them are open. Those of
 	// the scheduler's limits count besides. It has at most 10 names; `[]` takes a default back, which is `--window none`.
@@ -54,8 +54,8 @@ type Maintenance struct {
 	WaitForPodCompletion *WaitForPods `json:"waitForPodCompletion,omitempty"`
 	// Drain says how the node is emptied.
 	Drain Drain `json:"drain"`
-	// Preflight is what happens where something would stop the drain, which is looked at before a slot is asked for: `wait` waits until
-	// nothing would, `fail` ends the maintenance, `off` does not look. See [preflight](#preflight).
+	// Preflight is what happens where something would stop the drain, which is checked before a slot is requested: `wait` waits until
+	// nothing would, `fail` ends the maintenance, `off` does not check. See [preflight](#preflight).
 	Preflight string `json:"preflight" jsonschema:"enum=off,enum=wait,enum=fail" jsonschema_extras:"x-flag=preflight"`
 	// ReadyTimeout is how long the requestor may hold the node, such as `4h` or `2d`; 0s is for ever.
 	ReadyTimeout Duration `json:"readyTimeout" jsonschema_extras:"x-flag=ready-timeout"`
@@ -85,7 +85,7 @@ type Maintenance struct {
 	// It needs `work`.
 	OutOfService bool `json:"outOfService,omitempty"`
 	// Validation is what must hold before the node returns to production: see [validation](#validation). Without any of its fields up to
-	// `signal` nothing is looked at.
+	// `signal` nothing is checked.
 	Validation *validation.Validation `json:"validation,omitempty"`
 	// Notify are names of the worker's [channels](#channels) that are sent what happens. `[]` sends nothing to anybody, which is `--notify
 	// none`. Absent, the worker's default channels are.
@@ -96,7 +96,7 @@ type Maintenance struct {
 type SLA struct {
 	// After is the time in which the node is to be empty, on the clock of the escalation; then `SLAExpired` is sent.
 	After Duration `json:"after" jsonschema:"required"`
-	// Do is the rung that is taken then. Absent, only the channels are told.
+	// Do is the rung that is taken then. Absent, only the channels are notified.
 	Do string `json:"do,omitempty" jsonschema:"enum=notify,enum=bypassBudget,enum=kill,enum=giveBack,enum=fail"`
 }
 
@@ -139,9 +139,9 @@ type Drain struct {
 	// `cluster-autoscaler.kubernetes.io/safe-to-evict: "false"` or `karpenter.sh/do-not-disrupt: "true"`. The rungs bypassBudget and kill
 	// end it early.
 	ProtectedFor Duration `json:"protectedFor" jsonschema_extras:"x-flag=protected-for"`
-	// OnNodeNotReady is what happens on a node whose kubelet does not answer: `wait` waits for pods that were told to end, `ignore` waits no
-	// longer than their grace period. Such a node has the condition Ready Unknown. A kubelet that says of itself that it is not Ready
-	// still ends pods, and they are waited for.
+	// OnNodeNotReady is what happens on a node whose kubelet does not answer: `wait` waits for terminating pods, `ignore` waits no longer
+	// than their grace period. Such a node has the condition Ready Unknown. A kubelet that says of itself that it is not Ready still ends
+	// pods, and they are waited for.
 	OnNodeNotReady string `json:"onNodeNotReady" jsonschema:"enum=wait,enum=ignore" jsonschema_extras:"x-flag=on-node-not-ready"`
 	// WaitForVolumeDetach waits, when the pods are gone, until their volumes are detached from the node.
 	WaitForVolumeDetach bool `json:"waitForVolumeDetach,omitempty" jsonschema_extras:"x-flag=wait-for-volumes"`
@@ -161,7 +161,7 @@ type Namespaces struct {
 // IsZero leaves out of JSON what names no namespace.
 func (n Namespaces) IsZero() bool { return len(n.Include)+len(n.Exclude) == 0 }
 
-// Has tells whether a namespace is among them.
+// Has reports whether a namespace is among them.
 func (n Namespaces) Has(name string) bool {
 	return (len(n.Include) == 0 || slices.Contains(n.Include, name)) && !slices.Contains(n.Exclude, name)
 }
@@ -240,7 +240,7 @@ const (
 	GiveBack     = "giveBack"
 	Fail         = "fail"
 
-	// ExpireSLA is the rung that tells that the SLA is over; it stands in a ladder where Maintenance.SLA puts it.
+	// ExpireSLA is the rung that reports that the SLA is over
 	ExpireSLA = "expireSLA"
 )
 
@@ -268,8 +268,8 @@ func (m Maintenance) Requestors() []string {
 	return all
 }
 
-// Judged is the drain as whoever judges it beforehand has to see it: with the SLA in its escalation, and with the wait for
-// volumes of a node that is out of service.
+// Judged is the drain as a preflight checks it: with the SLA in its escalation, and with the wait for volumes of a node
+// that is out of service.
 func (m Maintenance) Judged() Drain {
 	d := m.Drain
 	d.WaitForVolumeDetach = d.WaitForVolumeDetach || m.OutOfService

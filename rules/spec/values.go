@@ -168,8 +168,8 @@ func under(path, problem string) string {
 
 var daysWritten = regexp.MustCompile(`"[0-9]{1,5}d`)
 
-// HasDays tells whether a JSON document writes a Duration with days, which are no part of Go's own durations. What cannot
-// be read has none.
+// HasDays reports whether a JSON document has a Duration with days, which Go's own durations do not have. It is false for a
+// document that cannot be read.
 func HasDays(data []byte, v any) (has bool) {
 	if !daysWritten.Match(data) {
 		return false // what is long is not decoded for nothing

@@ -59,7 +59,7 @@ func (r Report) Summary(n int) string {
 	return text
 }
 
-// Decide tells what of a validation holds. The validation is valid; an empty one always holds.
+// Decide returns which parts of a validation hold. The validation is valid; an empty one always holds.
 func Decide(v Validation, facts Facts, now time.Time) Report {
 	d := decision{facts: facts, now: now, report: Report{At: now, Results: []Result{}}}
 	if facts.Node.Missing && !v.Empty() {

@@ -15,7 +15,7 @@ type Facts struct {
 	Signal *Signal `json:"signal,omitempty"`
 }
 
-// Node is what is looked at in the Node object.
+// Node is what a validation reads of the Node object.
 type Node struct {
 	Name string `json:"name"`
 	// Missing: there is no such node.
@@ -66,7 +66,7 @@ type Answer struct {
 	Message string `json:"message,omitempty"`
 }
 
-// Signal is somebody's word on the node.
+// Signal is the confirmation that somebody sent for the node.
 type Signal struct {
 	Validated bool   `json:"validated"`
 	By        string `json:"by,omitempty"`

@@ -13,7 +13,7 @@ import (
 type Hooks struct {
 	// BeforeCordon are called once the slot is granted and before the node is touched.
 	BeforeCordon []string `json:"beforeCordon,omitempty"`
-	// AfterDrain are called once the node is empty and before the requestor is told.
+	// AfterDrain are called once the node is empty and before its requestor is notified.
 	AfterDrain []string `json:"afterDrain,omitempty"`
 	// BeforeRelease are called once the node is validated and before it is given back.
 	BeforeRelease []string `json:"beforeRelease,omitempty"`
@@ -37,7 +37,7 @@ func (h Hooks) Without(name string) Hooks {
 	return h
 }
 
-// Empty tells whether no hook is named.
+// Empty reports whether no hook is named.
 func (h Hooks) Empty() bool { return len(h.BeforeCordon)+len(h.AfterDrain)+len(h.BeforeRelease) == 0 }
 
 // IsZero leaves hooks of which none is named out of JSON.

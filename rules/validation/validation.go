@@ -1,5 +1,5 @@
-// Package validation decides whether a node that was worked on may return to service: what is looked at, what each
-// look says, and when it has held for long enough.
+// Package validation decides whether a node may return to service after a maintenance: what is checked, what each
+// check found, and when everything has held for long enough.
 package validation
 
 import (
@@ -22,10 +22,10 @@ const AllDaemonSets = "all"
 // MaxEntries bounds each list: every entry costs a request at every look.
 const MaxEntries = 64
 
-// Validation is what must hold on a node before it is given back. Nothing of it is looked at where it is Empty.
+// Validation is what must hold on a node before it is given back. Nothing is checked where it is Empty.
 type Validation struct {
-	// Ready wants the node Ready. It is true where anything else is looked at, since of a node that is not Ready the control plane only
-	// knows what was so before; `false` switches that off. A condition `Ready` in `conditions` takes its place.
+	// Ready wants the node Ready. It is true where anything else is checked, since the control plane knows only the past state of a
+	// node that is not Ready; `false` switches that off. A condition `Ready` in `conditions` takes its place.
 	Ready *bool `json:"ready,omitempty" jsonschema:"default=true"`
 	// Conditions are those of the node that must have their status.
 	Conditions []Condition `json:"conditions,omitempty" jsonschema:"maxItems=64"`
@@ -39,7 +39,8 @@ type Validation struct {
 	Checks []string `json:"checks,omitempty" jsonschema:"maxItems=64"`
 	// Signal waits for somebody's `validated` or `validation-failed`.
 	Signal bool `json:"signal,omitempty"`
-	// Soak is how long all that is looked at must keep holding; 0s is satisfied by the first good look. It is less than `deadline`.
+	// Soak is how long everything that is checked must keep holding; 0s is satisfied by the first check that succeeds. It is less
+	// than `deadline`.
 	Soak period.Duration `json:"soak"`
 	// Deadline is the time after which the validation has failed.
 	Deadline period.Duration `json:"deadline"`
@@ -71,7 +72,7 @@ type Resource struct {
 // Defaults are merged under the worker's defaults and the input.
 const Defaults = `{"soak": "0s", "deadline": "30m", "every": "10s"}`
 
-// Empty tells whether nothing is to be looked at, so that the node is given back at once.
+// Empty reports whether nothing is checked, so that the node is given back at once.
 func (v Validation) Empty() bool {
 	return (v.Ready == nil || !*v.Ready) && len(v.Conditions) == 0 && !v.NewBootID && v.DaemonSets == "" && len(v.Allocatable) == 0 &&
 		len(v.Checks) == 0 && !v.Signal
@@ -80,19 +81,19 @@ func (v Validation) Empty() bool {
 // readyCondition is the type of the condition that says that a node is Ready.
 const readyCondition = "Ready"
 
-// WantsReady tells whether the node has to be Ready, said or implied. What conditions say of it comes first.
+// WantsReady reports whether the node has to be Ready, said or implied. What conditions say of it comes first.
 func (v Validation) WantsReady() bool {
 	named := slices.ContainsFunc(v.Conditions, func(c Condition) bool { return c.Type == readyCondition })
 	return !named && !v.Empty() && (v.Ready == nil || *v.Ready)
 }
 
-// Looks is what is looked at, with what is implied, and without waiting for somebody's word.
+// Looks is what is checked in the cluster: with what is implied, and without the wait for a confirmation.
 func (v Validation) Looks() Validation {
 	v.Ready, v.Signal = new(v.WantsReady()), false
 	return v
 }
 
-// LooksAt tells whether a condition of the node matters.
+// LooksAt reports whether a condition of the node matters.
 func (v Validation) LooksAt(condition string) bool {
 	return condition == readyCondition && v.WantsReady() ||
 		slices.ContainsFunc(v.Conditions, func(c Condition) bool { return c.Type == condition })
@@ -169,7 +170,7 @@ func (r Resource) validate(field string, p *problems) {
 	}
 }
 
-// Matches tells whether the entry is about a resource of that name.
+// Matches reports whether the entry is about a resource of that name.
 func (r Resource) Matches(name string) bool {
 	if r.NameRegex == "" {
 		return r.Name == name

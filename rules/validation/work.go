@@ -19,16 +19,16 @@ const (
 // DefaultWorkDeadline is the deadline of work that names none.
 const DefaultWorkDeadline = period.Duration(30 * time.Minute)
 
-// Work is what a workflow has to know of what is done to a node that is Ready. It holds no secrets.
+// Work is what a workflow has to know of the work on a node that is Ready. It holds no secrets.
 type Work struct {
 	Name string `json:"name"`
 	Kind Kind   `json:"kind"`
 	// Deadline is the time after its beginning at which the work has failed.
 	Deadline period.Duration `json:"deadline"`
-	// NewBootID tells that its success is SuccessByBootID.
+	// NewBootID is true where its success is SuccessByBootID.
 	NewBootID bool `json:"newBootID,omitempty"`
 }
 
-// IsBegun tells that the work has a beginning of its own, after which it is only looked at: that of a Job, and the look at
-// the boot ID that it is to change.
+// IsBegun reports whether the work has a start of its own and is only followed afterwards: a Job that is created, or a boot ID
+// that is read before it is to change.
 func (w Work) IsBegun() bool { return w.Kind == KindJob || w.NewBootID }

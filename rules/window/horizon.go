@@ -42,7 +42,7 @@ func At(openings []Opening, at time.Time) (Opening, bool) {
 	return openings[i], true
 }
 
-// Digest tells configurations of windows apart.
+// Digest identifies a configuration of windows.
 func Digest(windows map[string]Window) string {
 	text, err := json.Marshal(windows) // in the order of the names
 	if err != nil {

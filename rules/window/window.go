@@ -55,7 +55,7 @@ type Opening struct {
 	Until time.Time `json:"until"`
 }
 
-// Has tells whether the window is open at an instant.
+// Has reports whether the window is open at an instant.
 func (o Opening) Has(at time.Time) bool { return !at.Before(o.From) && at.Before(o.Until) }
 
 // Schedule is a window that was found to be right. It is safe for concurrent use.
@@ -200,7 +200,7 @@ func checkCronDays(w Window) error {
 // parser takes the five fields and nothing else: no seconds, and no "@every".
 var parser = cron.NewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow)
 
-// CheckCron tells what is wrong with a cron expression of five fields, in words that follow the name of its field.
+// CheckCron returns what is wrong with a cron expression of five fields, in words that follow the name of its field.
 func CheckCron(text string) error {
 	_, err := parseCron(text)
 	return err

@@ -10,8 +10,8 @@ import (
 	"drydock.dev/drydock/workflows/meter"
 )
 
-// durations are the bounds of classic histograms: phases last from less than a second to weeks. Whoever scrapes native
-// histograms gets a finer resolution.
+// durations are the bounds of classic histograms: phases last from less than a second to weeks. Native histograms have
+// a finer resolution.
 var durations = []float64{1, 5, 15, 30, 60, 2 * 60, 5 * 60, 15 * 60, 30 * 60, 3600, 2 * 3600, 6 * 3600, 24 * 3600, 3 * 24 * 3600, 7 * 24 * 3600}
 
 const (

@@ -12,7 +12,7 @@ import (
 	"drydock.dev/drydock/api"
 )
 
-// Source is where the state is asked for.
+// Source is where the state is read.
 type Source struct {
 	Temporal  client.Client
 	Namespace string

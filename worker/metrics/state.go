@@ -98,7 +98,7 @@ func (s *State) Collect(to chan<- prometheus.Metric) {
 	gauges{to: to, reading: r, groups: s.options.Groups, now: now}.send(held)
 }
 
-// refresh has a reading made if it is time for one, and waits for it a little.
+// refresh starts a reading if one is due, and waits for it for a short time.
 func (s *State) refresh() {
 	s.mu.Lock()
 	if s.under == nil && s.now().Sub(s.tried) >= s.options.Every {
@@ -169,7 +169,7 @@ func (g gauges) send(held map[cluster.HeldIn]int) {
 	g.gauge(descTrouble, trouble)
 }
 
-// maintenances counts them by phase and group. The scheduler knows of those that have asked for a slot; all others that run are Pending
+// maintenances counts them by phase and group. The scheduler knows those that have requested a slot; all others that run are Pending
 // too. Only the worker whose watch runs knows what holders do.
 func (g gauges) maintenances(held map[cluster.HeldIn]int) {
 	counts := map[cluster.HeldIn]int{}

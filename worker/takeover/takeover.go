@@ -196,7 +196,7 @@ func (p *pass) sync(ctx context.Context) error {
 }
 
 // take begins the watches of a workflow anew, on a worker that sees the nodes only: one without access to the API server must not take
-// them from one that has it. Since that may take a while, the attempts are asked for once more.
+// them from one that has it. Since that may take a while, the attempts are read once more.
 func (p *pass) take(ctx context.Context, id string) error {
 	_, attempts, err := p.attempts(ctx, id)
 	if err != nil || len(attempts) == 0 {

@@ -130,7 +130,7 @@ func (y *toy) Decide(t controller.Turn) (d controller.Decision) {
 		d.Effects = append(d.Effects, controller.Activity{Meta: meta("find", ""), Call: controller.Call{Func: "find"}})
 		return d
 	}
-	var unheard []string
+	var unfollowed []string
 	for _, j := range y.Jobs {
 		switch j.Stage {
 		case wanted:
@@ -144,12 +144,12 @@ func (y *toy) Decide(t controller.Turn) (d controller.Decision) {
 		}
 		if j.Stage == running || j.Stage == reported {
 			if !t.Follows(j.Run) {
-				unheard = append(unheard, j.Name)
+				unfollowed = append(unfollowed, j.Name)
 			}
 		}
 	}
-	if len(unheard) > 0 {
-		d.Watches = append(d.Watches, controller.Watch{Key: key("ends", ""), Call: controller.Call{Func: "ends"}, Input: unheard})
+	if len(unfollowed) > 0 {
+		d.Watches = append(d.Watches, controller.Watch{Key: key("ends", ""), Call: controller.Call{Func: "ends"}, Input: unfollowed})
 	}
 	if y.Closed && !slices.ContainsFunc(y.Jobs, func(j job) bool { return j.Stage != over }) {
 		d.End = &controller.End{Result: y}

@@ -143,7 +143,7 @@ func (c *check) waitsForReports(now time.Time) bool {
 	return len(c.Silent) > 0 && now.Before(c.Patience)
 }
 
-// decide has the rules say what is to be done.
+// decide applies the decision of rules/health.
 func (c *check) decide(t controller.Turn, d *controller.Decision) {
 	next := health.Decide(health.Input{Spec: c.Spec, State: c.Health, Now: t.Now, Waiting: c.waiting(t)})
 	c.Health = next.State

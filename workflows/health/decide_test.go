@@ -501,7 +501,7 @@ func TestKubernetesEventsAreRecordedInBatchesAndOnce(t *testing.T) {
 	}
 }
 
-func TestTheCheckTellsOfNodesThatItMayNotRemediate(t *testing.T) {
+func TestTheCheckReportsNodesThatItMayNotRemediate(t *testing.T) {
 	c := given(func(c *check) {
 		for _, name := range []string{"a", "b", "c", "d", "e", "f", "g", "h"} {
 			c.node(name, func(n *health.Node) {

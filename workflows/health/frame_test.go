@@ -14,7 +14,7 @@ import (
 	"drydock.dev/drydock/rules/period"
 )
 
-func TestEventsThatAChannelWasNotToldOfAreHandedOver(t *testing.T) {
+func TestUnsentEventsOfAChannelAreHandedOver(t *testing.T) {
 	s := newSite(t, oneStep(""), "a", "b", "c")
 	s.channels = []notices.Channel{{Name: "ops", RetryFor: period.Duration(10 * time.Minute)}}
 	s.deafUntil = 7 * time.Minute
@@ -128,7 +128,7 @@ func TestACheckWhoseSpecTheWorkerDoesNotKnowDoesNotBegin(t *testing.T) {
 	}
 }
 
-func TestEventsAreRecordedAndToldBeforeARemovedCheckEnds(t *testing.T) {
+func TestEventsAreRecordedAndSentBeforeARemovedCheckEnds(t *testing.T) {
 	s := newSite(t, oneStep(""), "a", "b", "c")
 	s.channels = []notices.Channel{{Name: "ops", RetryFor: period.Duration(10 * time.Minute)}}
 	s.ill(10*time.Second, 0, "b")

@@ -71,7 +71,7 @@ type child struct {
 	// BegunAt is when this check has started it, and Revision that of the order that it was started with.
 	BegunAt  time.Time `json:"begunAt,omitzero"`
 	Revision int       `json:"revision,omitempty"`
-	// Ask: it is to be asked whether it runs, and how far it is. Lost: it does not run, and has to be started again.
+	// Ask: query whether it runs, and how far it is. Lost: it does not run and is restarted.
 	Ask  bool `json:"ask,omitempty"`
 	Lost bool `json:"lost,omitempty"`
 }
@@ -154,7 +154,7 @@ func (c *check) child(node string) *child {
 	return one
 }
 
-// maxTroubled bounds the nodes of which the check tells that they cannot be remediated.
+// maxTroubled bounds the nodes that the check reports as impossible to remediate.
 const maxTroubled = 5
 
 // nodeTroubles are what kept remediations from beginning that are tried again.

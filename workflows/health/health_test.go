@@ -444,7 +444,7 @@ func TestAPauseWithdrawsWhatWasDecidedAndHasNotBegun(t *testing.T) {
 	}
 }
 
-func TestWhatALostRemediationHasNotToldIsLookedFor(t *testing.T) {
+func TestUnreportedObjectsOfALostRemediationAreSearched(t *testing.T) {
 	s := newSite(t, oneStep(""), "a", "b", "c")
 	s.makes = time.Hour
 	s.ill(10*time.Second, 0, "b")

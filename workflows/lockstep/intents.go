@@ -204,7 +204,7 @@ func (l *lockstep) settle(in api.PlanIntent, now time.Time) {
 	v.accept(in, tiers)
 }
 
-// setSilent has a plan be asked for its intent.
+// setSilent marks a plan as one whose intent is not known, so that it is requested.
 func (v *inventory) setSilent(p api.HeldPlan) {
 	v.silent = append(slices.DeleteFunc(v.silent, func(other api.HeldPlan) bool { return other.Name == p.Name }), p)
 }

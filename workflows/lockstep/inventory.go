@@ -109,7 +109,7 @@ type node struct {
 	at       *drainplan.Entry
 	by       []string
 	gang     string
-	// made are the settings of its maintenance, empty where they are not known, and of the runs of the plans that it is for.
+	// made is a digest of the maintenance's settings and of the plan runs it serves; empty if unknown.
 	made string
 	of   []string
 
@@ -306,7 +306,7 @@ func (v *inventory) regroup() {
 	v.ungrouped = false // it is of what was added and removed here
 }
 
-// gangName is the same whoever asks again.
+// gangName is the same for every request of the plan's run.
 func (p *planEntry) gangName() string { return p.Name + "/" + p.RunID }
 
 // holds reports whether a node, of a place in the plan, is held on behalf of the plan.

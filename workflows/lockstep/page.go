@@ -101,7 +101,7 @@ func stateOf(n *node) api.LockstepNode {
 	return one
 }
 
-// heldPage is what is counted on, for whoever looks whether it runs.
+// heldPage is a page of the nodes and plans that the workflow counts on, for the watch that checks whether they run.
 func (v *inventory) heldPage(asked api.HeldRequest) api.LockstepHeld {
 	held := api.LockstepHeld{Nodes: []api.HeldNode{}}
 	if asked.Offset == 0 {

@@ -172,7 +172,7 @@ type hookWord struct {
 	failed, skipped bool
 }
 
-// outcome is the error of a call, unless somebody's word replaces it.
+// outcome is the error of a call, unless a person has declared the hook done or failed.
 func (h *hook) outcome(err error) error {
 	switch {
 	case h.word == nil:
@@ -184,7 +184,7 @@ func (h *hook) outcome(err error) error {
 	}
 }
 
-// call calls a hook and waits for its end, for somebody's word, or for its deadline.
+// call calls a hook and waits for its end, for a person who declares it done or failed, or for its deadline.
 func (h *hooks) call(ctx workflow.Context, one *hook) error {
 	h.open = append(h.open, one)
 	h.show()

@@ -71,7 +71,7 @@ func TestMaintenanceGoesThroughItsPhasesInOrder(t *testing.T) {
 	}
 }
 
-func TestMaintenanceTellsItsActivitiesWhoAskedAndWhatFor(t *testing.T) {
+func TestActivitiesGetTheRequestorAndReasonOfTheMaintenance(t *testing.T) {
 	s := workflowtest.New(t)
 	s.DoneAt(time.Hour / 2)
 	s.Run(workflowtest.InputWith(workflowtest.Input{"reason": "kernel", "ticket": "CHG-7", "cordon": false, "drain": workflowtest.Input{"gracePeriodSeconds": 5, "force": true}}))

@@ -91,7 +91,7 @@ func (o *outbox) note(c *channel, e notices.Event, err error) {
 	if !c.Filter.Wants(e) {
 		return
 	}
-	record := api.ChannelTold{At: o.control.now(), Channel: c.Name, Event: e.ID, State: e.State, Outcome: api.HandedOver}
+	record := api.ChannelEvent{At: o.control.now(), Channel: c.Name, Event: e.ID, State: e.State, Outcome: api.HandedOver}
 	if err != nil {
 		record.Outcome = bounds.Cut("not handed over: "+call.Cause(err), bounds.Text)
 	}

@@ -20,7 +20,8 @@ type shownState struct {
 	ConditionsShown bool `json:"conditionsShown,omitempty"`
 }
 
-// showPhase shows the phase on the node, and never before the maintenance is in it: whoever sees the node Ready may send done at once.
+// showPhase shows the phase on the node, and never before the maintenance is in it: a requestor that sees the node Ready may send done
+// at once.
 func (h *hold) showPhase() {
 	for h.Shown != h.journal.phase() {
 		phase, message := h.journal.phase(), "the node is ready for maintenance"

@@ -118,7 +118,7 @@ func activityFailed(state enums.RetryState, cause error) error {
 	})
 }
 
-func TestWholeTimeOfAnActivityIsToldFromOneAttempts(t *testing.T) {
+func TestAnActivityThatTimedOutIsDistinguishedFromOneAttempt(t *testing.T) {
 	unavailable := temporal.NewApplicationError("the API server is not there", "ServiceUnavailable")
 	for name, c := range map[string]struct {
 		err  error

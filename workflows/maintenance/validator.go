@@ -116,7 +116,8 @@ func (v *validator) letPodsBack(tiers *spec.Plan) error {
 	return nil
 }
 
-// untilValidated waits for the evaluation and for somebody's word, if the specification wants them. It returns why the validation failed.
+// untilValidated waits for the evaluation and for a person's confirmation, if the specification wants them. It returns why the validation
+// failed.
 func (v *validator) untilValidated(wanted validation.Validation) (why string, err error) {
 	wantsWord := wanted.Signal
 	v.Count++
@@ -263,7 +264,8 @@ func (v *validator) notYet(p api.DrainProgress) {
 	v.journal.waiting("the validation: " + validation.Report{Results: results}.Summary(problemsNamed))
 }
 
-// evaluation is an activity that ends when all conditions hold. There is none where the specification wants somebody's word only.
+// evaluation is an activity that ends when all conditions hold. There is none where the specification wants a person's
+// confirmation only.
 type evaluation struct {
 	*core
 	in     checkactivity.ValidateInput

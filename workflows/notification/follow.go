@@ -61,7 +61,7 @@ func (n *notification) turn() (over bool, err error) {
 
 // due returns when the present state is to be sent; ok is false where the state ends before that.
 func (n *notification) due(e notices.Event) (at time.Time, ok bool) {
-	at, ok = n.state.Plan.Next(e, n.state.LastTold, time.Time{})
+	at, ok = n.state.Plan.Next(e, n.state.LastSentAt, time.Time{})
 	next := n.state.Upcoming
 	overSooner := len(next) > 0 && notices.Lasts(next[0].State) && at.After(next[0].At)
 	return at, ok && !overSooner
@@ -96,7 +96,7 @@ func (n *notification) sendCurrent(e notices.Event) (over bool, err error) {
 	if err := n.send(message{events: []notices.Event{e}, key: fmt.Sprintf("%s/%d", e.ID, n.state.Times), due: at}); err != nil {
 		return false, err
 	}
-	n.state.LastTold = workflow.Now(n.ctx)
+	n.state.LastSentAt = workflow.Now(n.ctx)
 	n.state.Times++
 	return false, nil
 }
@@ -112,12 +112,12 @@ func (n *notification) next() error {
 		}
 		return n.send(message{events: []notices.Event{e}, key: e.ID, due: e.At})
 	}
-	n.state.Current, n.state.LastTold, n.state.Times = &e, time.Time{}, 0
+	n.state.Current, n.state.LastSentAt, n.state.Times = &e, time.Time{}, 0
 	switch {
 	case wanted:
 	case notices.Ends(e.State):
 		// It counts as sent, and nothing follows.
-		n.state.LastTold = e.At
+		n.state.LastSentAt = e.At
 	default:
 		n.state.Current = nil
 	}

@@ -19,7 +19,7 @@ import (
 	"drydock.dev/drydock/workflows/workflowtest"
 )
 
-// run is the first run of the maintenances that are told of.
+// run is the first run of the maintenances whose events are sent.
 const run = "0198b2a4-7c1d-7e55-9d1b-6f1f3c6d2a10"
 
 var (
@@ -77,8 +77,8 @@ func ask(t *testing.T, s *workflowtest.Site) (status api.NotificationStatus) {
 	return status
 }
 
-// told are the states that the channel was told, message by message.
-func told(s *workflowtest.Site) string {
+// sentStates are the states that the channel was sent, message by message.
+func sentStates(s *workflowtest.Site) string {
 	var texts []string
 	for i := range s.Count("Deliver") {
 		for _, e := range workflowtest.InputOf[delivery.DeliverInput](s, "Deliver", i).Events {
@@ -97,7 +97,7 @@ func expectNoError(t *testing.T, s *workflowtest.Site) {
 
 var follows = api.NotificationInput{Channel: "oncall", Maintenance: &reference}
 
-func TestWhatAForgedSignalSaysIsNotTold(t *testing.T) {
+func TestAForgedSignalIsNotSent(t *testing.T) {
 	s := prepare(t, plain)
 	s.Account = happened(notices.MaintenanceStarted)
 	forged := []string{
@@ -120,8 +120,8 @@ func TestWhatAForgedSignalSaysIsNotTold(t *testing.T) {
 	})
 	status := execute(t, s, follows)
 	expectNoError(t, s)
-	if got := told(s); got != "MaintenanceStarted" || status.Refused != len(forged)+1 {
-		t.Errorf("told %s: %+v", got, status)
+	if got := sentStates(s); got != "MaintenanceStarted" || status.Refused != len(forged)+1 {
+		t.Errorf("sent %s: %+v", got, status)
 	}
 }
 
@@ -158,22 +158,22 @@ func TestCarriedStateIsTakenFromAnEarlierRun(t *testing.T) {
 	}
 	status := execute(t, s, in)
 	expectNoError(t, s)
-	if got := told(s); got != "MaintenanceComplete" || status.Delivered != 3 {
-		t.Errorf("told %s: %+v", got, status)
+	if got := sentStates(s); got != "MaintenanceComplete" || status.Delivered != 3 {
+		t.Errorf("sent %s: %+v", got, status)
 	}
 }
 
-func TestWhatIsNoMaintenanceIsNotToldOf(t *testing.T) {
+func TestNothingIsSentOfWhatIsNoMaintenance(t *testing.T) {
 	s := prepare(t, plain)
 	s.Answer("ReadEvents", workflowtest.Reply{Err: workflowtest.Failing(api.ErrorNotAMaintenance, "workflow w is a Preflight")})
 	execute(t, s, follows)
 	var refused *temporal.ApplicationError
 	if err := s.Env.GetWorkflowError(); !errors.As(err, &refused) || refused.Type() != api.ErrorNotAMaintenance || s.Count("Deliver") != 0 {
-		t.Errorf("error %v, told %s", err, told(s))
+		t.Errorf("error %v, sent %s", err, sentStates(s))
 	}
 }
 
-func TestLastEventsAreToldWhereTheMaintenanceHasClosedMeanwhile(t *testing.T) {
+func TestLastEventsAreSentWhereTheMaintenanceHasClosed(t *testing.T) {
 	hourly := plain
 	hourly.Schedule = notices.Schedule{Periodic: &notices.Periodic{Interval: period.Duration(time.Hour)}}
 	t.Run("while it was asked after", func(t *testing.T) {
@@ -190,8 +190,8 @@ func TestLastEventsAreToldWhereTheMaintenanceHasClosedMeanwhile(t *testing.T) {
 		})
 		execute(t, s, follows)
 		expectNoError(t, s)
-		if got := told(s); got != "ObjectsDrained ObjectsDrained MaintenanceEnded MaintenanceComplete" {
-			t.Errorf("told %s", got)
+		if got := sentStates(s); got != "ObjectsDrained ObjectsDrained MaintenanceEnded MaintenanceComplete" {
+			t.Errorf("sent %s", got)
 		}
 	})
 	t.Run("after a day of silence", func(t *testing.T) {
@@ -203,19 +203,19 @@ func TestLastEventsAreToldWhereTheMaintenanceHasClosedMeanwhile(t *testing.T) {
 		})
 		execute(t, s, follows)
 		expectNoError(t, s)
-		if got := told(s); got != "ObjectsDrained MaintenanceCancelled" {
-			t.Errorf("told %s", got)
+		if got := sentStates(s); got != "ObjectsDrained MaintenanceCancelled" {
+			t.Errorf("sent %s", got)
 		}
 	})
-	t.Run("an end that is told late", func(t *testing.T) {
+	t.Run("an end that is sent late", func(t *testing.T) {
 		late := plain
 		late.Schedule = notices.Schedule{OneShot: &notices.OneShot{Delay: period.Duration(3 * time.Hour)}}
 		s := prepare(t, late)
 		s.Account, s.Ended = happened(notices.ObjectsDrained, notices.MaintenanceComplete), true
 		execute(t, s, follows)
 		expectNoError(t, s)
-		if got := told(s); got != "MaintenanceComplete" {
-			t.Errorf("told %s", got)
+		if got := sentStates(s); got != "MaintenanceComplete" {
+			t.Errorf("sent %s", got)
 		}
 	})
 	t.Run("it was terminated", func(t *testing.T) {
@@ -224,8 +224,8 @@ func TestLastEventsAreToldWhereTheMaintenanceHasClosedMeanwhile(t *testing.T) {
 		s.At(90*time.Minute, func() { s.Ended = true })
 		execute(t, s, follows)
 		expectNoError(t, s)
-		if got := told(s); got != "ObjectsDrained ObjectsDrained" {
-			t.Errorf("told %s", got)
+		if got := sentStates(s); got != "ObjectsDrained ObjectsDrained" {
+			t.Errorf("sent %s", got)
 		}
 	})
 }
@@ -259,8 +259,8 @@ func TestWhatTheMaintenanceDoesNotKeepIsCounted(t *testing.T) {
 	if err := s.Env.GetWorkflowError(); !errors.As(err, &failure) || !strings.Contains(failure.Message(), "2 messages to oncall were not delivered: 2 events are not kept") {
 		t.Errorf("error %v", err)
 	}
-	if got := told(s); got != "MaintenanceUnknown MaintenanceComplete" {
-		t.Errorf("told %s", got)
+	if got := sentStates(s); got != "MaintenanceUnknown MaintenanceComplete" {
+		t.Errorf("sent %s", got)
 	}
 }
 
@@ -279,7 +279,7 @@ func digest(every time.Duration) notices.Channel {
 	return plan
 }
 
-func TestTheCollectorTellsOfManyNodesInOneMessage(t *testing.T) {
+func TestTheCollectorSendsManyNodesInOneMessage(t *testing.T) {
 	s := prepare(t, digest(10*time.Minute))
 	for i, at := range []time.Duration{time.Second, time.Minute, 2 * time.Minute, 3 * time.Minute, 3 * time.Minute} {
 		s.SignalAt(at, api.SignalCollect, event([]string{"n0", "n1", "n2", "n3", "n3"}[i]))
@@ -287,7 +287,7 @@ func TestTheCollectorTellsOfManyNodesInOneMessage(t *testing.T) {
 	execute(t, s, collects)
 	expectNoError(t, s)
 	if s.Count("Deliver") != 1 || len(workflowtest.InputOf[delivery.DeliverInput](s, "Deliver", 0).Events) != 4 {
-		t.Errorf("told %d times: %s", s.Count("Deliver"), told(s))
+		t.Errorf("sent %d times: %s", s.Count("Deliver"), sentStates(s))
 	}
 }
 
@@ -312,7 +312,7 @@ func TestTheCollectorRefusesWhatItCannotFind(t *testing.T) {
 	status := execute(t, s, collects)
 	expectNoError(t, s)
 	if events := workflowtest.InputOf[delivery.DeliverInput](s, "Deliver", 0).Events; len(events) != 1 || events[0].Node != "n1" || s.Count("Deliver") != 1 {
-		t.Errorf("told %+v", events)
+		t.Errorf("sent %+v", events)
 	}
 	if status.Refused != len(malformed)+1 || status.Delivered != 1 {
 		t.Errorf("status %+v", status)
@@ -330,7 +330,7 @@ func TestACollectorWhoseMessagesAreNotDelivered(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 	if s.Count("Deliver") != 2 {
-		t.Errorf("told %s", told(s))
+		t.Errorf("sent %s", sentStates(s))
 	}
 }
 

@@ -81,7 +81,7 @@ func thereAndBack(t *testing.T, test func(t *testing.T, is010 func(run int) bool
 	}
 }
 
-// TestANotificationGoesThereAndBack has its runs done by 0.1.0 and by this release in turns: each event is told once.
+// TestANotificationGoesThereAndBack has its runs done by 0.1.0 and by this release in turns: each event is sent once.
 func TestANotificationGoesThereAndBack(t *testing.T) {
 	thereAndBack(t, func(t *testing.T, is010 func(int) bool) {
 		next := new(workflowtest.Raw(asJSON(t, follows)))
@@ -101,18 +101,18 @@ func TestANotificationGoesThereAndBack(t *testing.T) {
 			s.SignalAt(time.Minute, api.SignalEvent, latest.Moment())
 			s.ContinueAt(10 * time.Minute)
 			next = hopped(t, s, run, is010(run), *next)
-			all, status = append(all, strings.Fields(told(s))...), ask(t, s)
+			all, status = append(all, strings.Fields(sentStates(s))...), ask(t, s)
 		}
 		if next != nil || status.Delivered != len(states) || status.GivenUp != 0 {
 			t.Errorf("it goes on: %v, status %+v", next != nil, status)
 		}
 		if got, want := fmt.Sprint(all), fmt.Sprint(states); got != want {
-			t.Errorf("told %s, want %s", got, want)
+			t.Errorf("sent %s, want %s", got, want)
 		}
 	})
 }
 
-// TestACollectorGoesThereAndBack hands over what waits for the next digest, what has come already, and the thread: each event is told
+// TestACollectorGoesThereAndBack hands over what waits for the next digest, what has come already, and the thread: each event is sent
 // once, with those of its digest, in one thread, and for as long as it was queued.
 func TestACollectorGoesThereAndBack(t *testing.T) {
 	plan := digest(10 * time.Minute)
@@ -152,7 +152,7 @@ func TestACollectorGoesThereAndBack(t *testing.T) {
 				nodes = append(nodes, e.Node)
 			}
 			if got, want := strings.Join(nodes, " "), own+" "+own+"-too"; got != want {
-				t.Errorf("run %d told of %s, want %s", run, got, want)
+				t.Errorf("run %d sent %s, want %s", run, got, want)
 			}
 			if want := queued.Add(plan.Digest.Std() + plan.RetryFor.Std()); !sent.Until.Equal(want) {
 				t.Errorf("run %d tries until %s, want %s", run, sent.Until, want)

@@ -48,8 +48,8 @@ const (
 	listWithin = 2 * time.Minute
 	findWithin = 15 * time.Minute
 	findTries  = 3
-	// matchAgain stands for the digest of a list that was not taken for a node which waits again: whether that still matches was of no
-	// interest while it did not.
+	// matchAgain stands for the digest of a list that excluded a node which waits again: that list did not check whether the node
+	// still matches.
 	matchAgain = "match again"
 	// cannotList is what fails where the nodes cannot be listed.
 	cannotList = "the nodes of the plan cannot be listed"
@@ -210,8 +210,8 @@ func inputOf(begun any) any {
 	return begun.(controller.Activity).Input
 }
 
-// find finds the maintenances that this plan, or an earlier one of its name, has begun. Where a start has shown that there is one, only
-// those are looked at.
+// find finds the maintenances that this plan, or an earlier one of its name, has begun. Where starts have shown that some run already,
+// only those are examined.
 func (p *maintenancePlan) find(now time.Time) controller.Effect {
 	in := planactivity.FindInput{RunID: p.Info.Run, Since: p.CreatedAt, Again: p.MayRun, Requestor: p.spec.Requestor}
 	fields, _ := p.sample(now) // it was decoded

@@ -167,7 +167,7 @@ func (m skip) Apply(p *maintenancePlan, now time.Time) string {
 	return m.Node + " is left out, unless it is Ready already: then it is finished"
 }
 
-// retry has a node begun anew that failed.
+// retry starts a node again that has failed.
 type retry struct{ api.NodeOfPlan }
 
 func (m retry) Check(p *maintenancePlan, now time.Time) error {
@@ -240,8 +240,8 @@ func (m setStage) Apply(p *maintenancePlan, now time.Time) string {
 	}
 }
 
-// Settled answers whoever sets the stage whether the lockstep refuses it. An answer that does not come in time changes nothing: the plan goes
-// on waiting, and a refusal stands in the status.
+// Settled answers the update whether the lockstep refuses the stage. An answer that does not come in time changes nothing: the plan keeps
+// waiting, and the status shows a later refusal.
 func (m setStage) Settled(p *maintenancePlan) (done bool, err error) {
 	s := p.Staged
 	if s.Refused >= s.Set {

@@ -182,7 +182,7 @@ func counted(nodes []plan.Node) api.DrainCounts {
 	return c
 }
 
-// judge keeps whether all nodes are drained, while that is asked for.
+// judge records whether all nodes are drained, in the stage Drain.
 func (p *maintenancePlan) judge(now time.Time) {
 	s := p.Staged
 	if s.Stage != plan.Drain {

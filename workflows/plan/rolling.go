@@ -90,7 +90,7 @@ func (p *maintenancePlan) decide(t controller.Turn, d *controller.Decision) {
 	}
 }
 
-// choose has the maintenances of nodes begun from now on. What makes one input impossible makes all of them so, and the nodes fail.
+// choose marks nodes to be started from now on. What makes one input impossible makes all of them so, and the nodes fail.
 func (p *maintenancePlan) choose(places []int, now time.Time) {
 	_, err := p.sample(now)
 	for _, i := range places {

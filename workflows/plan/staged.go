@@ -31,7 +31,7 @@ type staged struct {
 	Refused    int    `json:"refused,omitempty"`
 	RefusedWhy string `json:"refusedWhy,omitempty"`
 	Tries      int    `json:"tries,omitempty"`
-	// Set is the revision that whoever set the stage last waits for.
+	// Set is the revision for which the latest set-stage waits.
 	Set int `json:"set,omitempty"`
 	// Asked counts the questions of the lockstep for the present intent, Replied those that were answered: in Idle too.
 	Asked   int `json:"asked,omitempty"`

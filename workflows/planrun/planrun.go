@@ -26,7 +26,7 @@ type run struct {
 	in  api.PlanRunInput
 	// plan is the workflow ID of the plan, begun its first run once this run has begun it.
 	plan, begun string
-	// wasReset: the server tells the end of the plan to the run that this one is a copy of.
+	// wasReset: this run is a copy of another, to which the server reports the end of the plan.
 	wasReset bool
 }
 
@@ -105,8 +105,8 @@ func (r *run) owns(root workflow.Context, begun string) {
 	})
 }
 
-// follow has an activity wait for the end of a plan that the server does not tell this run of. Whose plan it is, where that is
-// not known, is the first thing that it tells.
+// follow waits by an activity for the end of a plan that the server does not report to this run. Where the plan's run is not
+// known, the activity first returns that.
 func (r *run) follow(root workflow.Context) (planactivity.Ended, error) {
 	for {
 		var ended []planactivity.Ended

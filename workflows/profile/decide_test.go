@@ -135,7 +135,7 @@ func startOf(t *testing.T, p *profiles) controller.Start {
 func TestMissingPermissionsAreShown(t *testing.T) {
 	p := given()
 	denied := []preflight.Ungranted{{Permissions: "patch leases", By: "rbac-profiles.yaml"}, {Permissions: "delete pods", By: "rbac-delete-pods.yaml"}}
-	told := func(denied *[]preflight.Ungranted) api.ProfilesState {
+	after := func(denied *[]preflight.Ungranted) api.ProfilesState {
 		t.Helper()
 		o := controller.Came(controller.Activity{Meta: controller.Meta{Key: controller.Key{Kind: evaluateNodes}}}, activity.Evaluated{Denied: denied})
 		p.Outcome(o, now)
@@ -145,7 +145,7 @@ func TestMissingPermissionsAreShown(t *testing.T) {
 		}
 		return state.(api.ProfilesState)
 	}
-	state := told(&denied)
+	state := after(&denied)
 	if len(state.Troubles) != len(denied) {
 		t.Fatalf("%+v", state.Troubles)
 	}
@@ -160,10 +160,10 @@ func TestMissingPermissionsAreShown(t *testing.T) {
 	if in := p.evaluate(now).Input.(activity.EvaluateInput); !slices.Equal(in.Denied, denied) {
 		t.Errorf("the next evaluation knows %q", in.Denied)
 	}
-	if state = told(nil); len(state.Troubles) != len(denied) {
+	if state = after(nil); len(state.Troubles) != len(denied) {
 		t.Errorf("%+v", state.Troubles)
 	}
-	if state = told(&[]preflight.Ungranted{}); len(state.Troubles) != 0 {
+	if state = after(&[]preflight.Ungranted{}); len(state.Troubles) != 0 {
 		t.Errorf("%+v", state.Troubles)
 	}
 }

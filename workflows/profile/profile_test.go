@@ -287,7 +287,7 @@ func TestAWorkerWithoutProfilesEndsIt(t *testing.T) {
 	}
 }
 
-func TestAMaintenanceThatIsLeftIsToldOnce(t *testing.T) {
+func TestAMaintenanceThatIsLeftIsSignalledOnce(t *testing.T) {
 	y := newYard(t)
 	left := activity.Left{Node: "n1", Requestor: "profile-p", RunID: "r"}
 	y.decides = func(in activity.EvaluateInput) *activity.Evaluated {

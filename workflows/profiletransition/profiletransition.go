@@ -22,7 +22,7 @@ import (
 	"drydock.dev/drydock/workflows/inbox"
 )
 
-// tellWithin bounds the word to a maintenance that it is done: whoever evaluates the nodes says it too.
+// tellWithin bounds the attempts to send a maintenance that it is done: the evaluation of nodes sends it too.
 const tellWithin = 10 * time.Minute
 
 // transition is one run of ProfileTransition.
@@ -61,7 +61,7 @@ func ProfileTransition(ctx workflow.Context, input converter.RawValue) (api.Prof
 	return api.ProfileTransitionEnded{Error: bounds.Cut(why, bounds.Text)}, nil
 }
 
-// begin reads the input, and refuses whatever Profiles has not begun.
+// begin reads the input, and refuses one that Profiles has not sent.
 func begin(ctx workflow.Context, input []byte) (*transition, error) {
 	info := workflow.GetInfo(ctx)
 	cluster, profile, node, err := api.ParseProfileTransitionID(info.WorkflowExecution.ID)

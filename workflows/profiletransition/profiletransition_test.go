@@ -37,7 +37,7 @@ type trip struct {
 	drained func(ctx context.Context) error
 	ended   []activity.EndMaintenanceInput
 	gaveUp  []activity.GiveUpInput
-	// slots are what the scheduler was told, answer what it says to a request: nil is nothing.
+	// slots are the signals to the scheduler, answer what it says to a request: nil is nothing.
 	slots  []string
 	answer func(id string) (signal string, answer api.SlotAnswer)
 }
@@ -130,7 +130,7 @@ func TestATransitionOfChangesIsOneStep(t *testing.T) {
 		t.Errorf("%+v, gave up %+v, ended %+v", s.steps, s.gaveUp, s.ended)
 	}
 	if want := []string{api.SignalSlotRequest, api.SignalSlotRelease}; !slices.Equal(s.slots, want) {
-		t.Errorf("the scheduler was told %q, want %q", s.slots, want)
+		t.Errorf("the scheduler was sent %q, want %q", s.slots, want)
 	}
 }
 
@@ -158,7 +158,7 @@ func TestATransitionWithoutASlotDoesNothing(t *testing.T) {
 			t.Errorf("%s: it hands out %+v", name, ended)
 		}
 		if !ended.Waits || !strings.Contains(ended.Error, c.want) || len(s.steps)+len(s.gaveUp) != 0 || s.slots[len(s.slots)-1] != api.SignalSlotRelease {
-			t.Errorf("%s: %+v, %d steps, told %q", name, ended, len(s.steps), s.slots)
+			t.Errorf("%s: %+v, %d steps, sent %q", name, ended, len(s.steps), s.slots)
 		}
 	}
 }
@@ -174,7 +174,7 @@ func TestOnlyTheWayIntoMaintenanceNeedsASlot(t *testing.T) {
 		change(&s.in)
 		s.carried = []activity.Carried{{Next: 2, Moved: moved}}
 		if ended := s.run(); ended.Moved.IsZero() || len(s.slots) != 0 {
-			t.Errorf("%s: %+v, told %q", name, ended, s.slots)
+			t.Errorf("%s: %+v, sent %q", name, ended, s.slots)
 		}
 	}
 }

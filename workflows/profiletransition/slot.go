@@ -21,7 +21,7 @@ const (
 // slot is what lets a transition take its node out of service.
 type slot struct {
 	request api.SlotRequest
-	// wants: it is asked for, or held.
+	// wants: it is requested, or held.
 	wants     bool
 	grantedAt *time.Time
 	// answer is the latest answer but a grant, refused that it is the last.

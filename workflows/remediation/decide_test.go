@@ -173,7 +173,7 @@ func TestAfterAResetALookUpFromBeforeDoesNotCountAndAnObjectDoes(t *testing.T) {
 }
 
 // A report tells the check in full what fails, and nothing of reports that were not delivered.
-func TestAReportTellsWhatFails(t *testing.T) {
+func TestAReportSaysWhatFails(t *testing.T) {
 	r := given(madeStep(0))
 	r.Fails(controller.Key{Kind: sendReport}, "report to the check", "no such luck", now)
 	if r.Decide(controller.At(now)); r.Progress.Trouble != "" {

@@ -136,7 +136,7 @@ func (r *remediation) begin(step int) controller.Effect {
 	}
 }
 
-// markNothing takes steps as marked of which there is no object to mark.
+// markNothing records steps that have no object to mark as marked.
 func (r *remediation) markNothing(now time.Time) {
 	for _, i := range r.unmarked() {
 		if s := r.step(i); s.Resource == nil {
@@ -178,7 +178,7 @@ func (r *remediation) remove() controller.Effect {
 	unknown := r.in.Resume || r.WasReset // an object may have been made that was not reported
 	in := activity.RemoveInput{
 		Check: r.in.Check, Node: r.in.Node,
-		// What has not begun leaves a confirmation that was not meant for it.
+		// A remediation that began nothing leaves the confirmation: it was for another one.
 		KeepConfirmation: !r.began() && !r.Order.Healthy,
 		KeepLease:        len(r.Progress.Steps) == 0 && !r.Leased && !unknown,
 	}

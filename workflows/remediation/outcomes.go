@@ -227,7 +227,7 @@ func (r *remediation) found(o controller.Outcome) {
 	r.takeUp(found, step)
 }
 
-// looked takes the objects that an earlier workflow has made and not reported. The last step of which there is one is at work.
+// looked takes over the objects that an earlier workflow has made and not reported. The last step that has one is at work.
 func (r *remediation) looked(o controller.Outcome) {
 	var found activity.FoundObjects
 	if !r.take(o, &found) || o.Stale {

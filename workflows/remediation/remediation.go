@@ -255,7 +255,7 @@ func (r *remediation) templates() (all []health.TemplateRef) {
 	return all
 }
 
-// missing is the index of the step that should be at work and has not begun, -1 where there is none.
+// missing is the index of the step that should be at work and is not yet, -1 where there is none.
 func (r *remediation) missing() int {
 	want := r.Order.Step
 	if s := r.step(want); s != nil && !s.StartedAt.IsZero() {

@@ -290,7 +290,7 @@ func TestARemediationMakesItsObjectAndRemovesIt(t *testing.T) {
 	}
 }
 
-// What the worker may not do is shown, and told to the check, with the command that grants it, until it can be done.
+// What the worker may not do is shown, and reported to the check, with the command that grants it, until it can be done.
 func TestWhatARemediationMayNotDoIsShown(t *testing.T) {
 	const why = "deleting Reboot n/b-0: forbidden (grant it with a ClusterRole)"
 	s := newSite(t, template("soft"))
@@ -308,7 +308,7 @@ func TestWhatARemediationMayNotDoIsShown(t *testing.T) {
 			return
 		}
 		if said := s.said[len(s.said)-1]; said.Trouble != status.Troubles[0].String() {
-			t.Errorf("the check is told %q", said.Trouble)
+			t.Errorf("the check is sent %q", said.Trouble)
 		}
 	})
 	p := s.run()
@@ -318,13 +318,13 @@ func TestWhatARemediationMayNotDoIsShown(t *testing.T) {
 }
 
 // What kept it from beginning it ends with, so that its check tells of that.
-func TestARemediationThatMayNotBeginTellsWhy(t *testing.T) {
+func TestARemediationThatMayNotBeginReportsWhy(t *testing.T) {
 	const why = "creating Reboot n/b-0: forbidden (grant it with a ClusterRole)"
 	s := newSite(t, template("soft"))
 	s.unmade = temporal.NewNonRetryableApplicationError(why, api.ErrorMissingPermission, nil)
 	p := s.run()
 	if last := s.said[len(s.said)-1]; !p.Ended || p.Failure != why || !strings.HasSuffix(last.Trouble, why) || !last.Ended {
-		t.Errorf("%+v, told %+v", p, last)
+		t.Errorf("%+v, sent %+v", p, last)
 	}
 }
 
@@ -447,7 +447,7 @@ func TestARemediationTakesUpWhatAnotherHasLeft(t *testing.T) {
 
 // somebody terminates a remediation while it makes an object: what it has made is taken up by the step that the check orders, or removed
 // where the check says that the node is healthy.
-func TestARemediationTakesUpWhatNobodyWasToldOf(t *testing.T) {
+func TestARemediationTakesUpUnreportedObjects(t *testing.T) {
 	resumed := func(t *testing.T) *site {
 		s := newSite(t, template("soft"), template("hard"))
 		s.in.Resume, s.in.Revision = true, 0

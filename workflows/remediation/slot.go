@@ -15,7 +15,7 @@ import (
 	"drydock.dev/drydock/workflows/controller"
 )
 
-// The effects by which a slot is asked for and given back, each a signal to the scheduler.
+// The effects that request a slot and give it back, each a signal to the scheduler.
 const (
 	sendRequest = "request"
 	sendRelease = "release"
@@ -42,13 +42,14 @@ type slot struct {
 	Left    bool `json:"left,omitempty"`
 }
 
-// wantsSlot reports whether the slot is asked for or kept. One that ends keeps it while something of it may be at work: of one that was
-// reset that is not known before everything is removed.
+// wantsSlot reports whether the slot is requested or kept. A remediation that ends keeps it while something of it may be at work: after
+// a reset that is not known before everything is removed.
 func (r *remediation) wantsSlot() bool {
 	return r.Progress.ControlPlane && !r.Progress.Ended && (!r.ends() || r.Slot.GrantedAt != nil || r.began() || r.WasReset)
 }
 
-// noteSlot has the check know of a remediation that has begun nothing for want of a slot: what ends it then is no end of a remediation.
+// noteSlot reports to the check whether the remediation has begun nothing because it lacks a slot: ending it then counts as no
+// remediation.
 func (r *remediation) noteSlot() {
 	r.Progress.WaitsForSlot = r.lacksSlot() && !r.began() && !r.in.Resume && !r.WasReset
 }
@@ -129,7 +130,8 @@ func isNobody(err error) bool {
 	return errors.As(err, &nobody)
 }
 
-// askForSlot takes that the node is one of the control plane, or that the slot is not held any more: it is asked for at once.
+// askForSlot records that the node is one of the control plane, or that the slot is not held any more: the slot is requested
+// at once.
 func (r *remediation) askForSlot(now time.Time) {
 	r.Progress.ControlPlane, r.Slot.GrantedAt = true, nil
 	r.wait("its slot: the node is one of the control plane")

@@ -273,8 +273,8 @@ func TestNothingIsGrantedWhileItIsNotKnownWhichRunMayHoldASlot(t *testing.T) {
 	f.run(time.Hour)
 }
 
-// A scheduler that was reset doubts its holders, as one does that finds a mark of which it knows nothing.
-func TestASchedulerInDoubtAsksWhoHoldsTheSlot(t *testing.T) {
+// After a reset, and where it finds an unknown mark, a scheduler does not rely on the holders that it knows.
+func TestASchedulerThatDoesNotKnowTheHolderQueriesForIt(t *testing.T) {
 	f := newFleet(t, 3)
 	a := f.controlPlane(time.Minute, "n1", "a")
 	b := f.controlPlane(200*time.Hour, "n2", "b")

@@ -16,7 +16,7 @@ const (
 	actWithin = time.Minute
 	// glanceWithin bounds an observation by the worker that decides.
 	glanceWithin = time.Second
-	// notObserved and notWatched are the troubles that are shown where that fails.
+	// notObserved and notWatched are the troubles shown when observing or watching fails.
 	notObserved = "the cluster could not be observed"
 	notWatched  = "the cluster could not be watched"
 )

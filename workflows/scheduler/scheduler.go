@@ -43,7 +43,7 @@ type scheduler struct {
 	// updates wait until the holders are known. firstTask is how long the history was in the run's first workflow task.
 	updates   []*waitingUpdate
 	firstTask int
-	// upgraded are isUpgraded's answers. kindsDropped: holders were taken for maintenances before.
+	// upgraded are isUpgraded's answers. kindsDropped: an earlier version handed over all holders as maintenances.
 	upgraded     map[subject]bool
 	kindsDropped bool
 	// unknown is what a newer release handed over.

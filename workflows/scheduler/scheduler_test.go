@@ -148,7 +148,7 @@ func TestSchedulerRefusesANodeThatDoesNotExistUntilItDoes(t *testing.T) {
 	}
 }
 
-func TestSchedulerTellsANodeThatWentFromOneThatNeverWas(t *testing.T) {
+func TestSchedulerDistinguishesADeletedNodeFromOneThatNeverExisted(t *testing.T) {
 	f := newFleet(t, 2)
 	f.request(time.Second, "n1", "ops", 0)
 	waits := f.request(2*time.Second, "n2", "ops", 0)

@@ -107,7 +107,7 @@ func unobserved(r api.SlotRequest) api.PendingRequest {
 	return api.PendingRequest{SlotRequest: r, Code: schedule.Unobserved, Reason: "not looked at yet"}
 }
 
-// holderOf is who would hold the slot that is asked for.
+// holderOf is the holder that a granted request would have.
 func holderOf(r api.SlotRequest) api.Holder {
 	h := api.Holder{Grant: schedule.Grant{RequestID: r.ID, Node: r.Node, Requestor: r.Requestor, Remediation: r.Remediation, Kind: r.Kind}, RunID: r.RunID}
 	if r.Gang != nil {

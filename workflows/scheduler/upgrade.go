@@ -9,8 +9,8 @@ import (
 	"drydock.dev/drydock/rules/schedule"
 )
 
-// subject is what the scheduler does otherwise since 0.1.0. Each is asked for by itself: where a worker of 0.1.0 decides again after one
-// of a later release, what the later one has done so far says nothing of the rest.
+// subject is what the scheduler does otherwise since 0.1.0. Each has a change ID of its own: where a worker of 0.1.0 decides again after
+// one of a later release, what the later one has done so far says nothing of the rest.
 type subject string
 
 const (

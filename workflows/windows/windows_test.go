@@ -40,7 +40,7 @@ func ask(t *testing.T, input any) (horizon window.Horizon, asked []api.WindowsIn
 	return horizon, asked, err
 }
 
-func TestWindowsAreTold(t *testing.T) {
+func TestWindowsAreReturned(t *testing.T) {
 	horizon, asked, err := ask(t, workflowtest.Raw(`{}`))
 	if err != nil || len(horizon.Windows["nights"].Openings) != api.DefaultNextOpenings || len(asked) != 1 || asked[0].At.Hour() != 12 {
 		t.Errorf("%+v, asked %+v: %v", horizon, asked, err)

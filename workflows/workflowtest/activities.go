@@ -54,7 +54,7 @@ func (s *Site) noteCalls() {
 	})
 }
 
-// serveActivities has every activity of a maintenance succeed at once, unless it is told otherwise.
+// serveActivities makes every activity of a maintenance succeed at once, unless a test sets another reply.
 func (s *Site) serveActivities() {
 	s.Env.OnActivity("Prepare", mock.Anything, mock.Anything).Return(func(context.Context, json.RawMessage) (settings.Prepared, error) {
 		prepared := s.Prepared
@@ -114,7 +114,7 @@ func Serve[In, Out any](s *Site, name string, usual Out) {
 		})
 }
 
-// serveDrain empties the node, and tells the lockstep so where that is asked for, as Drain does.
+// serveDrain empties the node, and signals the lockstep where the input says so, as Drain does.
 func (s *Site) serveDrain() {
 	var begun latest
 	s.Env.OnActivity("Drain", mock.Anything, mock.Anything).

@@ -14,10 +14,10 @@ import (
 	"drydock.dev/drydock/rules/notices"
 )
 
-// accounts are what maintenances say of themselves to whoever tells channels of them.
+// accounts are the statuses of maintenances, for workflows that notify channels.
 type accounts struct {
-	// Account is what the maintenance that a Notification under test tells of says, and Ended that it has closed. Where it
-	// is nil, the workflow under test is the maintenance.
+	// Account is the status of the maintenance of a Notification under test, and Ended that it has closed. Where it is
+	// nil, the workflow under test is the maintenance.
 	Account *api.Status
 	Ended   bool
 	// seen is what the maintenance under test said when it was asked last, and ended whether it had closed.

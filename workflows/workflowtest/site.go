@@ -47,8 +47,8 @@ type Site struct {
 	Usual   map[string]Reply
 	// inputs are those of every call, per activity.
 	inputs map[string][]json.RawMessage
-	// Defaults are those of the worker's configuration, Prepared is what else it adds. Attributes tells that search
-	// attributes are registered.
+	// Defaults are those of the worker's configuration, Prepared is what else it adds. Attributes is true where
+	// search attributes are registered.
 	Defaults   string
 	Attributes bool
 	Prepared   settings.Prepared
@@ -167,7 +167,7 @@ func (s *Site) nextRun(again *workflow.ContinueAsNewError) []any {
 // maxCarried is far below what a server takes as one payload.
 const maxCarried = 1 << 20
 
-// Run executes the maintenance to its end and checks what holds for each: a held node is released, a slot asked for
+// Run executes the maintenance to its end and checks what holds for each: a held node is released, a requested slot
 // is given back once, and nothing is begun after the end.
 func (s *Site) Run(in Input) api.Status {
 	s.t.Helper()
@@ -223,7 +223,7 @@ func (s *Site) note(what string) {
 	s.Log = append(s.Log, what)
 }
 
-// Count tells how often something is in the log.
+// Count returns how often something is in the log.
 func (s *Site) Count(what string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

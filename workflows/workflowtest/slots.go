@@ -11,9 +11,10 @@ import (
 type slots struct {
 	// Scheduler answers a signal of the maintenance; nil grants every request at once.
 	Scheduler func(signal string, arg any) error
-	// Freeze is told to the maintenance after each grant.
+	// Freeze is sent to the maintenance after each grant.
 	Freeze []string
-	// Requested and Released count what the scheduler was told, per request; refused are those it turned down.
+	// Requested and Released count the signals to the scheduler, per request; refused are the requests that it
+	// refused.
 	Requested, Released map[string]int
 	refused             map[string]bool
 	RequestTimes        []time.Time
@@ -88,7 +89,7 @@ func (s *Site) ours(signal string, arg any) any {
 	return arg
 }
 
-// Grant grants a slot request, and tells of the freezes in force.
+// Grant grants a slot request, and sends the freezes in force.
 func (s *Site) Grant(request string) {
 	s.Env.SignalWorkflow(api.SignalSlotGranted, api.SlotAnswer{RequestID: request})
 	s.granted = request

@@ -20,7 +20,7 @@ import (
 const (
 	MaxExpression = 4096
 	maxCost       = 1_000_000
-	// interruptEvery is after how many elements of a list the cost is looked at.
+	// interruptEvery is after how many elements of a list the cost is checked.
 	interruptEvery = 100
 )
 

@@ -25,7 +25,7 @@ type highest struct {
 	node    string
 }
 
-// floor is the least that the highest version is taken for.
+// floor is the least value of the highest version, as in maintenance-controller.
 var floor = semver.MustParse("0.1.0")
 
 // Hold is part of Check.

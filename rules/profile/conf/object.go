@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Object reads the keys of a mapping. Each way to read one notes a problem where the value is not what is wanted, and
-// remembers that the key was asked for: the others are unknown.
+// Object reads the keys of a mapping. Each method that reads a key notes a problem where the value has the wrong
+// type, and records the key as read: Unknown returns the others.
 type Object struct {
 	// Path is where it stands.
 	Path     string
@@ -66,7 +66,7 @@ func (o *Object) Unresolved(key string, err error) {
 	o.problems.Note(p)
 }
 
-// Unknown are the keys that nobody asked for, in order.
+// Unknown returns the keys that nothing has read, sorted.
 func (o *Object) Unknown() []string {
 	var keys []string
 	for key := range o.fields {

@@ -36,7 +36,7 @@ var _ = register(Kind{Name: "eviction", read: func(o *conf.Object) Trigger {
 // Eviction makes the node unschedulable or schedulable, or drains it.
 type Eviction struct {
 	Action Action
-	// Force deletes pods that are terminating for longer than they asked for.
+	// Force deletes pods that are still there after their grace period.
 	Force bool
 	// EvictionTimeout and DeletionTimeout are read, and mean nothing: a drain goes on until the node is empty.
 	EvictionTimeout, DeletionTimeout time.Duration

@@ -1,5 +1,5 @@
 // Package trigger has the triggers of profiles: what each kind is configured with and what it does, as values. Those that only
-// change the node object do so here; the others are described for whoever acts.
+// change the node object do so here; the others return a description, and an activity acts on it.
 package trigger
 
 import (
