@@ -115,7 +115,7 @@ type PauseStatus struct {
 	At  time.Time `json:"at,omitzero"`
 }
 
-// StormStatus: Since is when the threshold was first not met, Cooldown when the cooldown began, Over when it ends;
+// StormStatus is a storm: Since is when the threshold was first not met, Cooldown when the cooldown began, Over when it ends;
 // both are nil before.
 type StormStatus struct {
 	Since    time.Time  `json:"since"`
