@@ -238,11 +238,14 @@ func (o *observer) mayLoseData(pod *corev1.Pod) bool {
 	return data
 }
 
-// ignored reports whether a pod that cannot end does not count: its time is over, its node's kubelet does not answer, and
-// the maintenance does not wait for that.
+// ignored reports whether the drain does not wait for a pod that should have ended by now: its node's kubelet does not answer, or it
+// takes longer than the maintenance waits.
 func (o *observer) ignored(pod *corev1.Pod) bool {
-	return o.drain.OnNodeNotReady == spec.IgnoreStuck && pod.DeletionTimestamp != nil &&
-		time.Now().After(pod.DeletionTimestamp.Time) && o.node.Silent()
+	if pod.DeletionTimestamp == nil {
+		return false
+	}
+	late, patience := time.Since(pod.DeletionTimestamp.Time), o.drain.SkipWaitForDeleteTimeout.Std()
+	return late > 0 && o.drain.OnNodeNotReady == spec.IgnoreStuck && o.node.Silent() || patience > 0 && late > patience
 }
 
 // reachedDaemonSets reports whether the drain has come to a tier of DaemonSet pods, or past one.

@@ -359,6 +359,29 @@ func TestStuckPodsOfADeadNodeAreIgnoredWhereThatIsAsked(t *testing.T) {
 	}
 }
 
+// The pod is late by two minutes: a drain that waits for three goes on waiting, and one that waits for one ends.
+func TestAPodThatTakesTooLongToEndIsNotWaitedFor(t *testing.T) {
+	for patience, waits := range map[time.Duration]bool{0: true, 3 * time.Minute: true, time.Minute: false} {
+		t.Run(patience.String(), func(t *testing.T) {
+			gone := activitytest.Pod("gone", terminating)
+			gone.DeletionTimestamp = &metav1.Time{Time: time.Now().Add(-2 * time.Minute)}
+			d := newDrain(t, activitytest.HeldNode(), gone)
+			in := evict
+			in.SkipWaitForDeleteTimeout = spec.Duration(patience)
+			d.start(in)
+			if waits {
+				if p := d.reported(); p.Remaining != 1 {
+					t.Errorf("the workflow got %+v", p)
+				}
+				d.server.Delete(gone)
+			}
+			if _, err := d.end(); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
 func TestANodeThatSaysItIsNotReadyStillEndsItsPods(t *testing.T) {
 	node := activitytest.Node("n1", activitytest.Cordoned, activitytest.Marked(activitytest.WorkflowID, activitytest.RunID), activitytest.NotReady)
 	gone := activitytest.Pod("gone", terminating)

@@ -143,6 +143,9 @@ type Drain struct {
 	// than their grace period. Such a node has the condition Ready Unknown. A kubelet that says of itself that it is not Ready still ends
 	// pods, and they are waited for.
 	OnNodeNotReady string `json:"onNodeNotReady" jsonschema:"enum=wait,enum=ignore" jsonschema_extras:"x-flag=on-node-not-ready"`
+	// SkipWaitForDeleteTimeout is how long after its deletion a pod is still waited for, as `kubectl drain` counts it: from the end of its
+	// grace period. A pod that takes longer stays on the node, and may still run when the node is Ready. 0s waits for every pod.
+	SkipWaitForDeleteTimeout Duration `json:"skipWaitForDeleteTimeout,omitzero" jsonschema:"default=0s" jsonschema_extras:"x-flag=skip-wait-for-delete-timeout"`
 	// WaitForVolumeDetach waits, when the pods are gone, until their volumes are detached from the node.
 	WaitForVolumeDetach bool `json:"waitForVolumeDetach,omitempty" jsonschema_extras:"x-flag=wait-for-volumes"`
 	// Escalation is what is done when the node does not empty, on one clock from the cordon: see [the escalation](#the-escalation). `[]`

@@ -89,17 +89,20 @@ func TestAPodThatCannotEndOnADeadNode(t *testing.T) {
 }
 
 func TestADrainWaitsForFinalizers(t *testing.T) {
-	s := site.New(t, "")
+	s := site.New(t, "scheduler: {maxParallel: 2}")
 	ns := s.Namespace()
 	s.Deployment(ns, "web", 1, site.On("worker-01"), site.Kept)
+	s.Deployment(ns, "late", 1, site.On("worker-02"), site.Kept)
 	s.Cleanup(func() { s.LetGo(ns) })
-	pod := s.One(ns, "web")
+	pod, late := s.One(ns, "web"), s.One(ns, "late")
 	run := s.Begin("worker-01")
+	s.Until(s.BeginWith("worker-02", `"drain":{"skipWaitForDeleteTimeout":"3s"}`), api.Ready)
+	s.Leaving(late)
 	s.Leaving(pod)
 	goesOnDraining(s, run)
 	s.LetGo(ns)
 	s.Until(run, api.Ready)
-	s.EvictedOnce(ns, 1)
+	s.EvictedOnce(ns, 2)
 }
 
 func TestAWishNotToBeDisruptedHasADeadline(t *testing.T) {
