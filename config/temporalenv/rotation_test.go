@@ -204,7 +204,7 @@ func TestAnAPIKeyFileThatIsNone(t *testing.T) {
 	}
 }
 
-// TestACallThatIsRepeatedBringsTheRenewedKey repeats a call inside of the SDK's credentials, which have set the header by then.
+// The SDK sets the header once, before the interceptor that repeats a call: the repetition must replace it.
 func TestACallThatIsRepeatedBringsTheRenewedKey(t *testing.T) {
 	own := files{T: t, folder: t.TempDir()}
 	path := own.set("api-key", "key-2")
