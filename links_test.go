@@ -24,13 +24,10 @@ func anchors(text string) map[string]bool {
 	return all
 }
 
-// Whoever follows a link of the documentation gets somewhere.
+// Each link of the documentation leads somewhere.
 func TestLinksOfPagesLeadSomewhere(t *testing.T) {
-	pages, err := filepath.Glob("docs/*.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, pattern := range []string{"*.md", "docs/runbooks/*.md", "deploy/*/README.md"} {
+	pages := pagesOf(t, "docs")
+	for _, pattern := range []string{"*.md", "deploy/*/README.md"} {
 		more, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)
@@ -39,6 +36,9 @@ func TestLinksOfPagesLeadSomewhere(t *testing.T) {
 	}
 	found := 0
 	for _, page := range pages {
+		if page == "CHANGELOG.md" {
+			continue // it names pages as they were
+		}
 		text, err := os.ReadFile(page)
 		if err != nil {
 			t.Fatal(err)

@@ -27,7 +27,7 @@ func find(t *testing.T, file, pattern string) (major, minor int) {
 	return major, minor
 }
 
-// TestTheTableOfVersionsIsWhatTestsRunAgainst compares docs/upgrade.md with what is built.
+// TestTheTableOfVersionsIsWhatTestsRunAgainst compares docs/tasks/upgrade.md with what is built.
 func TestTheTableOfVersionsIsWhatTestsRunAgainst(t *testing.T) {
 	const devcluster, devtemporal = "deploy/devcluster/go.mod", "deploy/devtemporal/go.mod"
 	_, tested := find(t, devcluster, `^\tk8s\.io/kubernetes v(\d+)\.(\d+)\.`)
@@ -47,7 +47,7 @@ func TestTheTableOfVersionsIsWhatTestsRunAgainst(t *testing.T) {
 	case library > tested+1:
 		expected += fmt.Sprintf(", and 1.%d to 1.%d", tested+1, library)
 	}
-	text, err := os.ReadFile("docs/upgrade.md")
+	text, err := os.ReadFile("docs/tasks/upgrade.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +60,7 @@ func TestTheTableOfVersionsIsWhatTestsRunAgainst(t *testing.T) {
 		fmt.Sprintf("| Temporal server | older than %d.%d | not tested", major, server),
 	} {
 		if !regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(row)).Match(text) {
-			t.Errorf("docs/upgrade.md has no row %q", row)
+			t.Errorf("docs/tasks/upgrade.md has no row %q", row)
 		}
 	}
 }

@@ -44,7 +44,7 @@ const (
 	MsgRemove    = "remove"
 )
 
-// Role is who may send a message where Temporal authenticates callers (docs/security.md, "An authorizer with Drydock's
+// Role is who may send a message where Temporal authenticates callers (docs/concepts/trust.md, "An authorizer with Drydock's
 // roles").
 type Role string
 
@@ -81,7 +81,7 @@ var (
 // MessageTypes are all messages, in the order in which the reference lists them.
 var MessageTypes = []MessageType{
 	{MsgApprove, NodeMaintenanceType, approvers, Simple{}, "AwaitingApproval only, and once: the maintenance goes on. Anyone who may send it may approve, " +
-		"the one who asked included, unless the worker's [policy](policy.md) refuses it"},
+		"the one who asked included, unless the worker's [policy](#policy-and-quotas) refuses it"},
 	{MsgDeny, NodeMaintenanceType, approvers, Simple{}, "AwaitingApproval only, and once: the maintenance ends Cancelled"},
 	{MsgDone, NodeMaintenanceType, requestors, Done{}, "this requestor has finished; counts in Ready and RequestorFailed only"},
 	{MsgFailed, NodeMaintenanceType, requestors, FailedMessage{}, "Ready to RequestorFailed"},

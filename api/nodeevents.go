@@ -10,7 +10,7 @@ type NodeEvent struct {
 	Meaning string
 }
 
-// NodeEvents are the Events on nodes of maintenances, of the doctor and of profiles: docs/reference.md lists them. Health checks have
+// NodeEvents are the Events on nodes of maintenances, of the doctor and of profiles: docs/reference/maintenance.md lists them. Health checks have
 // reasons of their own, and channels of kind kubernetes the states and notices.
 var NodeEvents []NodeEvent
 
@@ -54,7 +54,7 @@ var (
 // The Events of the doctor, and of profiles: those of maintenance-controller.
 var (
 	EventHealed         = nodeEvent("HealedByDoctor", "`drydock doctor --fix` has changed something on the node")
-	EventProfileChanged = nodeEvent("ChangedMaintenanceState", "a [profile](from-maintenance-controller.md) has taken the node to another state")
+	EventProfileChanged = nodeEvent("ChangedMaintenanceState", "a [profile](#profiles) has taken the node to another state")
 	EventProfileFailed  = nodeEvent("ChangeMaintenanceStateFailed", "a transition of a profile, or a check of one, has failed")
 )
 

@@ -10,15 +10,11 @@ import (
 	"testing"
 
 	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/docs/schemas"
 )
 
 // TestTheReferenceListsEventsAndAttributes keeps the reference's tables of them what is declared; UPDATE_GOLDEN=1 writes them.
 func TestTheReferenceListsEventsAndAttributes(t *testing.T) {
-	const file = "../docs/reference.md"
-	content, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
 	events, attributes := "| Event | recorded when |\n| --- | --- |\n", "| search attribute | what it has |\n| --- | --- |\n"
 	for _, e := range api.NodeEvents {
 		events += fmt.Sprintf("| `%s` | %s |\n", e.Reason, e.Meaning)
@@ -26,17 +22,25 @@ func TestTheReferenceListsEventsAndAttributes(t *testing.T) {
 	for _, a := range api.SearchAttributes {
 		attributes += fmt.Sprintf("| `%s` | %s |\n", a.Name, a.Meaning)
 	}
-	text := string(content)
-	for name, table := range map[string]string{"events on nodes": events, "search attributes": attributes} {
-		begin, end := fmt.Sprintf("<!-- %s: made of package api -->\n", name), fmt.Sprintf("<!-- end of %s -->\n", name)
-		before, rest, found := strings.Cut(text, begin)
-		_, after, closed := strings.Cut(rest, end)
-		if !found || !closed {
-			t.Fatalf("%s has no %q up to %q", file, begin, end)
-		}
-		text = before + begin + table + end + after
+	listed(t, "maintenance", "events on nodes", events)
+	listed(t, "commands", "search attributes", attributes)
+}
+
+// listed keeps a table of a page of the reference, between two comments, what is declared.
+func listed(t *testing.T, page, name, table string) {
+	t.Helper()
+	file := "../docs/reference/" + page + ".md"
+	content, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
 	}
-	published(t, file, text)
+	begin, end := fmt.Sprintf("<!-- %s: made of package api -->\n", name), fmt.Sprintf("<!-- end of %s -->\n", name)
+	before, rest, found := strings.Cut(string(content), begin)
+	_, after, closed := strings.Cut(rest, end)
+	if !found || !closed {
+		t.Fatalf("%s has no %q up to %q", file, begin, end)
+	}
+	published(t, file, before+begin+schemas.Linked(table, page)+end+after)
 }
 
 // TestEventsOnNodesAreDeclared refuses a reason that is written where an Event is recorded, and a phase whose Event has no row.

@@ -28,7 +28,7 @@ import (
 // Config is the configuration of a worker. The connection to Temporal is not part of it: that is the environment's, as in
 // every other Temporal tool.
 //
-// The comments of its fields are their documentation everywhere: in docs/reference.md, in the JSON schema, in `drydock explain config`, and,
+// The comments of its fields are their documentation everywhere: in docs/reference, in the JSON schema, in `drydock explain config`, and,
 // up to the first full stop, in the help of the flag of drydock-worker that the tag flag names. The tag env names a variable of the
 // environment.
 type Config struct {
@@ -70,7 +70,7 @@ type Config struct {
 	HealthChecks HealthChecks `json:"healthChecks,omitempty"`
 	// Health is what holds for all health checks of the cluster.
 	Health Health `json:"health,omitzero"`
-	// Profiles are those of SAP's maintenance-controller: see [from maintenance-controller](from-maintenance-controller.md).
+	// Profiles are those of SAP's maintenance-controller: see [profiles](#profiles).
 	Profiles Profiles `json:"profiles,omitzero"`
 	// Audit says where the records of ended maintenances are written: see [audit](#audit).
 	Audit audit.Config `json:"audit,omitzero"`

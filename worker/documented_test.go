@@ -18,7 +18,7 @@ import (
 // ofState begins the names of metrics that every worker tells the same, beside those of metrics.State.
 var ofState = regexp.MustCompile(`^drydock_(window_|limits_)`)
 
-// rows are the rows of the tables of docs/metrics.md, by the table.
+// rows are the rows of the tables of docs/reference/metrics.md, by the table.
 func rows(t *testing.T) map[string]string {
 	t.Helper()
 	rows := map[string]string{}
@@ -68,9 +68,9 @@ func meaning(d desc) string {
 	return string(text)
 }
 
-// TestTheDocumentListsTheMetrics keeps the tables of docs/metrics.md what is registered; UPDATE_GOLDEN=1 writes them.
+// TestTheDocumentListsTheMetrics keeps the tables of docs/reference/metrics.md what is registered; UPDATE_GOLDEN=1 writes them.
 func TestTheDocumentListsTheMetrics(t *testing.T) {
-	const file = "../docs/metrics.md"
+	const file = "../docs/reference/metrics.md"
 	content, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)

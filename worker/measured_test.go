@@ -20,7 +20,7 @@ import (
 	"drydock.dev/drydock/rules/window"
 )
 
-// desc is a metric, with the text by which it is described to Prometheus and in docs/metrics.md.
+// desc is a metric, with the text by which it is described to Prometheus and in docs/reference/metrics.md.
 type desc struct {
 	name, help string
 	labels     []string

@@ -68,14 +68,14 @@ func TestTheWorkerKnowsWhatGrantsAPermission(t *testing.T) {
 func TestTheReferenceListsThePermissions(t *testing.T) {
 	table := "| file | feature | permissions |\n| --- | --- | --- |\n"
 	for _, part := range parts(t) {
-		table += fmt.Sprintf("| [%s](../deploy/kubernetes/%s) | %s | %s |\n", part.File, part.File, feature(t, part), permissions(t, part))
+		table += fmt.Sprintf("| [%s](../../deploy/kubernetes/%s) | %s | %s |\n", part.File, part.File, feature(t, part), permissions(t, part))
 	}
-	made(t, "../../docs/reference.md", func(content string) string {
+	made(t, "../../docs/reference/permissions.md", func(content string) string {
 		const begin, end = "<!-- permissions: made of deploy/kubernetes -->\n", "<!-- end of permissions -->\n"
 		before, rest, found := strings.Cut(content, begin)
 		_, after, closed := strings.Cut(rest, end)
 		if !found || !closed {
-			t.Fatalf("docs/reference.md has no %q up to %q", begin, end)
+			t.Fatalf("docs/reference/permissions.md has no %q up to %q", begin, end)
 		}
 		return before + begin + table + end + after
 	})

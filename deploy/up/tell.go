@@ -43,7 +43,7 @@ A first maintenance:
   %[8]s status %[9]s
   %[8]s done %[9]s --wait
 
-make down%[10]s stops it, and make up%[10]s goes on from there. Temporal is one process here, for one machine: docs/install.md has the rest.`,
+make down%[10]s stops it, and make up%[10]s goes on from there. Temporal is one process here, for one machine: docs/tasks/install.md has the rest.`,
 		s.cluster, loopback(r.Ports.UI), s.temporal.Address, loopback(r.Ports.Worker),
 		cmp.Or(account, "you, with the credentials of that context"), string(s.folder), quoted(s.folder.path(environment)), drydock, node, s.again)
 	return nil

@@ -38,7 +38,7 @@ type Field struct {
 	// Flag is that of the command line which sets it, of drydock-worker for a field of its configuration; Env is a variable of the environment
 	// that does. Both are empty where none does.
 	Flag, Env string
-	// Description is the comment of the field. It is Markdown, and its links are those of docs/reference.md.
+	// Description is the comment of the field. It is Markdown, and its links name sections of docs/reference.
 	Description string
 	// Default is what an input without the field has, as JSON; nil where that is nothing.
 	Default json.RawMessage
@@ -279,11 +279,7 @@ func Plain(markdown string) string { return link.ReplaceAllString(markdown, "$1"
 func (f Field) Links() []string {
 	var all []string
 	for _, found := range link.FindAllStringSubmatch(f.Description, -1) {
-		page := "docs/" + found[2]
-		if strings.HasPrefix(found[2], "#") {
-			page = "docs/reference.md" + found[2]
-		}
-		if !slices.Contains(all, page) {
+		if page := pageOf(found[2]); !slices.Contains(all, page) {
 			all = append(all, page)
 		}
 	}

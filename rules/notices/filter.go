@@ -10,7 +10,7 @@ import (
 
 // Filter chooses the events of a channel. An event has to satisfy every field; an empty field is satisfied by all.
 type Filter struct {
-	// Events are the [states and notices](#lifecycle-states) that are delivered, those of plans and of [health checks](health.md) among them.
+	// Events are the [states and notices](#lifecycle-states) that are delivered, those of plans and of [health checks](#health-checks) among them.
 	// Absent, all are.
 	Events []State `json:"events,omitempty"`
 	// Requestors are names, or globs such as `*.example.com`, of whose maintenances events are delivered. Absent, of all.

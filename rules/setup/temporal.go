@@ -14,7 +14,7 @@ func temporal(t Service) Item {
 	switch {
 	case t.Unreachable != "":
 		item.State, item.Text = Missing, t.Unreachable
-		item.NextStep = cmp.Or(t.Advice, "Set its address with --address or TEMPORAL_ADDRESS; TLS and API keys are the environment's too (docs/temporal.md).")
+		item.NextStep = cmp.Or(t.Advice, "Set its address with --address or TEMPORAL_ADDRESS; TLS and API keys are the environment's too (docs/tasks/temporal.md).")
 	case t.Cloud:
 		item.Text += " (Temporal Cloud)"
 	case t.Version != "":

@@ -12,7 +12,7 @@ import (
 
 // Maintenance is the input of the NodeMaintenance workflow after defaults. Only Node is required of the input.
 //
-// The comments of its fields are their documentation everywhere: in docs/reference.md, in the JSON schema, in `drydock explain`, and, up
+// The comments of its fields are their documentation everywhere: in docs/reference, in the JSON schema, in `drydock explain`, and, up
 // to the first full stop, in the help of the flag that x-flag names.
 type Maintenance struct {
 	// Node is the name of the node to take out of service.
@@ -44,7 +44,7 @@ type Maintenance struct {
 	// ExpectedDuration is how long the maintenance takes once it has its slot: it gets one only where that ends before the windows close. It
 	// is compared to the minute, and at most 7d. Nothing ends a maintenance that takes longer.
 	ExpectedDuration Duration `json:"expectedDuration,omitzero" jsonschema_extras:"x-flag=expected-duration"`
-	// IgnoreWindows lets no window count, neither the maintenance's own nor one of the limits. A [policy](policy.md) may forbid it.
+	// IgnoreWindows lets no window count, neither the maintenance's own nor one of the limits. A [policy](#policy-and-quotas) may forbid it.
 	IgnoreWindows *IgnoreWindows `json:"ignoreWindows,omitempty"`
 	// Priority ranks those that wait for a slot: higher goes first.
 	Priority int `json:"priority" jsonschema_extras:"x-flag=priority"`

@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -158,25 +159,20 @@ func TestFilesOfHealthChecks(t *testing.T) {
 // The pages show checks that are taken.
 func TestThePagesShowHealthChecks(t *testing.T) {
 	found := 0
-	for _, page := range []string{"health.md", "from-node-healthcheck.md", "reference.md"} {
+	for _, page := range []string{"tasks/health-checks.md", "tasks/from-node-healthcheck.md", "reference/health.md"} {
 		text, err := os.ReadFile("../../docs/" + page)
 		if err != nil {
 			t.Fatal(err)
 		}
-		var block strings.Builder
-		for line := range strings.Lines(string(text) + "\n") {
-			if rest, indented := strings.CutPrefix(line, "    "); indented {
-				block.WriteString(rest)
+		for _, block := range regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(string(text), -1) {
+			if !strings.HasPrefix(block[1], "healthChecks:") && !strings.Contains(block[1], "kind: NodeHealthCheck\n") {
 				continue
 			}
-			if b := block.String(); strings.HasPrefix(b, "healthChecks:") && strings.Contains(b, "selector") || strings.Contains(b, "kind: NodeHealthCheck\n") {
-				found++
-				checks, err := readChecks("-", strings.NewReader(b), nil)
-				if err != nil || len(checks) == 0 {
-					t.Errorf("%s: %v\n%s", page, err, b)
-				}
+			found++
+			checks, err := readChecks("-", strings.NewReader(block[1]), nil)
+			if err != nil || len(checks) == 0 {
+				t.Errorf("%s: %v\n%s", page, err, block[1])
 			}
-			block.Reset()
 		}
 	}
 	if found < 4 {

@@ -262,36 +262,3 @@ func TestWarningsOfAReport(t *testing.T) {
 		t.Errorf("%q", text.String())
 	}
 }
-
-// What the page tells people to type is what the commands take.
-func TestThePageShowsCommandsThatThereAre(t *testing.T) {
-	page, err := os.ReadFile("../../docs/from-maintenance-controller.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	shown := map[string]bool{}
-	for line := range strings.Lines(string(page)) {
-		line, _, _ = strings.Cut(line, " # ")
-		typed, ok := strings.CutPrefix(line, "    drydock profile ")
-		if !ok {
-			continue
-		}
-		cmd, rest, err := New(invocation.New(invocation.Process{Args: []string{"drydock"}})).Find(strings.Fields(typed))
-		if err == nil {
-			err = cmd.ParseFlags(rest)
-		}
-		if err == nil {
-			err = cmd.ValidateArgs(cmd.Flags().Args())
-		}
-		if err != nil {
-			t.Errorf("%q: %v", typed, err)
-			continue
-		}
-		shown[cmd.Name()] = true
-	}
-	for _, c := range New(invocation.New(invocation.Process{Args: []string{"drydock"}})).Commands() {
-		if !shown[c.Name()] {
-			t.Errorf("the page does not show drydock profile %s", c.Name())
-		}
-	}
-}

@@ -37,7 +37,7 @@ func show(w io.Writer, r setup.Report, applied bool, program string) {
 	rows.Done()
 	if r.Open {
 		terminal.Print(w, "WARNING: Temporal at %s asks for no credentials: whoever reaches it can evict pods with the worker's rights.\n"+
-			"  Put an authorizer and TLS before it, or let nobody else reach it (docs/security.md).\n", r.Address)
+			"  Put an authorizer and TLS before it, or let nobody else reach it (docs/concepts/trust.md).\n", r.Address)
 	}
 	lacking := r.Lacking()
 	switch {

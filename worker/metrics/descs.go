@@ -18,7 +18,7 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 	return d
 }
 
-// The metrics of the state: every worker shows the same, but for what holders do. What they say is in docs/metrics.md, too.
+// The metrics of the state: every worker shows the same, but for what holders do. What they say is in docs/reference/metrics.md, too.
 var (
 	descMaintenances = desc("maintenances", "Maintenances that run, by phase and by the first group of the configuration that their node is in. From Scheduled to "+
 		"Releasing only the worker knows that watches the cluster for the scheduler, ten seconds late at most; the others tell 0.", "phase", "group")

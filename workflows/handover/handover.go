@@ -118,7 +118,7 @@ func Encode(state any, unknown Unknown) ([]byte, error) {
 // Must panics where a state cannot be read or written, which fails the workflow task and not the workflow.
 func Must(what string, err error) {
 	if err != nil {
-		panic(fmt.Sprintf("%s: %v: the workflow stands still until a worker of a release that can read it runs (docs/upgrade.md)", what, err))
+		panic(fmt.Sprintf("%s: %v: the workflow stands still until a worker of a release that can read it runs (docs/tasks/upgrade.md)", what, err))
 	}
 }
 

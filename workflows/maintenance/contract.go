@@ -28,5 +28,5 @@ var contract = handover.Contract{
 		"afterDrain", "ready", "validation", "beforeRelease",
 	}},
 	// 0.1.0 begins to drain, and finds no time of the cordon: it panics before it does anything.
-	Standstill: `{"at":"drain","status":{"phase":"Pending"},"prepared":{},"why":"this maintenance needs a newer release of Drydock: see docs/upgrade.md"}`,
+	Standstill: `{"at":"drain","status":{"phase":"Pending"},"prepared":{},"why":"this maintenance needs a newer release of Drydock: see docs/tasks/upgrade.md"}`,
 }

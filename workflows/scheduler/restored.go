@@ -63,7 +63,7 @@ func (s rebuilding) freezeIfRestored(inventory execution.Inventory, before stray
 	if len(lost) == 0 || s.now().Sub(s.restoredAt) < restoredAgain || !s.isUpgraded(restoredState) {
 		return
 	}
-	why := fmt.Sprintf("Temporal seems to be restored to an earlier state: it does not know the maintenances of %s (%s): see docs/disaster.md",
+	why := fmt.Sprintf("Temporal seems to be restored to an earlier state: it does not know the maintenances of %s (%s): see docs/tasks/disaster.md",
 		number.Of(len(lost), "node"), strings.Join(lost[:min(len(lost), 3)], ", "))
 	if len(lost) < restoredLeast {
 		s.decisions.record(restoredBy, "nothing frozen for a single node", why+"; drydock freeze if it was")

@@ -405,13 +405,13 @@ rbac: {workNamespace: toil}`)))))
 	}
 }
 
-// The overlay of docs/install.md is one that kustomize builds, and does what the page says.
+// The overlay of docs/tasks/install.md is one that kustomize builds, and does what the page says.
 func TestTheOverlayOfTheDocumentationBuilds(t *testing.T) {
-	page, err := os.ReadFile("../../../docs/install.md")
+	page, err := os.ReadFile("../../../docs/tasks/install.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, shown, _ := strings.Cut(string(page), "```yaml\n")
+	_, shown, _ := strings.Cut(string(page), "```yaml\n# kustomization.yaml\n")
 	overlay, _, found := strings.Cut(shown, "```")
 	if !found {
 		t.Fatal("the page shows no overlay")

@@ -20,7 +20,7 @@ import (
 // server is a Prometheus that scrapes a worker every second.
 type server struct{ url string }
 
-// configuration asks for native histograms and for classic ones, as docs/metrics.md does.
+// configuration asks for native histograms and for classic ones, as docs/reference/metrics.md does.
 const configuration = `
 global: {scrape_interval: 1s, evaluation_interval: 1s}
 rule_files: [%s]

@@ -36,7 +36,7 @@ func unmarks(s *site.Site, lost, node string) {
 	recorded(s, node)
 }
 
-// What docs/disaster.md says of a Temporal whose database is lost: nothing is given back by itself, nobody takes the old marks
+// What docs/tasks/disaster.md says of a Temporal whose database is lost: nothing is given back by itself, nobody takes the old marks
 // for those of the new namespace, and the nodes come back on somebody's word.
 func TestNodesComeBackAfterTheDatabaseIsLost(t *testing.T) {
 	site.Slow(t)
