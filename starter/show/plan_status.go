@@ -7,11 +7,13 @@ import (
 	"time"
 
 	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/document"
 	"drydock.dev/drydock/rules/number"
 	"drydock.dev/drydock/rules/period"
 	"drydock.dev/drydock/rules/plan"
 	"drydock.dev/drydock/rules/who"
 	"drydock.dev/drydock/starter/terminal"
+	"drydock.dev/drydock/views"
 )
 
 // PlanStatus shows all that is known of a plan.
@@ -28,7 +30,10 @@ func PlanStatus(w io.Writer, p Plan, now time.Time) {
 	}
 	renderPlanNodes(w, p, now)
 	renderSlowest(w, p.Slowest, now)
-	Messages(w, p.Messages, now)
+	messages := views.Messages(p.Messages, views.At(now))
+	if len(messages.Rows) > 0 {
+		terminal.Show(w, document.Document{Parts: []document.Part{document.Line{}, messages}})
+	}
 	renderPlanEvents(w, p.Events, now)
 }
 
@@ -55,12 +60,12 @@ func renderPlanWhy(head terminal.Rows, p Plan) {
 func renderPlanWhere(head terminal.Rows, p Plan, now time.Time) {
 	switch {
 	case p.EndedAt != nil:
-		head.AddPainted(1, planStyle(p.Phase), "Phase:", fmt.Sprintf("%s (ended %s, %s ago, after %s)", p.Phase,
+		head.AddPainted(1, views.PlanStyle(p.Phase), "Phase:", fmt.Sprintf("%s (ended %s, %s ago, after %s)", p.Phase,
 			terminal.Clock(*p.EndedAt, now), period.Age(now.Sub(*p.EndedAt)), period.Age(p.EndedAt.Sub(p.CreatedAt))))
 	case p.Phase == "" || p.Since == nil:
 		head.Add("Phase:", fmt.Sprintf("unknown (started %s, %s ago)", terminal.Clock(p.CreatedAt, now), period.Age(now.Sub(p.CreatedAt))))
 	default:
-		head.AddPainted(1, planStyle(p.Phase), "Phase:", fmt.Sprintf("%s (since %s, %s ago)", p.Phase, terminal.Clock(*p.Since, now), period.Age(now.Sub(*p.Since))))
+		head.AddPainted(1, views.PlanStyle(p.Phase), "Phase:", fmt.Sprintf("%s (since %s, %s ago)", p.Phase, terminal.Clock(*p.Since, now), period.Age(now.Sub(*p.Since))))
 	}
 	if p.Counts != nil {
 		head.Add("Nodes:", CountsText(*p.Counts))
@@ -147,7 +152,7 @@ func renderPlanNodes(w io.Writer, p Plan, now time.Time) {
 		if n.Tries > 0 {
 			tries = fmt.Sprint(n.Tries)
 		}
-		r.AddPainted(1, stateStyle(n.State), n.Node, n.State, age, tries, n.Zone, noteText(n, now))
+		r.AddPainted(1, views.StateStyle(n.State), n.Node, n.State, age, tries, n.Zone, noteText(n, now))
 	}
 	r.Done()
 	renderMoreNodes(w, p)
@@ -191,7 +196,7 @@ func addSlow(r terminal.Rows, s SlowNode, now time.Time) {
 	if s.Since != nil {
 		age = period.Age(now.Sub(*s.Since))
 	}
-	r.AddPainted(2, phaseStyle(s.Phase), "  "+s.Node, age, slowText(s, now))
+	r.AddPainted(2, views.PhaseStyle(s.Phase), "  "+s.Node, age, slowText(s, now))
 	for i, b := range s.Blockers {
 		if i == shownBlockers {
 			r.Add("", "", fmt.Sprintf("and %d more", len(s.Blockers)-i+s.MoreBlockers))

@@ -15,8 +15,8 @@ import (
 	"drydock.dev/drydock/client"
 	"drydock.dev/drydock/starter/exit"
 	"drydock.dev/drydock/starter/invocation"
-	"drydock.dev/drydock/starter/show"
 	"drydock.dev/drydock/starter/terminal"
+	"drydock.dev/drydock/views"
 )
 
 // row declares the command of a message.
@@ -216,7 +216,7 @@ func (o *order) report(ctx context.Context) (err error) {
 	if o.output.Table() {
 		return nil
 	}
-	return o.output.Write(o.app.Stdout, show.SummaryOf(v), nil)
+	return o.output.Write(o.app.Stdout, v.Summary(), nil)
 }
 
 // awaitEnd waits for the end. It is an error only if the wait is cut short.
@@ -229,7 +229,7 @@ func (o *order) awaitEnd(ctx context.Context) (client.View, error) {
 	defer w.Show.Settle(m.WorkflowID)
 	v, err := w.Await(ctx, m, client.Ends(o.awaits))
 	if err == nil {
-		w.Show.Otherwise("%s: %s", m.Node, terminal.Words(show.Progress(v), o.conn.Clock()))
+		w.Show.Otherwise("%s: %s", m.Node, terminal.Words(views.Progress(v.Known()), o.conn.Clock()))
 	}
 	return v, err
 }

@@ -1,14 +1,13 @@
-package show
+package views
 
 import (
 	"drydock.dev/drydock/api"
-	"drydock.dev/drydock/client"
 	"drydock.dev/drydock/rules/document"
 	"drydock.dev/drydock/rules/plan"
 )
 
-// phaseStyle colours what is good, what somebody has to look at, and what is under way.
-func phaseStyle(phase api.Phase) document.Style {
+// PhaseStyle colours what is good, what somebody has to look at, and what is under way.
+func PhaseStyle(phase api.Phase) document.Style {
 	switch phase {
 	case api.Ready, api.Completed:
 		return document.Good
@@ -23,12 +22,12 @@ func phaseStyle(phase api.Phase) document.Style {
 	}
 }
 
-// planStyle is the same for the phases of plans.
-func planStyle(phase api.PlanPhase) document.Style {
+// PlanStyle is the same for the phases of plans.
+func PlanStyle(phase api.PlanPhase) document.Style {
 	switch phase {
 	case api.PlanCompleted:
 		return document.Good
-	case api.PlanPaused, api.PlanIncomplete, api.PlanAborted, client.PlanFailed:
+	case api.PlanPaused, api.PlanIncomplete, api.PlanAborted, api.PlanFailed:
 		return document.Bad
 	case api.PlanCancelled:
 		return document.Faint
@@ -39,8 +38,8 @@ func planStyle(phase api.PlanPhase) document.Style {
 	}
 }
 
-// stateStyle is the same for the states of a plan's nodes, in words.
-func stateStyle(state string) document.Style {
+// StateStyle is the same for the states of a plan's nodes, in words.
+func StateStyle(state string) document.Style {
 	switch plan.State(state) {
 	case plan.Done:
 		return document.Good
