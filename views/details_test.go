@@ -46,7 +46,7 @@ func TestDetailsOfAMaintenance(t *testing.T) {
 			},
 			[]string{
 				"- **Phase:** Draining (since 2026-07-01 12:00:00Z)\n- **Slot:** none\n- **Drain:** 3 of 5 pods gone; as of 2026-07-01 12:00:00Z",
-				"Blocked by:", "- a/db-0; owner: -; reason: DisruptionBudget; since: 2026-07-01 12:00:00Z; message: no\n- and 1 more",
+				"Blocked by:", "- a/db-0; owner: \\-; reason: DisruptionBudget; since: 2026-07-01 12:00:00Z; message: no\n- and 1 more",
 			},
 		},
 		"is held": {
