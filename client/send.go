@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -156,7 +157,7 @@ func (s *server) answers(ctx context.Context, to recipient, m message) error {
 	case err == nil, errors.As(err, &failed):
 		return nil // a worker has answered
 	}
-	return to.failed(m, err)
+	return failedCall("asking "+to.who+" whether it can take "+m.name, err)
 }
 
 // send sends a message as an update, and waits for the answer. The message's ID is the update's: a run takes it once.
@@ -175,8 +176,11 @@ func (s *server) send(ctx context.Context, to recipient, m message) (Sent, error
 	case to.kind == api.NodeMaintenanceType:
 		return s.outcome(ctx, to, m) // an earlier run has taken it
 	}
-	return Sent{Effect: refused.Reason}, nil
+	return Sent{Effect: refused.Reason, Already: true}, nil
 }
+
+// endedFirst is the server's type of the failure of an update whose run ended, or continued as new, before it answered.
+const endedFirst = "AcceptedUpdateCompletedWorkflow"
 
 // update waits until a worker has taken an update, and then for its answer.
 func (s *server) update(ctx context.Context, to recipient, m message, answer any) error {
@@ -216,7 +220,12 @@ func (s *server) ask(ctx context.Context, to recipient, m message, answer any) (
 	if err != nil {
 		return false, err
 	}
-	return true, handle.Get(ctx, answer)
+	err = handle.Get(ctx, answer)
+	var failed *temporal.ApplicationError
+	if errors.As(err, &failed) && failed.Type() == endedFirst {
+		err = serviceerror.NewNotFound(failed.Message())
+	}
+	return true, err
 }
 
 // whyUnsettled says who has not answered an update. A worker has answered just before it was sent.
@@ -252,9 +261,15 @@ func (s *server) outcome(ctx context.Context, to recipient, m message) (Sent, er
 	var pause time.Duration
 	for {
 		var status api.Status // it has no messages where nobody answers
-		_ = s.query(waiting, to.id, "", api.QueryStatus, &status)
+		var (
+			gone   *serviceerror.NotFound
+			denied *serviceerror.PermissionDenied
+		)
+		err := s.query(waiting, to.id, "", api.QueryStatus, &status)
 		entry, received := outcomeOf(&status, m.id)
 		switch {
+		case errors.As(err, &gone), errors.As(err, &denied):
+			return Sent{}, &UnsettledError{To: to.who, Message: m.name, Taken: true, err: failedCall("asking "+to.who, err)}
 		case received && entry.Outcome == api.Applied:
 			return Sent{Effect: entry.Effect}, nil
 		case received && entry.Outcome != api.Judged && m.hasDecided(status.Approval):
@@ -263,9 +278,9 @@ func (s *server) outcome(ctx context.Context, to recipient, m message) (Sent, er
 			return Sent{}, &RefusedError{By: to.who, Message: m.name, Reason: strings.TrimPrefix(entry.Effect, "ignored: ")}
 		}
 		if pause = nextPause(pause); !sleep(waiting, pause) {
-			why := context.Cause(ctx)
-			if why == nil {
-				why = fmt.Errorf("%s has not answered within %s", to.who, sendTimeout)
+			why := cmp.Or(context.Cause(ctx), fmt.Errorf("%s has not answered within %s", to.who, sendTimeout))
+			if err != nil && waiting.Err() == nil {
+				why = failedCall("asking "+to.who, err)
 			}
 			return Sent{}, &UnsettledError{To: to.who, Message: m.name, Taken: true, err: why}
 		}

@@ -90,6 +90,10 @@ func (c *Client) WaitWatching(ctx context.Context, m Maintenance, reached Goal, 
 		err = failedCall("looking at the maintenance of "+m.Node, err)
 		switch {
 		case ctx.Err() != nil:
+			// The look that was cut off knows less than the one before.
+			if last.Status != nil {
+				v = last
+			}
 			return v, context.Cause(ctx)
 		case errors.Is(err, ErrUnreachable):
 			watch(v, err)

@@ -74,7 +74,7 @@ func TestPodsLeftWithoutAnEventAreLogged(t *testing.T) {
 func TestAnAPIServerThatIsAwayGetsTheEventLater(t *testing.T) {
 	for name, c := range map[string]struct {
 		answers []error
-		// created tells how often it was asked, told whether the log says that the Event is missing.
+		// created says how often it was asked, told whether the log says that the Event is missing.
 		created int
 		told    bool
 	}{

@@ -125,7 +125,7 @@ func (o *execOptions) exec(ctx context.Context, cmd *cobra.Command, args []strin
 	stop := nodework.NewInterrupts(ctx, a.Notify)
 	defer stop.Stop()
 	s := &nodework.Session{
-		Maintenances: &nodework.TemporalClient{Conn: c, Show: a.Progress(a.Stderr)}, Program: a.Name, Order: orders[0],
+		Maintenances: &nodework.TemporalClient{Conn: c, Show: a.Waiting(a.Stderr)}, Program: a.Name, Order: orders[0],
 		ReadyWithin: o.readyWithin, Now: a.Clock,
 		Command: nodework.Command{
 			Argv: argv, Stdin: a.Stdin, Stdout: a.Stdout, Stderr: a.Stderr, Foreground: true, KillAfter: o.killAfter,

@@ -181,7 +181,7 @@ func begunText(b begun, program string, now time.Time) string {
 func (o *startOptions) waitAll(ctx context.Context, c *invocation.Connection, out io.Writer, views []client.View) []error {
 	ctx, cancel := exit.WithTimeout(ctx, o.timeout)
 	defer cancel()
-	w := &invocation.Waiter{Conn: c, Show: o.app.Progress(out)}
+	w := &invocation.Waiter{Conn: c, Show: o.app.Waiting(out)}
 	if len(views) > 0 {
 		w.Show.Say("Waiting until %s Ready.", isAre(len(views)))
 	}
@@ -191,7 +191,7 @@ func (o *startOptions) waitAll(ctx context.Context, c *invocation.Connection, ou
 		all.Go(func() {
 			v, err := w.Await(ctx, views[i].Maintenance, client.Ready)
 			w.Show.Settle(v.WorkflowID)
-			views[i], errs[i] = v, c.Stopped(err, v.Node, v.Node+" to be Ready")
+			views[i], errs[i] = v, c.Stopped(err, v, v.Node+" to be Ready")
 		})
 	}
 	all.Wait()

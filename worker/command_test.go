@@ -1,11 +1,16 @@
 package worker
 
 import (
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/spf13/pflag"
+
+	"drydock.dev/drydock/config"
 )
 
 // A policy is compiled before anything is begun.
@@ -102,6 +107,28 @@ func TestCheckReadsTheFilesOfSecrets(t *testing.T) {
 		if (status == 0) != (says == "") || !strings.Contains(stderr.String(), says) || strings.Contains(stderr.String(), "c4nary") {
 			t.Errorf("%s: status %d, %s", config, status, &stderr)
 		}
+	}
+}
+
+// A flag that is taken sets a field: one that is only listed would be ignored.
+func TestEveryFlagSetsAField(t *testing.T) {
+	f := &flags{}
+	flags := f.command(io.Discard).Flags()
+	taken := map[string]bool{"config": true, "check": true, "ready": true}
+	if err := new(config.Config).PutFlags(func(name string) string {
+		taken[name] = true
+		return ""
+	}); err != nil {
+		t.Fatal(err)
+	}
+	flags.VisitAll(func(flag *pflag.Flag) {
+		if !taken[flag.Name] {
+			t.Errorf("--%s is taken, and sets nothing", flag.Name)
+		}
+		delete(taken, flag.Name)
+	})
+	for name := range taken {
+		t.Errorf("--%s sets a field, and is not taken", name)
 	}
 }
 

@@ -43,7 +43,7 @@ func identify(pid int) (processID, error) {
 	return processID{pid: pid, start: start}, nil
 }
 
-// alive tells whether this very process still runs.
+// alive reports whether this very process still runs.
 func (id processID) alive() bool {
 	now, err := identify(id.pid)
 	return err == nil && now == id

@@ -35,7 +35,7 @@ type Audited struct {
 	} `json:"responseStatus"`
 }
 
-// Answered tells that the record is of the answer, and not of an earlier stage of the same request.
+// Answered reports whether the record is of the answer, and not of an earlier stage of the same request.
 func (a Audited) Answered() bool { return a.Stage == "ResponseComplete" }
 
 // AuditEnd is the place in an audit log behind all that is on record by now.

@@ -262,7 +262,7 @@ func (w *Worker) Ready(ctx context.Context) error {
 	return w.await(ctx, func(ctx context.Context) error { return answers(ctx, w.URL+"/readyz") })
 }
 
-// answers tells whether a GET succeeds.
+// answers reports whether a GET succeeds.
 func answers(ctx context.Context, url string) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {

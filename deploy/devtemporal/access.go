@@ -58,7 +58,7 @@ func (a access) check() error {
 	return err
 }
 
-// restricted tells whether the frontend cannot be called by just anybody.
+// restricted reports whether the frontend cannot be called by just anybody.
 func (a access) restricted() bool { return a != access{} }
 
 // tls is that of the frontend. The server's own parts speak with each other in plain text.

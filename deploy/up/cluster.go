@@ -88,7 +88,7 @@ func findCluster(ctx context.Context, name string, remembered state) (*cluster, 
 	return c, nil
 }
 
-// reachable tells whether there is a cluster to work with.
+// reachable reports whether there is a cluster to work with.
 func reachable(ctx context.Context, o options) error {
 	remembered, err := folder(o.folder).load()
 	if err != nil {

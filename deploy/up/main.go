@@ -73,7 +73,7 @@ type options struct {
 	// ports are those that have to be used; the others are free ones.
 	ports ports
 	input io.Reader
-	// asks tells that somebody is there to answer.
+	// asks means that somebody is there to answer.
 	asks bool
 	out  io.Writer
 }

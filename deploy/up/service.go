@@ -29,8 +29,8 @@ type running struct {
 	Made string `json:"made"`
 }
 
-// look tells whether the service runs. Where it does not, the file comes back open and locked, for the next one to inherit;
-// stale tells that one has died.
+// look reports whether the service runs. Where it does not, the file comes back open and locked, for the next one to inherit;
+// stale means that one has died.
 func (s service) look() (now *running, file *os.File, stale bool, err error) {
 	file, err = os.OpenFile(s.file, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {

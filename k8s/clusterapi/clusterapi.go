@@ -241,9 +241,13 @@ func (m Machines) version(ctx context.Context) (string, error) {
 
 func (m Machines) rest() rest.Interface { return m.Client.CoreV1().RESTClient() }
 
-// read gets an object as JSON, which custom resources are written in.
+// read gets an object as JSON, which custom resources are written in. DoRaw would lose what the API server says of an error.
 func read(ctx context.Context, request *rest.Request, into any) error {
-	data, err := request.SetHeader("Accept", "application/json").DoRaw(ctx)
+	result := request.SetHeader("Accept", "application/json").Do(ctx)
+	if err := result.Error(); err != nil {
+		return err
+	}
+	data, err := result.Raw()
 	if err != nil {
 		return err
 	}

@@ -151,6 +151,9 @@ func (k *Kinds) Handle(w http.ResponseWriter, r *http.Request) bool {
 	case len(at) == 1 && at[0] == "apis":
 		k.groups(w)
 		return true
+	case at[0] == "apis" && len(at) == 2:
+		k.group(w, at[1])
+		return true
 	case at[0] == "apis" && len(at) == 3:
 		return k.discover(w, schema.GroupVersion{Group: at[1], Version: at[2]})
 	case at[0] == "apis" && len(at) > 3:
@@ -177,6 +180,18 @@ func (k *Kinds) groups(w http.ResponseWriter) {
 		groups = append(groups, map[string]any{"name": version.Group, "preferredVersion": map[string]any{"groupVersion": version.String(), "version": version.Version}})
 	}
 	write(w, http.StatusOK, map[string]any{"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
+}
+
+func (k *Kinds) group(w http.ResponseWriter, name string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for version := range k.served {
+		if version.Group == name {
+			write(w, http.StatusOK, map[string]any{"kind": "APIGroup", "apiVersion": "v1", "preferredVersion": map[string]any{"version": version.Version}})
+			return
+		}
+	}
+	respondError(w, apierrors.NewNotFound(schema.GroupResource{}, name))
 }
 
 func (k *Kinds) discover(w http.ResponseWriter, version schema.GroupVersion) bool {

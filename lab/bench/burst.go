@@ -114,7 +114,7 @@ func (b *rush) requester(ctx context.Context, i int) (api.SlotRequest, error) {
 	}}, nil
 }
 
-// allExplained tells whether each of n requests holds a slot or is on a page of the state with its reason.
+// allExplained reports whether each of n requests holds a slot or is on a page of the state with its reason.
 func (b *rush) allExplained(ctx context.Context, id string, n int) (bool, error) {
 	seen := map[string]bool{}
 	for page := (api.StateRequest{Limit: 1000}); ; {

@@ -44,7 +44,7 @@ func (r *request) watches() bool {
 	return r.query.Get("watch") == "true" || r.query.Get("watch") == "1"
 }
 
-// ends tells of a request to end a pod the UID that it insists on.
+// ends reports a request to end a pod the UID that it insists on.
 func (r *request) ends() (uid string) {
 	var body struct {
 		Preconditions *metav1.Preconditions `json:"preconditions"`

@@ -58,10 +58,10 @@ var kinds = []kind{
 	resetProfiles, terminateProfiles, resetTransition, terminateTransition,
 }
 
-// onAPI tells that the API server's answer is what goes wrong.
+// onAPI means that the API server's answer is what goes wrong.
 func (k kind) onAPI() bool { return len(k) > 4 && k[:4] == "api-" }
 
-// onHealth tells that a workflow of health checks is what it happens to, or a node that is being remediated.
+// onHealth means that a workflow of health checks is what it happens to, or a node that is being remediated.
 func (k kind) onHealth() bool {
 	switch k {
 	case resetRemediation, terminateRemediation, resetCheck, terminateCheck, kubeletBack:
@@ -70,7 +70,7 @@ func (k kind) onHealth() bool {
 	return false
 }
 
-// onProfiles tells that a workflow of profiles is what it happens to.
+// onProfiles means that a workflow of profiles is what it happens to.
 func (k kind) onProfiles() bool {
 	return slices.Contains([]kind{resetProfiles, terminateProfiles, resetTransition, terminateTransition}, k)
 }
@@ -192,7 +192,7 @@ func (t *trap) call(c call, side when) {
 	}
 }
 
-// request tells whether this request to the API server is the one.
+// request reports whether this request to the API server is the one.
 func (t *trap) request(r *request) bool {
 	if !t.cell.kind.onAPI() && !t.cell.step.atRequest() {
 		return false

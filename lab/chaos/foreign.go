@@ -72,7 +72,7 @@ func (a *attempt) startOther(ctx context.Context) (err error) {
 	return world.Eventually(ctx, looksWithin, "the other Drydock looks at the nodes", func() error { return o.hasLooked(ctx, a.observer, a.name, held) })
 }
 
-// hasLooked tells whether the other scheduler knows the marks that were on nodes when it began, and still are.
+// hasLooked reports whether the other scheduler knows the marks that were on nodes when it began, and still are.
 func (o *otherDrydock) hasLooked(ctx context.Context, w *observer, lane string, held []string) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()

@@ -19,7 +19,7 @@ import (
 // backWithin bounds how long a node whose kubelet came back is still tainted as out of service.
 const backWithin = 20 * time.Second
 
-// canHappenToHealth tells whether there is something in a step of a health check to which the fault can happen.
+// canHappenToHealth reports whether there is something in a step of a health check to which the fault can happen.
 func (c cell) canHappenToHealth() bool {
 	s := c.step
 	switch k := c.kind; {

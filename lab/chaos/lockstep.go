@@ -36,7 +36,7 @@ func (m *maintained) hooks() []string {
 	}
 }
 
-// canHappen tells whether there is something to which the fault can happen: a lockstep runs once a plan has told it something.
+// canHappen reports whether there is something to which the fault can happen: a lockstep runs once a plan has told it something.
 func (c cell) canHappen() bool {
 	switch {
 	case c.step.profile() != "" && !c.kind.onHealth():
@@ -94,7 +94,7 @@ func (a planner) leadTogether(ctx context.Context) error {
 	return errors.Join(problems...)
 }
 
-// complete sets the plan's last stage where its nodes are drained, and tells whether it did.
+// complete sets the plan's last stage where its nodes are drained, and reports whether it did.
 func (a planner) complete(ctx context.Context) bool {
 	status, err := a.planStatus(ctx)
 	if err != nil || status.Stages == nil || status.Stages.Stage != api.StageDrain || !status.Stages.Drained.Status {

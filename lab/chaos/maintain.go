@@ -28,7 +28,7 @@ type maintained struct {
 	done, told, failed  time.Time
 }
 
-// whole tells that the maintenance comes to every step.
+// whole means that the maintenance comes to every step.
 func (m *maintained) whole() bool {
 	return strings.HasPrefix(m.requestor, chaosRequestor+"-") || m.requestor == api.PlansRequestor
 }
@@ -135,7 +135,7 @@ func (a *attempt) begin(ctx context.Context, requestor, fields, node string) (*m
 	return &m, err
 }
 
-// isReady tells whether the node says of itself that it is Ready for this maintenance, or that the work on it failed.
+// isReady reports whether the node says of itself that it is Ready for this maintenance, or that the work on it failed.
 func (a *attempt) isReady(m *maintained) bool {
 	n := a.observer.node(m.node)
 	if n == nil {
@@ -145,7 +145,7 @@ func (a *attempt) isReady(m *maintained) bool {
 	return (phase == api.Ready || phase == api.RequestorFailed && !m.failed.IsZero()) && holds(n, m)
 }
 
-// holds tells whether a maintenance holds a node, which says so itself.
+// holds reports whether a maintenance holds a node, which says so itself.
 func holds(n *corev1.Node, m *maintained) bool {
 	mark, err := k8s.MarkOf(n)
 	return err == nil && len(mark.Holders) == 1 && mark.Holders[0].RunID == m.first
@@ -197,7 +197,7 @@ func (a *attempt) untilEnded(ctx context.Context, m *maintained) error {
 	}
 }
 
-// goesOn tells whether a workflow whose run ended has another, or was completed by it.
+// goesOn reports whether a workflow whose run ended has another, or was completed by it.
 func (l *lane) goesOn(ctx context.Context, id string) bool {
 	described, err := l.temporal.Client.DescribeWorkflowExecution(ctx, id, "")
 	if err != nil {

@@ -97,7 +97,7 @@ func (w *observer) held(lane string) (nodes []string) {
 	return nodes
 }
 
-// wasLeaving tells whether a pod had been seen terminating by some time.
+// wasLeaving reports whether a pod had been seen terminating by some time.
 func (w *observer) wasLeaving(uid string, by time.Time) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -34,7 +34,7 @@ type planner struct{ *attempt }
 
 func planOf(a *attempt) planner { return planner{a} }
 
-// plans tells that a plan begins the maintenances of the attempt.
+// plans means that a plan begins the maintenances of the attempt.
 func (a planner) plans() bool { return a.cell != nil && a.cell.step.plan != "" }
 
 // planID is the workflow ID of the plan that the attempt has, where it has one.
@@ -187,7 +187,7 @@ func toPlan(node string) []message {
 	return append(messages, nonsense(api.SignalNodeNews)...)
 }
 
-// mustFail tells that the work on a node is to fail before it is done, and has it fail once the node is Ready.
+// mustFail means that the work on a node is to fail before it is done, and has it fail once the node is Ready.
 func (a planner) mustFail(ctx context.Context, m *maintained) bool {
 	if !a.plans() || a.cell.step.plan != hears || m.node != a.nodes[0] || !m.whole() || a.trap.place() != "" {
 		return false

@@ -134,7 +134,7 @@ func profilesConfig(l *lane) (string, error) {
 	return fmt.Sprintf("profiles: {file: %q}\n", file), os.WriteFile(file, fmt.Appendf(nil, profilesFile, l.workFile(brief), l.name, l.receiver.url), 0o600)
 }
 
-// canHappenToProfiles tells whether there is something in a step of a profile to which the fault can happen.
+// canHappenToProfiles reports whether there is something in a step of a profile to which the fault can happen.
 func (c cell) canHappenToProfiles() bool {
 	s := c.step
 	switch k := c.kind; {

@@ -121,7 +121,7 @@ func (r *receiver) read(path string, body []byte, into any) bool {
 	return err == nil
 }
 
-// wasTold tells whether a profile's notification with this text came.
+// wasTold reports whether a profile's notification with this text came.
 func (r *receiver) wasTold(text string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -138,7 +138,7 @@ func (r *receiver) forget(nodes []string) {
 	})
 }
 
-// heard tells what is missing, or made up, of what the receiver got of a maintenance that was completed.
+// heard says what is missing, or made up, of what the receiver got of a maintenance that was completed.
 func (r *receiver) heard(run string, hooks []string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -124,7 +124,7 @@ func (c call) isTask() bool { return c.method == "PollActivityTaskQueue" }
 
 func (c call) beats() bool { return c.method == "RecordActivityTaskHeartbeat" }
 
-// answersTask tells that the call ends an activity, whose work is done by then.
+// answersTask means that the call ends an activity, whose work is done by then.
 func (c call) answersTask() bool { return strings.HasPrefix(c.method, "RespondActivityTask") }
 
 // sideOfAnswer is the side of its effect on which a call is that has not been forwarded yet.
@@ -135,7 +135,7 @@ func sideOfAnswer(c call) when {
 	return before
 }
 
-// read tells what a call is.
+// read says what a call is.
 func (p *temporalProxy) read(full string, in []byte) call {
 	c := call{method: full[strings.LastIndex(full, "/")+1:]}
 	switch c.method {

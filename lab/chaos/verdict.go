@@ -86,7 +86,7 @@ func (a *attempt) nothingLeft(ctx context.Context) error {
 	return errors.Join(problems...)
 }
 
-// allSettled tells of messages of which a maintenance that has ended does not know what became.
+// allSettled reports messages of which a maintenance that has ended does not know what became.
 func (l *lane) allSettled(ctx context.Context, m maintained) error {
 	value, err := l.temporal.Client.QueryWorkflow(ctx, m.id, "", api.QueryStatus)
 	var status api.Status
@@ -123,7 +123,7 @@ func (l *lane) openWorkflows(ctx context.Context) error {
 	return nil
 }
 
-// stays tells of a workflow that is always open.
+// stays reports a workflow that is always open.
 func stays(l *lane, id string) bool {
 	switch id {
 	case api.SchedulerID(l.cluster):

@@ -48,7 +48,7 @@ type ward struct{ *attempt }
 
 func wardOf(a *attempt) ward { return ward{a} }
 
-// heals tells how nodes are remediated in the attempt, empty where they are maintained.
+// heals says how nodes are remediated in the attempt, empty where they are maintained.
 func (w ward) heals() healing { return shapeFor(w.cell).heals }
 
 // shape is what a lane's Drydock is like.
@@ -241,7 +241,7 @@ func (w ward) repair(ctx context.Context) error {
 // fenced is how a maintenance says that its node is out of service no more: it waits for the kubelet.
 const fenced = string(api.Validating) + ", waiting for the validation"
 
-// repairs tells whether a maintenance has begun in this attempt and says that of itself.
+// repairs reports whether a maintenance has begun in this attempt and says that of itself.
 func (w ward) repairs(ctx context.Context, id, says string) error {
 	described, err := w.temporal.Client.DescribeWorkflowExecution(ctx, id, "")
 	if err != nil {
@@ -374,7 +374,7 @@ func (w ward) made() (names []string, err error) {
 	return names, err
 }
 
-// isUntouched tells of a remediation of a node that should have had none in the attempt.
+// isUntouched reports a remediation of a node that should have had none in the attempt.
 func (w ward) isUntouched(ctx context.Context, node string) error {
 	described, err := w.temporal.Client.DescribeWorkflowExecution(ctx, api.RemediationID(w.cluster, checkName, node), "")
 	if err == nil && described.WorkflowExecutionInfo.StartTime.AsTime().After(w.since) {

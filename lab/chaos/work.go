@@ -58,10 +58,10 @@ func (l *lane) workConfig() string {
 `, l.workFile(reboots), l.name, l.workFile(goesOn), l.name, l.receiver.url)
 }
 
-// works tells that the maintenances of the attempt have the worker do the work.
+// works means that the maintenances of the attempt have the worker do the work.
 func works(a *attempt) bool { return a.cell != nil && a.cell.step.work != "" }
 
-// mustWork tells that nobody says done of a maintenance: its work does, or has to be begun before somebody does.
+// mustWork means that nobody says done of a maintenance: its work does, or has to be begun before somebody does.
 func mustWork(ctx context.Context, a *attempt, m *maintained) bool {
 	if !works(a) || !m.whole() {
 		return false

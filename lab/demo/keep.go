@@ -66,7 +66,7 @@ func (d *demo) stopEarlier(ctx context.Context) error {
 	return os.Remove(d.pids())
 }
 
-// isOurs tells whether a process is one of a demo in this directory: a number may have been given to another since.
+// isOurs reports whether a process is one of a demo in this directory: a number may have been given to another since.
 func (d *demo) isOurs(pid int) bool {
 	cmdline, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 	return err == nil && strings.Contains(string(cmdline), d.dir)

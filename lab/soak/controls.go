@@ -127,7 +127,7 @@ func (c *controls) doubt() {
 	c.suppose(append(append([]limits{}, c.may...), c.ever...))
 }
 
-// certain tells whether it is known which limits are in force.
+// certain reports whether it is known which limits are in force.
 func (c *controls) certain() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -39,7 +39,7 @@ func newPodBook(minAvailable map[string]int, report func(Violation)) *podBook {
 	}
 }
 
-// see takes a version of a pod, and tells whether it begins to end with that.
+// see takes a version of a pod, and reports whether it begins to end with that.
 func (b *podBook) see(at time.Time, p *corev1.Pod, gone bool) (ending bool) {
 	life := b.lives[p.UID]
 	if life == nil {
@@ -78,7 +78,7 @@ func (b *podBook) judge(at time.Time, p *corev1.Pod, app string) {
 	}
 }
 
-// settled tells whether every workload has as many Ready pods as it needs.
+// settled reports whether every workload has as many Ready pods as it needs.
 func (b *podBook) settled() bool {
 	for app := range b.minAvailable {
 		if !b.enough[app] {

@@ -112,7 +112,7 @@ func (q *requestors) done(ctx context.Context, m *maintenance) {
 	}
 }
 
-// say sends a message unless it was sent a moment ago, and tells whether it did.
+// say sends a message unless it was sent a moment ago, and reports whether it did.
 func (q *requestors) say(ctx context.Context, m *maintenance, name string, payload map[string]any) bool {
 	if time.Since(m.saidAt[name]) < sayAgainAfter {
 		return false

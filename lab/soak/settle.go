@@ -55,7 +55,7 @@ func (s *soak) finish(ctx context.Context, told map[string]time.Time) (left []le
 	}
 	for _, id := range s.fleet.openOf(api.NotificationType) {
 		if s.tellsOfClosed(id) && time.Since(told[id]) > 30*time.Second {
-			// What tells of a maintenance that was terminated asks after it once a day; this makes it ask now.
+			// What reports a maintenance that was terminated asks after it once a day; this makes it ask now.
 			told[id] = time.Now()
 			s.fleet.signal(ctx, id, api.SignalEvent, api.Moment{Sequence: 1 << 20, At: time.Now()}, "finish")
 		}
@@ -72,7 +72,7 @@ func (s *soak) finish(ctx context.Context, told map[string]time.Time) (left []le
 	return left
 }
 
-// tellsOfClosed tells whether a Notification tells of one maintenance, which has ended.
+// tellsOfClosed reports whether a Notification tells of one maintenance, which has ended.
 func (s *soak) tellsOfClosed(id string) bool {
 	parts := strings.Split(id, "/")
 	return len(parts) >= 5 && !s.fleet.isOpen(api.MaintenanceID("", parts[2], parts[3]))

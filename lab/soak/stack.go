@@ -78,7 +78,7 @@ func (s *stack) startWorker(ctx context.Context, w *fleetWorker) error {
 	return nil // it polls, or another fault has ended it while it started
 }
 
-// has tells whether a process is the worker's, which nobody has ended meanwhile.
+// has reports whether a process is the worker's, which nobody has ended meanwhile.
 func (w *fleetWorker) has(at *devstack.Worker) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -94,7 +94,7 @@ func (w *fleetWorker) take() *devstack.Worker {
 	return at
 }
 
-// ended tells whether the worker ended by itself, and what it said last.
+// ended reports whether the worker ended by itself, and what it said last.
 func (w *fleetWorker) ended() (string, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -56,7 +56,7 @@ func minAvailable() map[string]int {
 	return wanted
 }
 
-// isSpare tells whether the i-th of so many nodes runs no workload.
+// isSpare reports whether the i-th of so many nodes runs no workload.
 func isSpare(i, nodes int) bool { return i >= nodes-spareNodes }
 
 // populate labels the nodes and runs the workloads.

@@ -5,6 +5,7 @@ import (
 	"drydock.dev/drydock/notify"
 	"drydock.dev/drydock/notify/email"
 	"drydock.dev/drydock/notify/kubernetes"
+	"drydock.dev/drydock/notify/pagerduty"
 	"drydock.dev/drydock/notify/slack"
 	"drydock.dev/drydock/notify/sns"
 	"drydock.dev/drydock/notify/url"
@@ -18,6 +19,7 @@ func All() notify.Kinds {
 		email.Kind,
 		webhook.Kind,
 		sns.Kind,
+		pagerduty.Kind,
 		kubernetes.Kind,
 		url.Kind,
 	}

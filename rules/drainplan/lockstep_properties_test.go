@@ -41,7 +41,7 @@ func (c *cluster) copy() cluster {
 	return cluster{parties: slices.Clone(c.parties), nodes: slices.Clone(c.nodes)}
 }
 
-// within tells whether all that a selects is selected by b.
+// within reports whether all that a selects is selected by b.
 func within(a, b []Entry) bool {
 	return !slices.ContainsFunc(a, func(e Entry) bool {
 		return !slices.ContainsFunc(b, func(o Entry) bool {
@@ -50,12 +50,12 @@ func within(a, b []Entry) bool {
 	})
 }
 
-// shares tells whether two parties have a node in common.
+// shares reports whether two parties have a node in common.
 func shares(a, b Party) bool {
 	return slices.ContainsFunc(a.Nodes, func(n string) bool { return slices.Contains(b.Nodes, n) })
 }
 
-// ready tells whether a party may go on: it and those that it meets are drained to their targets.
+// ready reports whether a party may go on: it and those that it meets are drained to their targets.
 func (c *cluster) ready(p Party) bool {
 	for _, q := range c.parties {
 		for _, n := range c.nodes {

@@ -115,7 +115,7 @@ func (m model) size(s scope) (total int) {
 	return total
 }
 
-// over tells whether a scope has no room for so many slots and unavailable nodes more.
+// over reports whether a scope has no room for so many slots and unavailable nodes more.
 func (m model) over(s scope, slots, costing int) Code {
 	total, unavailable, parallel := m.usage(s.member)
 	if s.codeParallel == MaxParallel {
@@ -224,7 +224,7 @@ func (m model) room(members []Request) Code {
 	return ""
 }
 
-// overOf tells whether the limit of a code has no room either without what is kept.
+// overOf reports whether the limit of a code has no room either without what is kept.
 func (m model) overOf(s scope, code Code, slots, costing int) bool {
 	if code == s.codeParallel {
 		return m.over(s, slots, 0) != ""

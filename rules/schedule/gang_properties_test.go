@@ -142,7 +142,7 @@ func (c *course) names() (all []string) {
 	return all
 }
 
-// alone tells whether some requests are granted where nothing else goes on.
+// alone reports whether some requests are granted where nothing else goes on.
 func (c *course) alone(ids func(Request) bool) bool {
 	c.look()
 	in := c.input()
@@ -150,7 +150,7 @@ func (c *course) alone(ids func(Request) bool) bool {
 	return len(Decide(in).Refused) == 0
 }
 
-// outranked tells whether some requests wait for a node for which another goes first that waits for a repair.
+// outranked reports whether some requests wait for a node for which another goes first that waits for a repair.
 func (c *course) outranked(waits func(Request) bool) bool {
 	return slices.ContainsFunc(c.pending, func(above Request) bool {
 		return above.Priority == 3 && slices.ContainsFunc(c.pending, func(r Request) bool { return waits(r) && r.Node == above.Node })

@@ -207,7 +207,7 @@ func (m model) heldQuota(requestor string) *int {
 	return most
 }
 
-// quota tells whether a requestor may not hold so many more.
+// quota reports whether a requestor may not hold so many more.
 func (m model) quota(requestor string, more int, reserved bool) Code {
 	most := m.heldQuota(requestor)
 	switch {

@@ -243,7 +243,7 @@ const (
 	GiveBack     = "giveBack"
 	Fail         = "fail"
 
-	// ExpireSLA is the rung that reports that the SLA is over
+	// ExpireSLA is the rung that reports that the SLA is over. It stands at the end of the SLA in the ladder, not in an input.
 	ExpireSLA = "expireSLA"
 )
 

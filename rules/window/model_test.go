@@ -24,7 +24,7 @@ type seen struct {
 	minute  int
 }
 
-// modelDays tells of each minute whether a window of the week is open.
+// modelDays reports each minute whether a window of the week is open.
 func modelDays(minutes []seen, days []time.Weekday, from, to int, except []string) []bool {
 	open := make([]bool, len(minutes))
 	running, over := map[string]bool{}, map[string]bool{}

@@ -22,6 +22,9 @@ func (a *App) Messages(o *terminal.Output) io.Writer {
 	return a.Stderr
 }
 
+// Waiting is a display of what a command waits for: in a pipe a line for each change.
+func (a *App) Waiting(out io.Writer) *terminal.Display { return terminal.NewDisplay(out, a.Clock) }
+
 // Progress is a display of what goes on beside a command's own output: in a terminal, or with --verbose.
 func (a *App) Progress(out io.Writer) *terminal.Display {
 	return terminal.NewProgress(out, a.Clock, a.Global.verbose)

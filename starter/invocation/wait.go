@@ -11,6 +11,7 @@ import (
 	"drydock.dev/drydock/starter/exit"
 	"drydock.dev/drydock/starter/show"
 	"drydock.dev/drydock/starter/terminal"
+	"drydock.dev/drydock/views"
 )
 
 // Observer gets what is seen of a maintenance.
@@ -117,15 +118,21 @@ func goalMissed(err error) error {
 	}
 }
 
-// Stopped adds to the error of a wait that was given up what happens to the maintenance, and how to look again.
-func (c *Connection) Stopped(err error, node, what string) error {
+// Stopped adds to the error of a wait that was given up what the maintenance waits for, as far as it was seen, what
+// happens to it, and how to look again.
+func (c *Connection) Stopped(err error, v client.View, what string) error {
+	code, verb := exit.TimedOut, "timed out waiting for"
 	switch {
 	case errors.Is(err, exit.ErrTimedOut):
-		err = exit.WithCode(exit.TimedOut, fmt.Errorf("timed out waiting for %s", what))
 	case errors.Is(err, exit.ErrInterrupted):
-		err = exit.WithCode(exit.Interrupted, fmt.Errorf("no longer waiting for %s", what))
+		code, verb = exit.Interrupted, "no longer waiting for"
 	default:
 		return err
 	}
-	return exit.Hint(err, `The maintenance goes on: "%s watch %s" looks again, "%s cancel %s" ends it.`, c.Program, node, c.Program, node)
+	stopped := fmt.Errorf("%s %s", verb, what)
+	if v.Status != nil {
+		stopped = fmt.Errorf("%w; it is %s", stopped, terminal.Words(views.Progress(v.Known()), c.Clock()))
+	}
+	return exit.Hint(exit.WithCode(code, stopped), `The maintenance goes on: "%s watch %s" looks again, "%s cancel %s" ends it.`,
+		c.Program, v.Node, c.Program, v.Node)
 }

@@ -3,6 +3,7 @@ package invocation
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -61,14 +62,19 @@ func TestGoalEnd(t *testing.T) {
 }
 
 func TestStoppedWaitSaysHowToGoOn(t *testing.T) {
-	c := &Connection{Program: "drydock"}
+	c := &Connection{Program: "drydock", Clock: func() time.Time { return startertest.Noon }}
+	v := startertest.View(api.Pending)
 	for cause, code := range map[error]int{exit.ErrTimedOut: exit.TimedOut, exit.ErrInterrupted: exit.Interrupted, errors.New("x"): exit.Failed} {
-		if err := c.Stopped(cause, "worker-01", "it"); exit.CodeOf(err) != code {
+		if err := c.Stopped(cause, v, "it"); exit.CodeOf(err) != code {
 			t.Errorf("%v: code %d, want %d", err, exit.CodeOf(err), code)
 		}
 	}
-	if c.Stopped(nil, "worker-01", "it") != nil {
+	if c.Stopped(nil, v, "it") != nil {
 		t.Error("no error became one")
+	}
+	v.Status.WaitingFor = "a free slot"
+	if err := c.Stopped(exit.ErrTimedOut, v, "it"); !strings.Contains(err.Error(), "a free slot") {
+		t.Errorf("%v does not say what the maintenance waits for", err)
 	}
 }
 

@@ -16,7 +16,6 @@ import (
 	"drydock.dev/drydock/starter/exit"
 	"drydock.dev/drydock/starter/invocation"
 	"drydock.dev/drydock/starter/terminal"
-	"drydock.dev/drydock/views"
 )
 
 // row declares the command of a message.
@@ -173,7 +172,7 @@ func (o *order) run(ctx context.Context) (err error) {
 	}
 	said, err := o.conn.SendMessage(ctx, o.found.Maintenance, m)
 	if err != nil {
-		return o.conn.Stopped(exit.OrStopped(ctx, err), o.node(), "the effect")
+		return o.conn.Stopped(exit.OrStopped(ctx, err), client.View{Maintenance: o.found.Maintenance}, "the effect")
 	}
 	fmt.Fprintf(out, "%s: %s\n", o.node(), terminal.Words(said, o.conn.Clock()))
 	return o.report(ctx)
@@ -206,7 +205,7 @@ func (o *order) report(ctx context.Context) (err error) {
 	switch {
 	case o.wait:
 		if v, err = o.awaitEnd(ctx); err != nil {
-			return o.conn.Stopped(err, o.node(), "the end of the maintenance of "+o.node())
+			return o.conn.Stopped(err, v, "the end of the maintenance of "+o.node())
 		}
 	case !o.output.Table():
 		if v, err = o.conn.Observe(ctx, o.found.Maintenance); err != nil {
@@ -224,12 +223,8 @@ func (o *order) awaitEnd(ctx context.Context) (client.View, error) {
 	ctx, cancel := exit.WithTimeout(ctx, o.timeout)
 	defer cancel()
 	m := o.found.Maintenance
-	w := &invocation.Waiter{Conn: o.conn, Show: o.app.Progress(o.app.Messages(&o.output))}
+	w := &invocation.Waiter{Conn: o.conn, Show: o.app.Waiting(o.app.Messages(&o.output))}
 	w.Show.Say("Waiting for the end of the maintenance of %s.", m.Node)
 	defer w.Show.Settle(m.WorkflowID)
-	v, err := w.Await(ctx, m, client.Ends(o.awaits))
-	if err == nil {
-		w.Show.Otherwise("%s: %s", m.Node, terminal.Words(views.Progress(v.Known()), o.conn.Clock()))
-	}
-	return v, err
+	return w.Await(ctx, m, client.Ends(o.awaits))
 }

@@ -60,13 +60,6 @@ func NewNotes(out io.Writer, now func() time.Time) *Display {
 	return d
 }
 
-// Otherwise prints a line that progress has said where it is shown.
-func (d *Display) Otherwise(format string, args ...any) {
-	if d.quiet {
-		fmt.Fprintln(d.out, visible.Lines(fmt.Sprintf(format, args...)))
-	}
-}
-
 // Detect returns the file descriptor of a reader or writer that is a terminal.
 func Detect(stream any) (int, bool) {
 	file, ok := stream.(*os.File)

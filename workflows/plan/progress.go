@@ -69,7 +69,7 @@ func (m progress) Apply(p *maintenancePlan, now time.Time) string {
 func (p *maintenancePlan) answered(now time.Time) {
 	if s := p.Staged; s.Answered != s.Revision {
 		s.Answered, s.Tries = s.Revision, 0
-		p.Rest(s.intentKey(), repeatEvery, now)
+		p.Rest(s.intentKey(), repeatOnce, now)
 	}
 }
 

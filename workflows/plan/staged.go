@@ -106,8 +106,9 @@ const (
 	// repeatSoon and repeatLate are the first pause before an intent is repeated that is not answered, and the longest.
 	repeatSoon = 5 * time.Second
 	repeatLate = 2 * time.Minute
-	// repeatEvery is the pause before an intent is repeated that was answered: it begins anew a lockstep that somebody has deleted. One
-	// that was terminated is begun anew by a worker.
+	// repeatOnce and repeatEvery are the pauses before an intent is repeated that was answered: once for a lockstep that began anew just
+	// then and did not find the plan, then for one that somebody has deleted. One that was terminated is begun anew by a worker.
+	repeatOnce  = 5 * time.Minute
 	repeatEvery = time.Hour
 )
 

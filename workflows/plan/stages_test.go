@@ -364,8 +364,9 @@ func TestAnIntentIsRepeatedUntilItIsAnswered(t *testing.T) {
 	l.say(time.Hour, api.PlanProgress{Repeat: true})
 	l.set(2*time.Hour, plan.Complete)
 	l.ended(in("Cordon"), api.PlanCompleted, plan.Counts{Total: 1, Done: 1})
-	// Four until it is answered, one that is asked for, two an hour after another, and the end.
-	if n := len(l.intents); n < 6 || n > 8 {
+	// Four until it is answered, one five minutes later, one that is asked for and again five minutes later, those an hour after another, and
+	// the end.
+	if n := len(l.intents); n < 7 || n > 10 {
 		t.Errorf("it sent %d times in two hours", n)
 	}
 }

@@ -38,7 +38,7 @@ type kubelet struct {
 // playedPod is a worker's process in its pod's place.
 type playedPod struct {
 	name string
-	// ending tells that the pod was told to end.
+	// ending means that the pod was told to end.
 	ending bool
 	worker *devstack.Worker
 	failed error

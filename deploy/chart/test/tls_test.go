@@ -109,7 +109,7 @@ func (g *guarded) start(by *pkitest.Authority) {
 	g.own = temporal
 }
 
-// shows tells whether the server has a certificate of an authority.
+// shows reports whether the server has a certificate of an authority.
 func (g *guarded) shows(by *pkitest.Authority) error {
 	authorities := x509.NewCertPool()
 	authorities.AddCert(by.Cert)

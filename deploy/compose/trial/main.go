@@ -209,7 +209,7 @@ func until(ctx context.Context, what string, holds func() error) error {
 	}
 }
 
-// wants tells what a text lacks.
+// wants says what a text lacks.
 func wants(text string, err error, parts ...string) error {
 	if err != nil {
 		return err

@@ -95,7 +95,7 @@ func (p *project) kubectlSays(ctx context.Context, want string, args ...string) 
 	return err
 }
 
-// cordoned tells whether the node is out of service.
+// cordoned reports whether the node is out of service.
 func (p *project) cordoned(ctx context.Context, want bool) error {
 	text := ""
 	if want {

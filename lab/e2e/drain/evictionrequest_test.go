@@ -440,7 +440,7 @@ func (c *controller) first(pod types.UID) *lifecyclev1alpha1.EvictionRequest {
 	return c.seen[pod][0]
 }
 
-// acts tells whether the responder has a pod's Eviction and has reported.
+// acts reports whether the responder has a pod's Eviction and has reported.
 func (c *controller) acts(pod types.UID) error {
 	e, err := c.evictions.Get(c.Ctx, string(pod), metav1.GetOptions{})
 	if err == nil && (len(e.Status.Responders) == 0 || e.Status.Responders[0].Message == nil) {
@@ -449,7 +449,7 @@ func (c *controller) acts(pod types.UID) error {
 	return err
 }
 
-// sawWithdrawn tells whether the intent was withdrawn before the request was removed.
+// sawWithdrawn reports whether the intent was withdrawn before the request was removed.
 func (c *controller) sawWithdrawn(pod types.UID) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -205,7 +205,7 @@ func goesForGood(c *clinic, fields string) {
 	}
 }
 
-// toldOf tells whether a remediation has told the check something.
+// toldOf reports whether a remediation has told the check something.
 func (g *group) toldOf(is func(api.RemediationProgress) bool) bool {
 	g.Helper()
 	history := g.Temporal.GetWorkflowHistory(g.Ctx, api.HealthCheckID(g.Cluster, g.name), "", false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)

@@ -396,7 +396,7 @@ func (g *group) explains(node string, says ...string) {
 	})
 }
 
-// happened tells whether the check has an event about a node; empty is any node.
+// happened reports whether the check has an event about a node; empty is any node.
 func (g *group) happened(reason, node string) int {
 	g.Helper()
 	status, err := g.status()

@@ -93,7 +93,7 @@ func TestAReplacedNodeIsAdoptedWhileReady(t *testing.T) {
 	run := s.Begin("worker-01")
 	s.UntilHeld(run)
 	old := s.Node("worker-01").UID
-	// Whoever tells of held nodes has to have seen this one held.
+	// Whoever reports held nodes has to have seen this one held.
 	watched(s, run)
 	fresh := s.DeleteNode("worker-01")
 	untilAdopting(s, run)

@@ -43,7 +43,7 @@ func untilShown(s *site.Site, name, what string, is func(show.Plan) bool) (p sho
 	return p
 }
 
-// stateIn tells whether a node of a plan is in a state.
+// stateIn reports whether a node of a plan is in a state.
 func stateIn(p show.Plan, node string, state plan.State) bool {
 	return slices.ContainsFunc(p.Nodes, func(n api.PlanNode) bool { return n.Node == node && n.State == state.Word() })
 }

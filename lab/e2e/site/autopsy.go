@@ -17,7 +17,7 @@ import (
 // lastEvents is how many of the latest events of a workflow are told.
 const lastEvents = 12
 
-// autopsy tells where the workflows of a test that failed are.
+// autopsy says where the workflows of a test that failed are.
 func (s *Site) autopsy() string {
 	var text strings.Builder
 	for _, id := range s.Running() {
@@ -79,7 +79,7 @@ func (s *Site) saysOfItself(id string) string {
 	return fmt.Sprintf("%s since %s, waits for %q, drain %s", status.Phase, status.Since.Format("15:04:05"), status.WaitingFor, drain)
 }
 
-// budgets tells of the test's disruption budgets, and of its pods.
+// budgets says how the test's disruption budgets and their pods are.
 func (s *Site) budgets() string {
 	var text strings.Builder
 	namespaces, err := s.Kube.CoreV1().Namespaces().List(s.Ctx, metav1.ListOptions{LabelSelector: "e2e=" + s.ID})

@@ -62,7 +62,7 @@ func (s *Site) record() {
 	}
 }
 
-// numberOf numbers shapes as they are seen, and tells whether this one is seen for the first time.
+// numberOf numbers shapes as they are seen, and reports whether this one is seen for the first time.
 func numberOf(shape string) (number int, isNew bool) {
 	Shared.shapes.Lock()
 	defer Shared.shapes.Unlock()

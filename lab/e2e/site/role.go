@@ -148,7 +148,7 @@ var Lasts = map[string]authorizationv1.ResourceAttributes{
 	"nodes/status":                      {Resource: "nodes", Subresource: "status", Verb: "patch"},
 }
 
-// MayAll tells whether the roles of all these resources are in force.
+// MayAll reports whether the roles of all these resources are in force.
 func MayAll(ctx context.Context, account kubernetes.Interface, resources ...string) (bool, error) {
 	for _, name := range resources {
 		if ok, err := May(ctx, account, Lasts[name]); err != nil || !ok {

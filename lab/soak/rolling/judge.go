@@ -33,7 +33,7 @@ func newJudge(o options) *judge {
 	return &judge{o: o, held: map[string]string{}, failed: map[string]string{}, taken: map[string]int{}, answered: map[string]bool{}}
 }
 
-// failsAt tells which nodes fail: one in the canary's zone, and four further on.
+// failsAt says which nodes fail: one in the canary's zone, and four further on.
 func (j *judge) failsAt(name string) bool {
 	for i := range failing {
 		if name == world.NodeName((i+1)*j.o.nodes/(failing+1)-1) {

@@ -64,7 +64,7 @@ func holder(n *corev1.Node) (workflowID string, err error) {
 	return mark.Holders[0].WorkflowID, nil
 }
 
-// takerOf tells by what a node is out of service: by whom, and of which kind that is; empty where the node is in service.
+// takerOf says by what a node is out of service: by whom, and of which kind that is; empty where the node is in service.
 func takerOf(n *corev1.Node) (who, kind string, err error) {
 	id, err := holder(n)
 	switch {

@@ -7,9 +7,9 @@ import (
 	"drydock.dev/drydock/rules/profile/state"
 )
 
-var _ = register(Kind{Name: "affinity", optional: true, read: func(o *conf.Object, _ Environment) Check {
+func readAffinity(o *conf.Object, _ Environment) Check {
 	return affinity{minOperational: o.Int("minOperational", 0)}
-}})
+}
 
 // affinity lets nodes without pods that prefer operational nodes go first, so that such pods move only once.
 type affinity struct{ minOperational int }

@@ -4,7 +4,7 @@ import (
 	"drydock.dev/drydock/rules/profile/conf"
 )
 
-var _ = register(Kind{Name: "cel", read: func(o *conf.Object, e Environment) Check {
+func readCel(o *conf.Object, e Environment) Check {
 	c := cel{text: o.Required("expression", "a condition in CEL over node, profile, state, since and now")}
 	if c.text == "" || e.CEL == nil {
 		return c
@@ -14,7 +14,7 @@ var _ = register(Kind{Name: "cel", read: func(o *conf.Object, e Environment) Che
 		o.Refuse("expression", "", "%s", err)
 	}
 	return c
-}})
+}
 
 // cel judges the node by an expression in CEL. Only the worker compiles it.
 type cel struct {

@@ -4,7 +4,6 @@ package check
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -84,15 +83,32 @@ type Expression interface {
 	Judge(c Case) (bool, error)
 }
 
-var kinds = map[string]Kind{}
-
-func register(k Kind) struct{} {
-	kinds[k.Name] = k
-	return struct{}{}
+// kinds are all kinds of checks, in the order of their names.
+var kinds = []Kind{
+	{Name: "affinity", read: readAffinity, optional: true},
+	{Name: "anyLabel", read: readAnyLabel},
+	{Name: "cel", read: readCel},
+	{Name: "clusterSemver", read: readClusterSemver},
+	{Name: "condition", read: readCondition},
+	{Name: "hasAnnotation", read: readHasAnnotation},
+	{Name: "hasLabel", read: readHasLabel},
+	{Name: "maxMaintenance", read: readMaxMaintenance},
+	{Name: "nodeCount", read: readNodeCount},
+	{Name: "prometheusInstant", read: readPrometheusInstant},
+	{Name: "stagger", read: readStagger},
+	{Name: "timeWindow", read: readTimeWindow},
+	{Name: "wait", read: readWait},
+	{Name: "waitExclude", read: readWaitExclude},
 }
 
 // Kinds are the names of the kinds that there are.
-func Kinds() []string { return slices.Sorted(maps.Keys(kinds)) }
+func Kinds() []string {
+	var names []string
+	for _, k := range kinds {
+		names = append(names, k.Name)
+	}
+	return names
+}
 
 // notBuilt are kinds of maintenance-controller that Drydock does not have.
 var notBuilt = []string{"checkHypervisor", "hypervisorCondition", "kubernikusCount"}
@@ -102,10 +118,11 @@ func NotBuilt(kind string) bool { return slices.Contains(notBuilt, kind) }
 
 // Read makes a check of a kind. It is nil where its configuration is wrong; known is false where there is no such kind.
 func Read(kind string, o *conf.Object, e Environment) (c Check, known bool) {
-	k, known := kinds[kind]
-	if !known {
+	i := slices.IndexFunc(kinds, func(k Kind) bool { return k.Name == kind })
+	if i < 0 {
 		return nil, false
 	}
+	k := kinds[i]
 	if o.Absent() && !k.optional {
 		o.Refuse("", "write config with what the kind needs", "required")
 		return nil, true

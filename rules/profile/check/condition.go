@@ -6,9 +6,9 @@ import (
 	"drydock.dev/drydock/rules/profile/conf"
 )
 
-var _ = register(Kind{Name: "condition", read: func(o *conf.Object, _ Environment) Check {
+func readCondition(o *conf.Object, _ Environment) Check {
 	return condition{of: o.Required("type", "the type of a condition, such as Ready"), status: o.Required("status", `"True", "False" or "Unknown", in quotes`)}
-}})
+}
 
 // condition compares a condition of the node.
 type condition struct{ of, status string }

@@ -7,9 +7,9 @@ import (
 	"drydock.dev/drydock/rules/profile/conf"
 )
 
-var _ = register(Kind{Name: "nodeCount", read: func(o *conf.Object, _ Environment) Check {
+func readNodeCount(o *conf.Object, _ Environment) Check {
 	return nodeCount{count: o.RequiredInt("count", "how many nodes there have to be")}
-}})
+}
 
 // nodeCount wants a number of nodes, ready or not.
 type nodeCount struct{ count int }

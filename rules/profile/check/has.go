@@ -6,17 +6,17 @@ import (
 	"drydock.dev/drydock/rules/profile/conf"
 )
 
-var (
-	_ = register(Kind{Name: "hasAnnotation", read: func(o *conf.Object, _ Environment) Check {
-		return has{what: "annotation", key: o.Required("key", "the key of an annotation"), value: o.Text("value")}
-	}})
-	_ = register(Kind{Name: "hasLabel", read: func(o *conf.Object, _ Environment) Check {
-		return has{what: "label", key: o.Required("key", "the key of a label"), value: o.Text("value")}
-	}})
-	_ = register(Kind{Name: "anyLabel", read: func(o *conf.Object, _ Environment) Check {
-		return anyLabel{key: o.Required("key", "the key of a label"), value: o.Text("value")}
-	}})
-)
+func readHasAnnotation(o *conf.Object, _ Environment) Check {
+	return has{what: "annotation", key: o.Required("key", "the key of an annotation"), value: o.Text("value")}
+}
+
+func readHasLabel(o *conf.Object, _ Environment) Check {
+	return has{what: "label", key: o.Required("key", "the key of a label"), value: o.Text("value")}
+}
+
+func readAnyLabel(o *conf.Object, _ Environment) Check {
+	return anyLabel{key: o.Required("key", "the key of a label"), value: o.Text("value")}
+}
 
 // has looks for a label or an annotation of the node, as what says; without a value any will do.
 type has struct{ what, key, value string }

@@ -12,7 +12,7 @@ import (
 
 const profileLabel = state.ProfileLabel
 
-var _ = register(Kind{Name: "maxMaintenance", read: func(o *conf.Object, _ Environment) Check {
+func readMaxMaintenance(o *conf.Object, _ Environment) Check {
 	m := maxMaintenance{
 		max: o.RequiredInt("max", "how many nodes may be in maintenance"), profile: o.Text("profile"),
 		skipAfter: o.Duration("skipAfter", 0), groupBy: o.Texts("groupBy"),
@@ -21,7 +21,7 @@ var _ = register(Kind{Name: "maxMaintenance", read: func(o *conf.Object, _ Envir
 		m.groupBy = append(m.groupBy, label)
 	}
 	return m
-}})
+}
 
 // maxMaintenance wants fewer nodes in maintenance than max, counted within the node's group.
 type maxMaintenance struct {

@@ -13,7 +13,7 @@ import (
 	"drydock.dev/drydock/rules/profile/conf"
 )
 
-var _ = register(Kind{Name: "prometheusInstant", read: func(o *conf.Object, _ Environment) Check {
+func readPrometheusInstant(o *conf.Object, _ Environment) Check {
 	p := prometheus{query: Query{URL: o.Required("url", "the URL of a Prometheus server"), Query: o.Text("query")}, text: o.Text("expr")}
 	expression, err := parseExpression(p.text)
 	if err != nil {
@@ -21,7 +21,7 @@ var _ = register(Kind{Name: "prometheusInstant", read: func(o *conf.Object, _ En
 	}
 	p.expression = expression
 	return p
-}})
+}
 
 // prometheus compares the one sample that a query has.
 type prometheus struct {

@@ -9,9 +9,9 @@ import (
 	"drydock.dev/drydock/rules/profile/conf"
 )
 
-var _ = register(Kind{Name: "clusterSemver", read: func(o *conf.Object, _ Environment) Check {
+func readClusterSemver(o *conf.Object, _ Environment) Check {
 	return clusterSemver{key: o.Required("key", "the label with the version"), scoped: o.Bool("profileScoped")}
-}})
+}
 
 // clusterSemver reports whether a version in a label is less than the highest of the cluster, or of the nodes with the profile.
 type clusterSemver struct {

@@ -8,7 +8,7 @@ import (
 	"drydock.dev/drydock/rules/profile/conf"
 )
 
-var _ = register(Kind{Name: "stagger", read: func(o *conf.Object, _ Environment) Check {
+func readStagger(o *conf.Object, _ Environment) Check {
 	s := stagger{
 		duration: o.RequiredDuration("duration", "how long one node keeps the next from passing"),
 		lease:    LeaseName{Name: o.Required("leaseName", "the name of the Leases, without the number")},
@@ -20,7 +20,7 @@ var _ = register(Kind{Name: "stagger", read: func(o *conf.Object, _ Environment)
 		s.parallel = 0
 	}
 	return s
-}})
+}
 
 // maxParallel bounds the Leases of one check.
 const maxParallel = 1000

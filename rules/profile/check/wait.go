@@ -10,17 +10,16 @@ import (
 	"drydock.dev/drydock/rules/profile/conf"
 )
 
-var (
-	_ = register(Kind{Name: "wait", read: func(o *conf.Object, _ Environment) Check {
-		return wait{duration: o.WrittenDuration("duration", "how long to wait")}
-	}})
-	_ = register(Kind{Name: "waitExclude", read: func(o *conf.Object, _ Environment) Check {
-		w := wait{duration: o.WrittenDuration("duration", "how long to wait")}
-		w.exclude = weekdaysOf(o, "exclude", o.RequiredTexts("exclude", "days of the week that do not count"))
-		w.excludes = true
-		return w
-	}})
-)
+func readWait(o *conf.Object, _ Environment) Check {
+	return wait{duration: o.WrittenDuration("duration", "how long to wait")}
+}
+
+func readWaitExclude(o *conf.Object, _ Environment) Check {
+	w := wait{duration: o.WrittenDuration("duration", "how long to wait")}
+	w.exclude = weekdaysOf(o, "exclude", o.RequiredTexts("exclude", "days of the week that do not count"))
+	w.excludes = true
+	return w
+}
 
 // wait holds when a profile has been in its state for longer than a duration, days of the week left out.
 type wait struct {

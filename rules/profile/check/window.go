@@ -11,8 +11,6 @@ import (
 	"drydock.dev/drydock/rules/window"
 )
 
-var _ = register(Kind{Name: "timeWindow", read: readWindow})
-
 // timeWindow holds between two times of day in UTC on some days, both ends outside; one that ends before it starts goes on
 // after midnight. Windows in place of them are Drydock's own.
 type timeWindow struct {
@@ -30,7 +28,7 @@ type date struct {
 	day   int
 }
 
-func readWindow(o *conf.Object, _ Environment) Check {
+func readTimeWindow(o *conf.Object, _ Environment) Check {
 	var w timeWindow
 	if w.ofOwn = o.Has("windows"); w.ofOwn {
 		for _, each := range o.Objects("windows", "") {

@@ -12,30 +12,30 @@ import (
 	"drydock.dev/drydock/rules/profile/state"
 )
 
-var (
-	_ = register(Kind{Name: "alterLabel", read: func(o *conf.Object) Trigger {
-		a := readAlter(o, "label")
-		if wrong := validation.IsValidLabelValue(a.Value); len(wrong) > 0 && !a.Remove {
-			o.Refuse("value", wrong[0], "%.80q cannot be the value of a label", a.Value)
-		}
-		if a.Key == state.StateLabel {
-			o.Refuse("key", "take another", "%s is written at every evaluation", a.Key)
-		}
-		return a
-	}})
-	_ = register(Kind{Name: "alterAnnotation", read: func(o *conf.Object) Trigger {
-		a := readAlter(o, "annotation")
-		if a.Key == state.DataAnnotation {
-			o.Refuse("key", "take another", "%s has the state of the profiles", a.Key)
-		}
-		return a
-	}})
-	_ = register(Kind{Name: "alterFinalizer", read: func(o *conf.Object) Trigger {
-		f := Finalizer{Key: o.Required("key", "the name of a finalizer"), Remove: o.Bool("remove")}
-		checkKey(o, f.Key)
-		return f
-	}})
-)
+func readAlterLabel(o *conf.Object) Trigger {
+	a := readAlter(o, "label")
+	if wrong := validation.IsValidLabelValue(a.Value); len(wrong) > 0 && !a.Remove {
+		o.Refuse("value", wrong[0], "%.80q cannot be the value of a label", a.Value)
+	}
+	if a.Key == state.StateLabel {
+		o.Refuse("key", "take another", "%s is written at every evaluation", a.Key)
+	}
+	return a
+}
+
+func readAlterAnnotation(o *conf.Object) Trigger {
+	a := readAlter(o, "annotation")
+	if a.Key == state.DataAnnotation {
+		o.Refuse("key", "take another", "%s has the state of the profiles", a.Key)
+	}
+	return a
+}
+
+func readAlterFinalizer(o *conf.Object) Trigger {
+	f := Finalizer{Key: o.Required("key", "the name of a finalizer"), Remove: o.Bool("remove")}
+	checkKey(o, f.Key)
+	return f
+}
 
 // Alter sets or removes a label or an annotation of the node. Removing wins over a value.
 type Alter struct {

@@ -20,7 +20,7 @@ const (
 // defaultTimeout is that of both timeouts.
 const defaultTimeout = 10 * time.Minute
 
-var _ = register(Kind{Name: "eviction", read: func(o *conf.Object) Trigger {
+func readEviction(o *conf.Object) Trigger {
 	e := Eviction{
 		Action: Action(o.Required("action", "cordon, uncordon or drain")), Force: o.Bool("forceEviction"),
 		EvictionTimeout: o.Duration("evictionTimeout", defaultTimeout), DeletionTimeout: o.Duration("deletionTimeout", defaultTimeout),
@@ -31,7 +31,7 @@ var _ = register(Kind{Name: "eviction", read: func(o *conf.Object) Trigger {
 		o.Refuse("action", "write cordon, uncordon or drain", "%.40q is not an action", e.Action)
 	}
 	return e
-}})
+}
 
 // Eviction makes the node unschedulable or schedulable, or drains it.
 type Eviction struct {

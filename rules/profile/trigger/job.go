@@ -11,7 +11,7 @@ import (
 // defaultDeadline is that of a Job.
 const defaultDeadline = 10 * time.Minute
 
-var _ = register(Kind{Name: "job", read: func(o *conf.Object) Trigger {
+func readJob(o *conf.Object) Trigger {
 	j := Job{
 		TemplateFile: o.Required("templateFile", "the file with the manifest of a batch/v1 Job"),
 		Namespace:    o.Required("namespace", "where the Job runs"), Deadline: o.Duration("deadline", defaultDeadline),
@@ -23,7 +23,7 @@ var _ = register(Kind{Name: "job", read: func(o *conf.Object) Trigger {
 		o.Refuse("deadline", "write how long the Job may take", "%s is no time", j.Deadline)
 	}
 	return j
-}})
+}
 
 // Job runs a Job of Kubernetes on the node.
 type Job struct {

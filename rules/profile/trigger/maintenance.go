@@ -9,7 +9,7 @@ import (
 	"drydock.dev/drydock/rules/spec"
 )
 
-var _ = register(Kind{Name: "maintenance", optional: true, read: func(o *conf.Object) Trigger {
+func readMaintenance(o *conf.Object) Trigger {
 	var m Maintenance
 	input, err := o.JSON()
 	if err != nil {
@@ -26,7 +26,7 @@ var _ = register(Kind{Name: "maintenance", optional: true, read: func(o *conf.Ob
 	}
 	m.Input = input
 	return m
-}})
+}
 
 // fieldName is how lines begin that say what is wrong with a field.
 var fieldName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9.\[\]]*$`)

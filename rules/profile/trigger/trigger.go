@@ -3,7 +3,6 @@
 package trigger
 
 import (
-	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -32,25 +31,35 @@ type Kind struct {
 	optional bool
 }
 
-var kinds = map[string]Kind{}
-
-func register(k Kind) struct{} {
-	kinds[k.Name] = k
-	return struct{}{}
+// kinds are all kinds of triggers, in the order of their names.
+var kinds = []Kind{
+	{Name: "alterAnnotation", read: readAlterAnnotation},
+	{Name: "alterFinalizer", read: readAlterFinalizer},
+	{Name: "alterLabel", read: readAlterLabel},
+	{Name: "eviction", read: readEviction},
+	{Name: "job", read: readJob},
+	{Name: "maintenance", read: readMaintenance, optional: true},
 }
 
 // Kinds are the names of the kinds that there are.
-func Kinds() []string { return slices.Sorted(maps.Keys(kinds)) }
+func Kinds() []string {
+	var names []string
+	for _, k := range kinds {
+		names = append(names, k.Name)
+	}
+	return names
+}
 
 // NotBuilt reports whether a kind is one of maintenance-controller's that Drydock does not have.
 func NotBuilt(kind string) bool { return kind == "alterHypervisor" }
 
 // Read makes a trigger of kind; known reports that there is such a kind.
 func Read(kind string, o *conf.Object) (t Trigger, known bool) {
-	k, known := kinds[kind]
-	if !known {
+	i := slices.IndexFunc(kinds, func(k Kind) bool { return k.Name == kind })
+	if i < 0 {
 		return nil, false
 	}
+	k := kinds[i]
 	if o.Absent() && !k.optional {
 		o.Refuse("", "write config with what the kind needs", "required")
 		return nil, true
