@@ -13,8 +13,8 @@ import (
 	"drydock.dev/drydock/rules/document"
 	"drydock.dev/drydock/rules/health"
 	"drydock.dev/drydock/rules/period"
+	"drydock.dev/drydock/starter/show"
 	"drydock.dev/drydock/starter/terminal"
-	"drydock.dev/drydock/views"
 )
 
 // phaseStyle colours what is good, what somebody has to look at, and what is under way.
@@ -79,7 +79,7 @@ func status(w io.Writer, c Check, now time.Time) {
 	head.Done()
 	groups(w, c.Groups)
 	nodes(w, c, now)
-	showMessages(w, c.Messages, now)
+	show.Messages(w, c.Messages, now)
 	events(w, c.Events, now)
 }
 
@@ -286,14 +286,4 @@ func events(w io.Writer, all []api.HealthEvent, now time.Time) {
 		r.AddPainted(1, style, "  "+terminal.Clock(e.At, now), e.Reason, e.Node, terminal.Words(e.Text, now))
 	}
 	r.Done()
-}
-
-// showMessages draws what arrived, and what became of it.
-func showMessages(w io.Writer, all []api.Received, now time.Time) {
-	var d document.Document
-	d.Table(views.Messages(all, views.At(now)))
-	if len(d.Parts) > 0 {
-		fmt.Fprintln(w)
-	}
-	terminal.Show(w, d)
 }

@@ -30,11 +30,16 @@ func PlanStatus(w io.Writer, p Plan, now time.Time) {
 	}
 	renderPlanNodes(w, p, now)
 	renderSlowest(w, p.Slowest, now)
-	messages := views.Messages(p.Messages, views.At(now))
-	if len(messages.Rows) > 0 {
-		terminal.Show(w, document.Document{Parts: []document.Part{document.Line{}, messages}})
-	}
+	Messages(w, p.Messages, now)
 	renderPlanEvents(w, p.Events, now)
+}
+
+// Messages shows below something else what arrived, and what became of it; nothing where there was none.
+func Messages(w io.Writer, all []api.Received, now time.Time) {
+	if len(all) > 0 {
+		terminal.Print(w, "\n")
+		terminal.Show(w, document.Document{Parts: []document.Part{views.Messages(all, views.At(now))}})
+	}
 }
 
 func renderPlanWhy(head terminal.Rows, p Plan) {
