@@ -87,6 +87,7 @@ var (
 var layers = []layer{
 	{folder: "drydock.dev/drydock/rules", refused: slices.Concat(clients, []string{"go.temporal.io"}), own: []string{}},
 	{folder: "drydock.dev/drydock/api", refused: slices.Concat(clients, rulesInCEL), own: []string{"drydock.dev/drydock/rules"}},
+	{folder: "drydock.dev/drydock/views", refused: slices.Concat(clients, rulesInCEL), own: []string{"drydock.dev/drydock/rules", "drydock.dev/drydock/api"}},
 	{folder: "drydock.dev/drydock/k8s", own: []string{"drydock.dev/drydock/rules", "drydock.dev/drydock/api"}},
 	{folder: "drydock.dev/drydock/outbound", refused: clients, own: []string{"drydock.dev/drydock/rules", "drydock.dev/drydock/api", "drydock.dev/drydock/config/secret"}},
 	{folder: "drydock.dev/drydock/notify", refused: slices.Concat(effects, processes)},

@@ -25,6 +25,8 @@ const (
 	PlanCancelled  PlanPhase = "Cancelled"
 	// PlanAborted: a node was blocked, and its strategy says to end with that.
 	PlanAborted PlanPhase = "Aborted"
+	// PlanFailed is how lists and statuses have one that ended without a word of its own: refused, terminated, or failed.
+	PlanFailed PlanPhase = "Failed"
 )
 
 // Ended reports whether the phase is an end.

@@ -10,9 +10,6 @@ import (
 	"drydock.dev/drydock/api"
 )
 
-// PlanFailed is the phase of a plan that ended without a word of its own: refused, terminated, or failed.
-const PlanFailed api.PlanPhase = "Failed"
-
 // PlanView is what is known of a plan at one moment.
 type PlanView struct {
 	Run
@@ -37,7 +34,7 @@ func (v PlanView) Phase() api.PlanPhase {
 	case v.Status != nil && v.Status.Phase.Ended():
 		return v.Status.Phase
 	case !v.Running():
-		return PlanFailed
+		return api.PlanFailed
 	case v.Status != nil:
 		return v.Status.Phase
 	default:

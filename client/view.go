@@ -135,3 +135,45 @@ func releasing(s *api.Status) bool { return s.Phase == api.Releasing || s.Phase.
 func undecided(s *api.Status) bool {
 	return s.Phase == api.Validating && s.Validation != nil && s.Validation.State == validation.Failed
 }
+
+// Summary is the maintenance as lists have it.
+func (v View) Summary() api.MaintenanceSummary {
+	s := api.MaintenanceSummary{
+		Node: v.Node, Requestor: v.Requestor, Phase: v.Phase(), Message: v.Message(),
+		WorkflowID: v.WorkflowID, RunID: v.FirstRunID, CreatedAt: v.Began(),
+	}
+	if v.Unanswered != nil {
+		s.Unanswered = v.Unanswered.Error()
+	}
+	if v.Status != nil {
+		s.Since, s.Attempt, s.WaitingFor = &v.Status.Since, v.Status.Attempt, v.Status.WaitingFor
+		s.Reason, s.Ticket = v.Status.Spec.Reason, v.Status.Spec.Ticket
+	}
+	if !v.Running() {
+		ended := v.Ended()
+		s.Since, s.EndedAt, s.WaitingFor = &ended, &ended, ""
+	}
+	return s
+}
+
+// Known is all that is known of the maintenance: its own answer, or as much of that as is known without a worker.
+func (v View) Known() api.Maintenance {
+	m := api.Maintenance{MaintenanceSummary: v.Summary()}
+	if v.Status != nil {
+		m.Status = *v.Status
+	}
+	if m.Spec.Node == "" {
+		m.Spec = spec.Maintenance{Node: v.Node, Requestor: v.Requestor}
+	}
+	m.Transitions = v.Transitions()
+	return m
+}
+
+// Summaries are maintenances as lists have them. They are never nil, so that none is an empty list and not null.
+func Summaries(views []View) api.Maintenances {
+	all := make(api.Maintenances, len(views))
+	for i, v := range views {
+		all[i] = v.Summary()
+	}
+	return all
+}

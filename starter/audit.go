@@ -1,10 +1,7 @@
 package starter
 
 import (
-	"errors"
-	"fmt"
 	"io"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -109,8 +106,5 @@ func (o *verifyOptions) run(path string) error {
 }
 
 func (o *verifyOptions) show(verdict record.Verdict) error {
-	var text strings.Builder
-	err := o.output.Write(&text, verdict, func(w io.Writer) { fmt.Fprint(w, verdict.Text(o.output.Page(o.app.Stdout).Align)) })
-	_, wrote := io.WriteString(o.app.Stdout, text.String())
-	return errors.Join(err, wrote)
+	return o.output.Write(o.app.Stdout, verdict, func(w io.Writer) { terminal.Show(w, verdict.View()) })
 }

@@ -35,17 +35,12 @@ func (f *recordFlags) register(cmd *cobra.Command, since string) {
 }
 
 // write renders value for programs; text and markdown are for people.
-func (f *recordFlags) write(w io.Writer, value any, text func(record.Align) string, markdown func() string) error {
+func (f *recordFlags) write(w io.Writer, value any, text func(io.Writer), markdown func() string) error {
 	if f.output.Format == terminal.FormatMarkdown {
 		_, err := io.WriteString(w, markdown())
 		return err
 	}
-	var drawn string
-	err := f.output.Write(w, value, func(io.Writer) { drawn = text(f.output.Page(w).Align) })
-	if err == nil && drawn != "" {
-		_, err = io.WriteString(w, drawn)
-	}
-	return err
+	return f.output.Write(w, value, text)
 }
 
 // recordsFor are those of the files, or where none are named those that Temporal still has.

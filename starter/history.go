@@ -75,21 +75,22 @@ func (o *historyOptions) run(ctx context.Context, node string) error {
 }
 
 func (o *historyOptions) show(w io.Writer, records []record.Record, now time.Time) error {
-	return o.write(w, records, func(align record.Align) string {
-		if o.details {
-			return each(records, func(r record.Record) string { return record.Text(r, now, align) })
+	return o.write(w, records, func(w io.Writer) {
+		if !o.details {
+			terminal.Show(w, record.List(records, now))
+			return
 		}
-		return record.Table(records, now, align)
+		for i, r := range records {
+			if i > 0 {
+				fmt.Fprintln(w)
+			}
+			terminal.Show(w, record.View(r, now))
+		}
 	}, func() string {
-		return each(records, func(r record.Record) string { return record.Markdown(r, now) })
+		texts := make([]string, len(records))
+		for i, r := range records {
+			texts[i] = record.Markdown(r, now)
+		}
+		return strings.Join(texts, "\n")
 	})
-}
-
-// each shows one record after the other, with an empty line in between.
-func each(records []record.Record, show func(record.Record) string) string {
-	texts := make([]string, len(records))
-	for i, r := range records {
-		texts[i] = show(r)
-	}
-	return strings.Join(texts, "\n")
 }

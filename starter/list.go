@@ -17,8 +17,8 @@ import (
 	"drydock.dev/drydock/client"
 	"drydock.dev/drydock/starter/exit"
 	"drydock.dev/drydock/starter/invocation"
-	"drydock.dev/drydock/starter/show"
 	"drydock.dev/drydock/starter/terminal"
+	"drydock.dev/drydock/views"
 )
 
 type listOptions struct {
@@ -75,28 +75,29 @@ func (o *listOptions) run(ctx context.Context) error {
 		return err
 	}
 	defer c.Close()
-	views, err := o.views(ctx, c)
+	found, err := o.views(ctx, c)
 	if err != nil {
 		return err
 	}
-	for _, v := range views {
+	for _, v := range found {
 		if v.Unanswered != nil {
 			fmt.Fprintf(o.app.Stderr, "Warning: %s\n", terminal.OneLine(invocation.WithoutKeys(v.Unanswered).Error()))
 			break
 		}
 	}
 	holders := o.otherHolders(ctx, c)
-	if len(views) == 0 && o.output.Table() {
+	if len(found) == 0 && o.output.Table() {
 		fmt.Fprintln(o.app.Stderr, o.nothing())
 		if len(holders) == 0 {
 			return nil
 		}
 	}
-	return o.output.Write(o.app.Stdout, show.Summaries(views), func(w io.Writer) {
-		if len(views) > 0 {
-			show.List(w, views, o.output.Wide(), c.Clock())
+	summaries := client.Summaries(found)
+	return o.output.Write(o.app.Stdout, summaries, func(w io.Writer) {
+		if len(found) > 0 {
+			terminal.Show(w, views.Maintenances(summaries, o.output.Wide(), views.At(c.Clock())))
 		}
-		show.OtherHolders(w, holders)
+		terminal.Show(w, views.OtherHolders(holders))
 	})
 }
 
@@ -190,7 +191,7 @@ func (o *listOptions) views(ctx context.Context, c *invocation.Connection) ([]cl
 
 // listOrder are the orders of a list: since and created begin with the oldest, attempts with the most.
 var listOrder = map[string]func(a, b client.View) int{
-	"attempt":   func(a, b client.View) int { return cmp.Compare(show.SummaryOf(b).Attempt, show.SummaryOf(a).Attempt) },
+	"attempt":   func(a, b client.View) int { return cmp.Compare(b.Summary().Attempt, a.Summary().Attempt) },
 	"created":   func(a, b client.View) int { return a.Started.Compare(b.Started) },
 	"node":      func(a, b client.View) int { return terminal.CompareNames(a.Node, b.Node) },
 	"phase":     func(a, b client.View) int { return cmp.Compare(rank(a), rank(b)) },
@@ -203,7 +204,7 @@ var listOrders = slices.Sorted(maps.Keys(listOrder))
 func rank(v client.View) int { return slices.Index(api.Phases, v.Phase()) }
 
 func since(v client.View) time.Time {
-	if at := show.SummaryOf(v).Since; at != nil {
+	if at := v.Summary().Since; at != nil {
 		return *at
 	}
 	return v.Started

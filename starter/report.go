@@ -13,6 +13,7 @@ import (
 	"drydock.dev/drydock/starter/exit"
 	"drydock.dev/drydock/starter/input"
 	"drydock.dev/drydock/starter/invocation"
+	"drydock.dev/drydock/starter/terminal"
 )
 
 type reportOptions struct {
@@ -60,6 +61,6 @@ func (o *reportOptions) run(ctx context.Context) error {
 }
 
 func (o *reportOptions) show(w io.Writer, report record.Report) error {
-	return o.write(w, report, func(align record.Align) string { return report.Text(report.Until, align) },
+	return o.write(w, report, func(w io.Writer) { terminal.Show(w, report.View(report.Until)) },
 		func() string { return report.Markdown(report.Until) })
 }

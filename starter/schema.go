@@ -32,9 +32,9 @@ var outputs = map[string]struct {
 	of       any
 	commands []string
 }{
-	"summaries":       {show.Maintenances{}, []string{"list", "start"}},
-	"summary":         {show.Summary{}, []string{"watch"}},
-	"status":          {show.Maintenance{}, []string{"status"}},
+	"summaries":       {api.Maintenances{}, []string{"list", "start"}},
+	"summary":         {api.MaintenanceSummary{}, []string{"watch"}},
+	"status":          {api.Maintenance{}, []string{"status"}},
 	"limits":          {show.Scheduler{}, []string{"limits"}},
 	"limits-set":      {api.LimitsInForce{}, []string{"limits set"}},
 	"limits-diff":     {[]LimitDifference{}, []string{"limits diff"}},

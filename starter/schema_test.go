@@ -229,9 +229,9 @@ func TestOutputsHoldToTheirSchemas(t *testing.T) {
 	ended := past("3", 2)
 	now := startertest.Noon
 	values := map[string][]any{
-		"summaries": {show.Summaries(views), show.Summaries(nil)},
-		"summary":   {show.SummaryOf(views[0])},
-		"status":    {show.StatusOf(views[0]), show.StatusOf(views[2]), show.StatusOf(client.View{})},
+		"summaries": {client.Summaries(views), client.Summaries(nil)},
+		"summary":   {views[0].Summary()},
+		"status":    {views[0].Known(), views[2].Known(), client.View{}.Known()},
 		"limits":    {show.SchedulerOf(api.State{ObservedAt: &now}), show.SchedulerOf(api.State{Holders: make([]api.Holder, api.PackAbove+1)})},
 		"freezes":   {[]schedule.Freeze(nil), []schedule.Freeze{{By: "ann", At: now}}},
 		"preflight": {[]any{startertest.StoppedReport()}},

@@ -15,8 +15,8 @@ import (
 	"drydock.dev/drydock/starter/exit"
 	"drydock.dev/drydock/starter/input"
 	"drydock.dev/drydock/starter/invocation"
-	"drydock.dev/drydock/starter/show"
 	"drydock.dev/drydock/starter/terminal"
+	"drydock.dev/drydock/views"
 )
 
 type startOptions struct {
@@ -90,7 +90,7 @@ func (o *startOptions) run(ctx context.Context, cmd *cobra.Command, args []strin
 		failures = append(failures, o.waitAll(ctx, c, out, views)...)
 	}
 	if !o.output.Table() {
-		if err := o.output.Write(a.Stdout, show.Summaries(views), nil); err != nil {
+		if err := o.output.Write(a.Stdout, client.Summaries(views), nil); err != nil {
 			return err
 		}
 	}
@@ -159,7 +159,7 @@ func (o *startOptions) startOne(ctx context.Context, c *invocation.Connection, d
 func begunText(b begun, program string, now time.Time) string {
 	v := b.view
 	if b.adopted {
-		return fmt.Sprintf("%s: the same maintenance for %s is running already, %s", v.Node, v.Requestor, terminal.Words(show.Progress(v), now))
+		return fmt.Sprintf("%s: the same maintenance for %s is running already, %s", v.Node, v.Requestor, terminal.Words(views.Progress(v.Known()), now))
 	}
 	text := fmt.Sprintf("%s: maintenance for %s started", v.Node, v.Requestor)
 	if b.unread {

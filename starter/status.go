@@ -12,8 +12,8 @@ import (
 	"drydock.dev/drydock/client"
 	"drydock.dev/drydock/rules/spec"
 	"drydock.dev/drydock/starter/invocation"
-	"drydock.dev/drydock/starter/show"
 	"drydock.dev/drydock/starter/terminal"
+	"drydock.dev/drydock/views"
 )
 
 type statusOptions struct {
@@ -70,7 +70,7 @@ func (o *statusOptions) run(ctx context.Context, node string) error {
 	if v.Unanswered != nil {
 		fmt.Fprintf(o.app.Stderr, "Warning: %s\n", terminal.OneLine(invocation.WithoutKeys(v.Unanswered).Error()))
 	}
-	return o.output.Write(o.app.Stdout, show.StatusOf(v), func(w io.Writer) { show.Status(w, v, c.Clock()) })
+	return o.output.Write(o.app.Stdout, v.Known(), func(w io.Writer) { terminal.Show(w, views.Maintenance(v.Known(), views.At(c.Clock()))) })
 }
 
 // pick finds the running maintenance, or else the one that ended last.

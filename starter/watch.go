@@ -13,11 +13,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/client"
 	"drydock.dev/drydock/starter/exit"
 	"drydock.dev/drydock/starter/input"
 	"drydock.dev/drydock/starter/invocation"
-	"drydock.dev/drydock/starter/show"
 	"drydock.dev/drydock/starter/terminal"
 )
 
@@ -85,7 +85,7 @@ func (o *watchOptions) waiter(c *invocation.Connection) invocation.Waiter {
 	if o.format == terminal.FormatTable {
 		return invocation.Waiter{Conn: c, Show: terminal.NewDisplay(o.app.Stdout, o.app.Clock)}
 	}
-	documents := &documents{to: o.app.Stdout, last: map[string]show.Summary{}}
+	documents := &documents{to: o.app.Stdout, last: map[string]api.MaintenanceSummary{}}
 	return invocation.Waiter{Conn: c, Show: terminal.NewNotes(o.app.Stderr, o.app.Clock), Observer: documents}
 }
 
@@ -93,14 +93,14 @@ func (o *watchOptions) waiter(c *invocation.Connection) invocation.Waiter {
 type documents struct {
 	mu   sync.Mutex
 	to   io.Writer
-	last map[string]show.Summary
+	last map[string]api.MaintenanceSummary
 }
 
 // Seen prints a maintenance that has changed.
 func (d *documents) Seen(v client.View) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	now := show.SummaryOf(v)
+	now := v.Summary()
 	if before, known := d.last[v.WorkflowID]; known && reflect.DeepEqual(before, now) {
 		return
 	}

@@ -7,26 +7,34 @@ import (
 	"drydock.dev/drydock/rules/visible"
 )
 
-// marks make something of the text around them, wherever they stand: emphasis, code, links, tables, HTML.
-const marks = "\\`*_[]<>~|&"
+// escapes make each character that has a meaning in Markdown, in a table of it or in HTML stand for itself. The ones of HTML are escaped
+// as HTML has it, since not everything that renders Markdown knows the backslash in front of them.
+var escapes = strings.NewReplacer(
+	`\`, `\\`, "`", "\\`", `*`, `\*`, `_`, `\_`, `[`, `\[`, `]`, `\]`, `|`, `\|`, `~`, `\~`, `#`, `\#`, `!`, `\!`, `$`, `\$`,
+	`<`, `&lt;`, `>`, `&gt;`, `&`, `&amp;`, `://`, `\://`,
+)
 
-// Text is a text as one line of Markdown that shows it as it is: without emphasis, links, HTML or headings of its own.
+// Text is a text as one line of Markdown that shows it as it is: without emphasis, links, HTML or headings of its own, at the beginning of
+// a line, within one, and in a table.
 func Text(text string) string {
 	text = strings.Join(strings.Fields(visible.Line(text)), " ")
+	escaped := withoutWWW(escapes.Replace(text))
+	if text != "" && strings.ContainsRune("+-=", rune(text[0])) {
+		return `\` + escaped
+	}
+	return numbered(escaped)
+}
+
+// withoutWWW escapes the dot that ends "www.", which begins a link.
+func withoutWWW(text string) string {
 	var out strings.Builder
 	for i, r := range text {
-		if strings.ContainsRune(marks, r) || i == 0 && strings.ContainsRune("#+-=!", r) ||
-			strings.HasPrefix(text[i:], "://") || startsWWW(text, i) {
+		if r == '.' && i >= 3 && strings.EqualFold(text[i-3:i], "www") {
 			out.WriteByte('\\')
 		}
 		out.WriteRune(r)
 	}
-	return numbered(out.String())
-}
-
-// startsWWW reports whether the dot ends "www.", which makes a link.
-func startsWWW(text string, dot int) bool {
-	return text[dot] == '.' && dot >= 3 && strings.EqualFold(text[dot-3:dot], "www")
+	return out.String()
 }
 
 // numbered keeps a text that begins with a number from being an entry of a list.

@@ -1,14 +1,20 @@
 package record
 
 import (
+	"cmp"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"text/tabwriter"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"drydock.dev/drydock/rules/document"
+	"drydock.dev/drydock/rules/visible"
 )
 
 var noon = time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
@@ -31,7 +37,7 @@ func golden(t *testing.T, name, got string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
+	if diff := gocmp.Diff(string(want), got); diff != "" {
 		t.Errorf("want - got +\n%s", diff)
 	}
 }
@@ -98,18 +104,18 @@ func running() Record {
 func TestRecordsAreShown(t *testing.T) {
 	failed := short("worker-01", "run-2", "Failed", 3*time.Hour)
 	failed.Failure = "no room\tfor pod a/b"
-	golden(t, "table", Table([]Record{running(), full(), failed}, noon, nil))
-	golden(t, "text", Text(full(), noon, nil))
-	golden(t, "text_running", Text(running(), noon, nil))
+	golden(t, "table", drawn(List([]Record{running(), full(), failed}, noon)))
+	golden(t, "text", drawn(View(full(), noon)))
+	golden(t, "text_running", drawn(View(running(), noon)))
 	golden(t, "markdown", Markdown(full(), noon))
-	if got := Table(nil, noon, nil); got != "" {
+	if got := drawn(List(nil, noon)); got != "" {
 		t.Errorf("no records are shown as %q", got)
 	}
 }
 
 func TestTimesAreShownInTheReadersZone(t *testing.T) {
 	zone := time.FixedZone("east", 2*60*60)
-	if got := Text(running(), noon.In(zone), nil); !strings.Contains(got, "not ended at 14:00:00 east") {
+	if got := drawn(View(running(), noon.In(zone))); !strings.Contains(got, "not ended at 14:00:00 east") {
 		t.Errorf("got %s", got)
 	}
 	if got := Markdown(running(), noon.In(zone)); !strings.Contains(got, "not ended at 2026-07-01 14:00:00 +02:00") {
@@ -119,14 +125,14 @@ func TestTimesAreShownInTheReadersZone(t *testing.T) {
 
 func TestReportsAreShown(t *testing.T) {
 	report := Summarize(reported(), before(30*24*time.Hour), noon)
-	golden(t, "report", report.Text(noon, nil))
+	golden(t, "report", drawn(report.View(noon)))
 	golden(t, "report_markdown", report.Markdown(noon))
 	asJSON, err := json.MarshalIndent(report, "", "  ")
 	if err != nil {
 		t.Fatal(err)
 	}
 	golden(t, "report_json", string(asJSON)+"\n")
-	golden(t, "report_none", Summarize(nil, before(time.Hour), noon).Text(noon, nil))
+	golden(t, "report_none", drawn(Summarize(nil, before(time.Hour), noon).View(noon)))
 }
 
 func TestRecordsAsJSON(t *testing.T) {
@@ -138,7 +144,56 @@ func TestRecordsAsJSON(t *testing.T) {
 	if err := json.Unmarshal(data, &again); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]Record{full()}, again); diff != "" {
+	if diff := gocmp.Diff([]Record{full()}, again); diff != "" {
 		t.Errorf("want - got +\n%s", diff)
 	}
+}
+
+// drawn is a document about as a terminal shows it.
+func drawn(d document.Document) string {
+	var b strings.Builder
+	for _, part := range d.Parts {
+		if b.Len() > 0 {
+			b.WriteString("\n")
+		}
+		var rows [][]string
+		switch p := part.(type) {
+		case document.Facts:
+			for _, fact := range p {
+				rows = append(rows, []string{fact.Name + ":", fact.Value})
+			}
+			b.WriteString(aligned("", rows))
+		case document.Table:
+			margin := ""
+			if p.Title != "" {
+				b.WriteString(p.Title + ":\n")
+				margin = "  "
+			}
+			if len(p.Rows) > 0 {
+				rows = append(rows, strings.Split(strings.ToUpper(strings.Join(p.Header, "\t")), "\t"))
+			}
+			for _, row := range p.Rows {
+				rows = append(rows, row.Cells)
+			}
+			b.WriteString(aligned(margin, rows))
+			if last := cmp.Or(p.More, p.None); last != "" && (p.More != "" || len(p.Rows) == 0) {
+				b.WriteString(margin + last + "\n")
+			}
+		}
+	}
+	return b.String()
+}
+
+// aligned are rows in columns.
+func aligned(margin string, rows [][]string) string {
+	var columns, b strings.Builder
+	w := tabwriter.NewWriter(&columns, 0, 8, 2, ' ', 0)
+	for _, row := range rows {
+		fmt.Fprintln(w, margin+strings.Join(strings.Split(visible.Line(strings.Join(row, "\x00")), `\u{0}`), "\t"))
+	}
+	_ = w.Flush() // it writes to memory
+	for l := range strings.Lines(columns.String()) {
+		b.WriteString(strings.TrimRight(l, " \n") + "\n")
+	}
+	return b.String()
 }

@@ -89,17 +89,3 @@ func asFailed(r Record) Record {
 
 // collapsed has one space where browsers show one.
 func collapsed(text string) string { return strings.Join(strings.Fields(text), " ") }
-
-func TestTextStaysInItsLine(t *testing.T) {
-	want := strings.Count(Text(hostile("harmless"), noon, nil), "\n")
-	rapid.Check(t, func(t *rapid.T) {
-		text := hostileGen.Draw(t, "text")
-		shown := Text(hostile("x"+text), noon, nil)
-		if got := strings.Count(shown, "\n"); got != want {
-			t.Fatalf("%q makes %d lines of %d", text, got, want)
-		}
-		if strings.ContainsAny(shown, "\x1b\x00\r\u202e") {
-			t.Fatalf("%q gets control characters through", text)
-		}
-	})
-}

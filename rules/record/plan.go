@@ -3,6 +3,8 @@ package record
 import (
 	"fmt"
 	"time"
+
+	"drydock.dev/drydock/rules/document"
 )
 
 // Plan is what is kept of a maintenance plan; its maintenances have records of their own.
@@ -46,16 +48,16 @@ func (p Plan) text() string {
 }
 
 // planTable lists the nodes of a plan that have something to say.
-func planTable(p *Plan, when func(time.Time) string) table {
-	t := table{title: "Nodes", header: []string{"Node", "State", "At", "Tries", "Note"}}
+func planTable(p *Plan, when func(time.Time) string) document.Table {
+	t := document.Table{Title: "Nodes", Header: []string{"Node", "State", "At", "Tries", "Note"}}
 	if p == nil {
 		return t
 	}
 	for _, n := range p.Nodes {
-		t.rows = append(t.rows, []string{n.Node, n.State, when(n.At), count(n.Tries), n.Note})
+		t.Add(n.Node, n.State, when(n.At), count(n.Tries), n.Note)
 	}
 	if p.MoreNodes > 0 {
-		t.rows = append(t.rows, []string{fmt.Sprintf("and %d more", p.MoreNodes), "", "", "", ""})
+		t.Add(fmt.Sprintf("and %d more", p.MoreNodes), "", "", "", "")
 	}
 	return t
 }

@@ -3,6 +3,8 @@ package record
 import (
 	"strconv"
 	"time"
+
+	"drydock.dev/drydock/rules/document"
 )
 
 // Remediation is what is kept of the remediation of a node by a health check; maintenances that it has begun have records of their own.
@@ -35,8 +37,8 @@ type RemediationStep struct {
 const MaxSteps = 50
 
 // remediationTable lists the steps of a remediation.
-func remediationTable(r *Remediation, when func(time.Time) string) table {
-	t := table{title: "Steps", header: []string{"Step", "What", "Begun", "Timed out", "Outcome"}}
+func remediationTable(r *Remediation, when func(time.Time) string) document.Table {
+	t := document.Table{Title: "Steps", Header: []string{"Step", "What", "Begun", "Timed out", "Outcome"}}
 	if r == nil {
 		return t
 	}
@@ -48,10 +50,10 @@ func remediationTable(r *Remediation, when func(time.Time) string) table {
 		if s.Succeeded != nil && *s.Succeeded {
 			outcome = "succeeded"
 		}
-		t.rows = append(t.rows, []string{strconv.Itoa(s.Step), s.What, when(s.StartedAt), timedOut, outcome})
+		t.Add(strconv.Itoa(s.Step), s.What, when(s.StartedAt), timedOut, outcome)
 	}
 	if r.MoreSteps > 0 {
-		t.rows = append(t.rows, []string{"and " + strconv.Itoa(r.MoreSteps) + " more", "", "", "", ""})
+		t.Add("and "+strconv.Itoa(r.MoreSteps)+" more", "", "", "", "")
 	}
 	return t
 }

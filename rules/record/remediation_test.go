@@ -18,7 +18,7 @@ func TestARemediationIsShown(t *testing.T) {
 			{Step: 3, Failure: "there is no template"},
 		}, MoreSteps: 2},
 	}
-	for name, shown := range map[string]string{"text": Text(r, at, nil), "Markdown": Markdown(r, at)} {
+	for name, shown := range map[string]string{"text": drawn(View(r, at)), "Markdown": Markdown(r, at)} {
 		for _, want := range []string{
 			"workers", "condition Ready is Unknown, since", "Fence", "succeeded", "there is no template", "and 2 more",
 		} {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"drydock.dev/drydock/rules/document"
 	"drydock.dev/drydock/rules/moment"
 	"drydock.dev/drydock/rules/number"
 	"drydock.dev/drydock/rules/period"
@@ -16,31 +17,33 @@ const (
 	shownBlockers = 10
 )
 
-// Text is the report for a terminal, with times in the zone of now.
-func (r Report) Text(now time.Time, align Align) string {
+// View is the report, with times in the zone of now.
+func (r Report) View(now time.Time) document.Document {
 	full := func(t time.Time) string { return t.In(now.Location()).Format("2006-01-02 15:04:05 MST") }
-	return r.describe(clock(now), full).text(align)
+	return r.describe(clock(now), full)
 }
 
 // Markdown is the report for a ticket or a page, with dates and times in the zone of now. All text of a record is
 // escaped.
-func (r Report) Markdown(now time.Time) string { return r.describe(dated(now), dated(now)).markdown() }
+func (r Report) Markdown(now time.Time) string {
+	return document.Markdown(r.describe(dated(now), dated(now)))
+}
 
 // describe writes the period with its dates, of which one is often today's.
-func (r Report) describe(when, dated func(time.Time) string) document {
+func (r Report) describe(when, dated func(time.Time) string) document.Document {
 	span := dated(r.Since) + " to " + dated(r.Until)
-	d := document{title: "Maintenances from " + span}
-	d.fact("Ended", fmt.Sprintf("%s of %s, from %s", number.Of(r.Maintenances, "maintenance"), number.Of(r.Nodes, "node"), span))
+	d := document.Document{Title: "Maintenances from " + span}
+	d.Fact("Ended", fmt.Sprintf("%s of %s, from %s", number.Of(r.Maintenances, "maintenance"), number.Of(r.Nodes, "node"), span))
 	for _, e := range r.Ends {
-		d.fact(e.Phase, fmt.Sprintf("%d (%s)", e.Maintenances, share(e.Maintenances, r.Maintenances)))
+		d.Fact(e.Phase, fmt.Sprintf("%d (%s)", e.Maintenances, share(e.Maintenances, r.Maintenances)))
 	}
 	if r.WithFailures > 0 {
-		d.fact("Failed on the way", fmt.Sprintf("%d (%s)", r.WithFailures, share(r.WithFailures, r.Maintenances)))
+		d.Fact("Failed on the way", fmt.Sprintf("%d (%s)", r.WithFailures, share(r.WithFailures, r.Maintenances)))
 	}
 	if n := len(r.Refused); n > 0 {
-		d.fact("Refused", fmt.Sprintf("%d, not counted: nothing was done", n))
+		d.Fact("Refused", fmt.Sprintf("%d, not counted: nothing was done", n))
 	}
-	durations := table{title: "Durations", header: []string{"phase", "maintenances", "half within", "95% within", "longest"}}
+	durations := document.Table{Title: "Durations", Header: []string{"phase", "maintenances", "half within", "95% within", "longest"}}
 	spreads := slices.Clone(r.Phases)
 	if r.Total != nil {
 		all := *r.Total
@@ -48,48 +51,48 @@ func (r Report) describe(when, dated func(time.Time) string) document {
 		spreads = append(spreads, all)
 	}
 	for _, s := range spreads {
-		durations.rows = append(durations.rows, []string{s.Phase, count(s.Maintenances), period.Age(s.P50.Std()), period.Age(s.P95.Std()), period.Age(s.Longest.Std())})
+		durations.Add(s.Phase, count(s.Maintenances), period.Age(s.P50.Std()), period.Age(s.P95.Std()), period.Age(s.Longest.Std()))
 	}
-	d.table(durations)
+	d.Table(durations)
 	none := ""
 	if r.Maintenances > 0 {
 		none = "none"
 	}
-	d.table(failureTable("Failures", none, r.Failures, when))
-	d.table(onTheWayTable(r.FailuresOnTheWay, when))
-	d.table(failureTable("Refused", "", r.Refused, when))
-	d.table(blockerTable("In the way for the longest time", r.Blockers))
+	d.Table(failureTable("Failures", none, r.Failures, when))
+	d.Table(onTheWayTable(r.FailuresOnTheWay, when))
+	d.Table(failureTable("Refused", "", r.Refused, when))
+	d.Table(blockerTable("In the way for the longest time", r.Blockers))
 	// The other order says more only where there is a choice.
 	if often := slices.SortedFunc(slices.Values(r.Blockers), mostOften); !slices.Equal(often, r.Blockers) {
-		d.table(blockerTable("In the way most often", often))
+		d.Table(blockerTable("In the way most often", often))
 	}
 	return d
 }
 
-func failureTable(title, none string, failures []Failure, when func(time.Time) string) table {
-	t := table{title: title, none: none, header: []string{"ended", "node", "requestor", "phase", "reason"}}
+func failureTable(title, none string, failures []Failure, when func(time.Time) string) document.Table {
+	t := document.Table{Title: title, None: none, Header: []string{"ended", "node", "requestor", "phase", "reason"}}
 	for _, f := range failures[:min(len(failures), shownFailures)] {
-		t.rows = append(t.rows, []string{when(f.EndedAt), joined("/", f.Cluster, f.Node), f.Requestor, f.Phase, moment.InText(f.Reason, when)})
+		t.Add(when(f.EndedAt), joined("/", f.Cluster, f.Node), f.Requestor, f.Phase, moment.InText(f.Reason, when))
 	}
-	t.more = more(len(failures) - len(t.rows))
+	t.More = document.AndMore(len(failures) - len(t.Rows))
 	return t
 }
 
-func onTheWayTable(failures []FailureOnTheWay, when func(time.Time) string) table {
-	t := table{title: "Failures on the way", header: []string{"at", "node", "requestor", "phase", "reason", "end"}}
+func onTheWayTable(failures []FailureOnTheWay, when func(time.Time) string) document.Table {
+	t := document.Table{Title: "Failures on the way", Header: []string{"at", "node", "requestor", "phase", "reason", "end"}}
 	for _, f := range failures[:min(len(failures), shownFailures)] {
-		t.rows = append(t.rows, []string{when(f.At), joined("/", f.Cluster, f.Node), f.Requestor, f.Phase, moment.InText(f.Reason, when), f.End})
+		t.Add(when(f.At), joined("/", f.Cluster, f.Node), f.Requestor, f.Phase, moment.InText(f.Reason, when), f.End)
 	}
-	t.more = more(len(failures) - len(t.rows))
+	t.More = document.AndMore(len(failures) - len(t.Rows))
 	return t
 }
 
-func blockerTable(title string, blockers []BlockerTotal) table {
-	t := table{title: title, header: []string{"what", "maintenances", "time in all", "reason"}}
+func blockerTable(title string, blockers []BlockerTotal) document.Table {
+	t := document.Table{Title: title, Header: []string{"what", "maintenances", "time in all", "reason"}}
 	for _, b := range blockers[:min(len(blockers), shownBlockers)] {
-		t.rows = append(t.rows, []string{b.What, count(b.Maintenances), period.Age(b.Blocked.Std()), b.Reason})
+		t.Add(b.What, count(b.Maintenances), period.Age(b.Blocked.Std()), b.Reason)
 	}
-	t.more = more(len(blockers) - len(t.rows))
+	t.More = document.AndMore(len(blockers) - len(t.Rows))
 	return t
 }
 

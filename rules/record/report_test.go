@@ -80,7 +80,7 @@ func TestFailuresOnTheWayAndRefusedInputs(t *testing.T) {
 		t.Errorf("want - got +\n%s", diff)
 	}
 	for _, want := range []string{"Failed on the way:  1 (50%)", "Refused:            1, not counted", "Failures on the way:", "no power", "there is no node wroker-01"} {
-		if text := r.Text(noon, nil); !strings.Contains(text, want) {
+		if text := drawn(r.View(noon)); !strings.Contains(text, want) {
 			t.Errorf("%q is not in\n%s", want, text)
 		}
 	}

@@ -3,82 +3,82 @@ package record
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"drydock.dev/drydock/rules/document"
 	"drydock.dev/drydock/rules/moment"
 	"drydock.dev/drydock/rules/number"
 	"drydock.dev/drydock/rules/period"
 	"drydock.dev/drydock/rules/who"
 )
 
-// Table lists maintenances, with times in the zone of now.
-func Table(records []Record, now time.Time, align Align) string {
+// List lists maintenances, with times in the zone of now.
+func List(records []Record, now time.Time) document.Document {
 	when := clock(now)
-	t := table{header: []string{"started", "took", "phase", "requestor", "attempts", "why", "message"}}
+	t := document.Table{Header: []string{"started", "took", "phase", "requestor", "attempts", "why", "message"}}
 	for _, r := range records {
-		t.rows = append(t.rows, []string{
-			when(r.CreatedAt), period.Age(Total(r)), phaseOf(r), r.Requestor, count(r.Attempts), why(r), moment.InText(message(r), when),
-		})
+		t.Add(when(r.CreatedAt), period.Age(Total(r)), phaseOf(r), r.Requestor, count(r.Attempts), why(r), moment.InText(message(r), when))
 	}
-	var d document
-	d.table(t)
-	return d.text(align)
+	var d document.Document
+	d.Table(t)
+	return d
 }
 
-// Text is all that is known of a maintenance, for a terminal, with times in the zone of now.
-func Text(r Record, now time.Time, align Align) string { return describe(r, clock(now)).text(align) }
+// View is all that is known of a maintenance, with times in the zone of now.
+func View(r Record, now time.Time) document.Document { return describe(r, clock(now)) }
 
 // Markdown is all that is known of a maintenance, for a ticket, with dates and times in the zone of now. All text of
 // the record is escaped, so that none of it is rendered as Markdown or HTML.
-func Markdown(r Record, now time.Time) string { return describe(r, dated(now)).markdown() }
+func Markdown(r Record, now time.Time) string { return document.Markdown(describe(r, dated(now))) }
 
-func describe(r Record, when func(time.Time) string) document {
-	d := document{title: fmt.Sprintf("Maintenance of %s by %s", r.Subject(), r.Requestor)}
+func describe(r Record, when func(time.Time) string) document.Document {
+	d := document.Document{Title: fmt.Sprintf("Maintenance of %s by %s", r.Subject(), r.Requestor)}
 	if r.Remediation != nil {
-		d.title = fmt.Sprintf("Remediation of %s by health check %s", r.Node, r.Remediation.Check)
+		d.Title = fmt.Sprintf("Remediation of %s by health check %s", r.Node, r.Remediation.Check)
 	}
 	if r.Plan == nil {
-		d.facts = append(d.facts, fact{"Node", joined(", UID ", r.Node, r.NodeUID)})
+		d.Fact("Node", joined(", UID ", r.Node, r.NodeUID))
 	} else {
-		d.fact("Plan", r.Plan.Name)
-		d.fact("Nodes", r.Plan.text())
+		d.Fact("Plan", r.Plan.Name)
+		d.Fact("Nodes", r.Plan.text())
 	}
 	if r.Remediation != nil {
-		d.fact("Health check", r.Remediation.Check)
-		d.fact("Ill", joined(", since ", r.Remediation.Why, when(r.Remediation.Since)))
+		d.Fact("Health check", r.Remediation.Check)
+		d.Fact("Ill", joined(", since ", r.Remediation.Why, when(r.Remediation.Since)))
 	}
-	d.fact("Cluster", r.Cluster)
-	d.fact("Requestor", strings.Join(append([]string{r.Requestor}, r.AdditionalRequestors...), ", "))
+	d.Fact("Cluster", r.Cluster)
+	d.Fact("Requestor", strings.Join(append([]string{r.Requestor}, r.AdditionalRequestors...), ", "))
 	if r.Starter != nil {
-		d.fact("Started by", who.Started(r.Starter.Identity, r.Starter.Principal))
+		d.Fact("Started by", who.Started(r.Starter.Identity, r.Starter.Principal))
 	}
-	d.fact("Owner", r.Owner)
-	d.fact("Reason", r.Reason)
-	d.fact("Ticket", r.Ticket)
-	d.fact("Type", r.Type)
-	d.fact("Phase", phaseText(r, when))
-	d.fact("Failure", r.Failure)
+	d.Fact("Owner", r.Owner)
+	d.Fact("Reason", r.Reason)
+	d.Fact("Ticket", r.Ticket)
+	d.Fact("Type", r.Type)
+	d.Fact("Phase", phaseText(r, when))
+	d.Fact("Failure", r.Failure)
 	if r.Attempts > 1 {
-		d.fact("Attempts", count(r.Attempts))
+		d.Fact("Attempts", count(r.Attempts))
 	}
-	d.fact("Approval", approvalText(r.Approval, when))
-	d.fact("Slot", slotText(r.Slot, when))
-	d.fact("Drain", drainText(r.Drain))
-	d.fact("Workflow", r.WorkflowID)
-	d.fact("Run", r.RunID)
+	d.Fact("Approval", approvalText(r.Approval, when))
+	d.Fact("Slot", slotText(r.Slot, when))
+	d.Fact("Drain", drainText(r.Drain))
+	d.Fact("Workflow", r.WorkflowID)
+	d.Fact("Run", r.RunID)
 	if r.Provenance != nil {
-		d.fact("Claimed", strings.Join(r.Provenance.Claimed, "; "))
+		d.Fact("Claimed", strings.Join(r.Provenance.Claimed, "; "))
 	}
-	d.table(planTable(r.Plan, when))
-	d.table(remediationTable(r.Remediation, when))
-	d.table(phaseTable(r, when))
+	d.Table(planTable(r.Plan, when))
+	d.Table(remediationTable(r.Remediation, when))
+	d.Table(phaseTable(r, when))
 	for _, t := range drainTables(r, when) {
-		d.table(t)
+		d.Table(t)
 	}
 	for _, t := range eventTables(r, when) {
-		d.table(t)
+		d.Table(t)
 	}
 	return d
 }
@@ -138,15 +138,15 @@ func drainText(d *Drain) string {
 }
 
 // phaseTable has a line for each stay, and one for whatever was noteworthy in it.
-func phaseTable(r Record, when func(time.Time) string) table {
-	t := table{title: "Phases", header: []string{"phase", "at", "for", "message"}}
+func phaseTable(r Record, when func(time.Time) string) document.Table {
+	t := document.Table{Title: "Phases", Header: []string{"phase", "at", "for", "message"}}
 	if r.MorePhases > 0 {
-		t.more = fmt.Sprintf("%d more were left out in between", r.MorePhases)
+		t.More = fmt.Sprintf("%d more were left out in between", r.MorePhases)
 	}
 	stays := Durations(r)
 	for i, p := range r.Phases {
 		if i > 0 && r.Phases[i-1].Phase == p.Phase {
-			t.rows = append(t.rows, []string{"", when(p.At), "", moment.InText(p.Message, when)})
+			t.Add("", when(p.At), "", moment.InText(p.Message, when))
 			continue
 		}
 		lasted := period.Age(stays[0].Lasts)
@@ -154,64 +154,64 @@ func phaseTable(r Record, when func(time.Time) string) table {
 			lasted = "" // the end lasts for ever
 		}
 		stays = stays[1:]
-		t.rows = append(t.rows, []string{p.Phase, when(p.At), lasted, moment.InText(p.Message, when)})
+		t.Add(p.Phase, when(p.At), lasted, moment.InText(p.Message, when))
 	}
 	return t
 }
 
-func drainTables(r Record, when func(time.Time) string) []table {
-	blockers := table{title: "In the way", header: []string{"pod", "owner", "reason", "since", "for", "message"}, more: more(r.MoreBlockers)}
+func drainTables(r Record, when func(time.Time) string) []document.Table {
+	blockers := document.Table{Title: "In the way", Header: []string{"pod", "owner", "reason", "since", "for", "message"}, More: document.AndMore(r.MoreBlockers)}
 	for _, b := range r.Blockers {
-		blockers.rows = append(blockers.rows, []string{b.Pod, b.Owner, b.Reason, when(b.Since), period.Age(Blocked(r, b)), moment.InText(b.Message, when)})
+		blockers.Add(b.Pod, b.Owner, b.Reason, when(b.Since), period.Age(Blocked(r, b)), moment.InText(b.Message, when))
 	}
-	escalations := table{title: "Escalation", header: []string{"at", "taken", "by", "why"}}
+	escalations := document.Table{Title: "Escalation", Header: []string{"at", "taken", "by", "why"}}
 	for _, e := range r.Escalations {
-		escalations.rows = append(escalations.rows, []string{when(e.At), e.Do, e.By, e.Why})
+		escalations.Add(when(e.At), e.Do, e.By, e.Why)
 	}
-	pods := table{title: "Pods that left", header: []string{"at", "pod", "how"}}
+	pods := document.Table{Title: "Pods that left", Header: []string{"at", "pod", "how"}}
 	if r.Drain != nil {
-		pods.more = more(r.Drain.MorePods)
+		pods.More = document.AndMore(r.Drain.MorePods)
 		for _, p := range r.Drain.Pods {
-			pods.rows = append(pods.rows, []string{when(p.At), p.Pod, p.How})
+			pods.Add(when(p.At), p.Pod, p.How)
 		}
 	}
-	return []table{blockers, escalations, pods}
+	return []document.Table{blockers, escalations, pods}
 }
 
-func eventTables(r Record, when func(time.Time) string) []table {
-	messages := table{title: "Messages", header: []string{"at", "message", "by", "effect", "comment"}}
+func eventTables(r Record, when func(time.Time) string) []document.Table {
+	messages := document.Table{Title: "Messages", Header: []string{"at", "message", "by", "effect", "comment"}}
 	for _, m := range r.Messages {
-		messages.rows = append(messages.rows, []string{when(m.At), m.Name, who.Sent(m.By, m.Identity, ""), moment.InText(m.Effect, when), m.Comment})
+		messages.Add(when(m.At), m.Name, who.Sent(m.By, m.Identity, ""), moment.InText(m.Effect, when), m.Comment)
 	}
-	hooks := table{title: "Hooks", header: []string{"at", "hook", "when", "outcome", "by"}}
+	hooks := document.Table{Title: "Hooks", Header: []string{"at", "hook", "when", "outcome", "by"}}
 	for _, h := range r.Hooks {
-		hooks.rows = append(hooks.rows, []string{when(h.At), h.Name, h.When, h.Outcome, h.By})
+		hooks.Add(when(h.At), h.Name, h.When, h.Outcome, h.By)
 	}
-	work := table{title: "Work", header: []string{"at", "for", "work", "attempt", "outcome", "output"}}
+	work := document.Table{Title: "Work", Header: []string{"at", "for", "work", "attempt", "outcome", "output"}}
 	for _, w := range r.Work {
 		lasted := ""
 		if !w.EndedAt.IsZero() {
 			lasted = period.Age(w.EndedAt.Sub(w.At))
 		}
-		work.rows = append(work.rows, []string{when(w.At), lasted, w.Name, count(w.Attempt), cmp.Or(moment.InText(w.Outcome, when), "runs"), w.Output})
+		work.Add(when(w.At), lasted, w.Name, count(w.Attempt), cmp.Or(moment.InText(w.Outcome, when), "runs"), w.Output)
 	}
-	checks := table{title: "Validation", header: []string{"at", "check", "good", "message"}}
+	checks := document.Table{Title: "Validation", Header: []string{"at", "check", "good", "message"}}
 	for _, c := range r.Validation {
 		good := "no"
 		if c.OK {
 			good = "yes"
 		}
-		checks.rows = append(checks.rows, []string{when(c.At), c.Name, good, moment.InText(c.Message, when)})
+		checks.Add(when(c.At), c.Name, good, moment.InText(c.Message, when))
 	}
-	states := table{title: "Notified states", header: []string{"at", "state", "message"}}
+	states := document.Table{Title: "Notified states", Header: []string{"at", "state", "message"}}
 	for _, s := range r.States {
-		states.rows = append(states.rows, []string{when(s.At), s.State, moment.InText(s.Message, when)})
+		states.Add(when(s.At), s.State, moment.InText(s.Message, when))
 	}
-	notifications := table{title: "Notifications", header: []string{"at", "channel", "event", "outcome"}}
+	notifications := document.Table{Title: "Notifications", Header: []string{"at", "channel", "event", "outcome"}}
 	for _, n := range r.Notifications {
-		notifications.rows = append(notifications.rows, []string{when(n.At), n.Channel, n.Event, n.Outcome})
+		notifications.Add(when(n.At), n.Channel, n.Event, n.Outcome)
 	}
-	return []table{messages, hooks, work, checks, states, notifications}
+	return []document.Table{messages, hooks, work, checks, states, notifications}
 }
 
 func why(r Record) string {
@@ -236,9 +236,17 @@ func count(n int) string {
 	return strconv.Itoa(n)
 }
 
-func more(n int) string {
-	if n == 0 {
-		return ""
-	}
-	return fmt.Sprintf("and %d more", n)
+// joined joins the parts that are not empty.
+func joined(separator string, parts ...string) string {
+	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), separator)
+}
+
+// clock writes moments of the day of now without their date.
+func clock(now time.Time) func(time.Time) string {
+	return func(t time.Time) string { return moment.Clock(t, now) }
+}
+
+// dated writes moments for readers who are elsewhere, and read them later.
+func dated(now time.Time) func(time.Time) string {
+	return func(t time.Time) string { return moment.Dated(t, now) }
 }

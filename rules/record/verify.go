@@ -1,8 +1,6 @@
 package record
 
 import (
-	"drydock.dev/drydock/rules/bounds"
-	"drydock.dev/drydock/rules/number"
 	"errors"
 	"fmt"
 	"maps"
@@ -10,6 +8,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"drydock.dev/drydock/rules/bounds"
+	"drydock.dev/drydock/rules/document"
+	"drydock.dev/drydock/rules/number"
 )
 
 // Flaw is what is wrong with records that were kept.
@@ -278,22 +280,22 @@ func (v *Verifier) expect(want Expected) {
 	}
 }
 
-// Text is the verdict for a terminal.
-func (v Verdict) Text(align Align) string {
-	d := document{}
-	d.fact("Records", strconv.Itoa(v.Records))
+// View is the verdict as people read it.
+func (v Verdict) View() document.Document {
+	var d document.Document
+	d.Fact("Records", strconv.Itoa(v.Records))
 	for _, c := range v.Chains {
-		d.fact("Chain "+c.Writer, fmt.Sprintf("numbers %d to %d, the last with hash %s", c.First, c.Last, c.Hash))
+		d.Fact("Chain "+c.Writer, fmt.Sprintf("numbers %d to %d, the last with hash %s", c.First, c.Last, c.Hash))
 	}
 	switch {
 	case !v.Intact:
-		d.fact("Verdict", number.Of(len(v.Findings)+v.MoreFindings, "finding"))
+		d.Fact("Verdict", number.Of(len(v.Findings)+v.MoreFindings, "finding"))
 	case v.Proven:
-		d.fact("Verdict", "intact")
+		d.Fact("Verdict", "intact")
 	default:
-		d.fact("Verdict", "intact; without a key nobody can tell whether a whole chain was written anew")
+		d.Fact("Verdict", "intact; without a key nobody can tell whether a whole chain was written anew")
 	}
-	found := table{title: "Findings", header: []string{"where", "what", "number", "why"}}
+	found := document.Table{Title: "Findings", Header: []string{"where", "what", "number", "why"}}
 	for _, f := range v.Findings {
 		where, number := f.File, ""
 		if f.Line > 0 {
@@ -302,13 +304,11 @@ func (v Verdict) Text(align Align) string {
 		if f.Number > 0 {
 			number = strconv.FormatInt(f.Number, 10)
 		}
-		found.rows = append(found.rows, []string{where, string(f.Kind), number, f.Text})
+		found.Add(where, string(f.Kind), number, f.Text)
 	}
-	if v.MoreFindings > 0 {
-		found.more = fmt.Sprintf("and %d more", v.MoreFindings)
-	}
-	d.table(found)
-	return d.text(align)
+	found.More = document.AndMore(v.MoreFindings)
+	d.Table(found)
+	return d
 }
 
 // ErrKeyTooShort refuses a key that could be guessed.

@@ -83,7 +83,9 @@ func TestNoViewShowsWhatNobodySees(t *testing.T) {
 	views := inTerminal(text)
 	views["Markdown"] = markdown.Text(text)
 	one := record.Record{Node: "worker-01", Requestor: "ops", Reason: text}
-	views["a record's text"] = record.Text(one, time.Now(), terminal.PageOf(&bytes.Buffer{}).Align)
+	var drawn bytes.Buffer
+	terminal.Show(&drawn, record.View(one, time.Now()))
+	views["a record's text"] = drawn.String()
 	views["a record's Markdown"] = record.Markdown(one, time.Now())
 	views["a message"] = asEvent(t, text)
 	for view, shown := range views {

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/document"
 	"drydock.dev/drydock/rules/health"
 	"drydock.dev/drydock/rules/period"
 	"drydock.dev/drydock/starter/show"
@@ -17,18 +18,18 @@ import (
 )
 
 // phaseStyle colours what is good, what somebody has to look at, and what is under way.
-func phaseStyle(phase health.Phase) terminal.Style {
+func phaseStyle(phase health.Phase) document.Style {
 	switch phase {
 	case health.PhaseEnabled:
-		return terminal.Good
+		return document.Good
 	case health.PhaseDisabled:
-		return terminal.Bad
+		return document.Bad
 	case health.PhaseRemediating:
-		return terminal.Active
+		return document.Active
 	case health.PhasePaused:
-		return terminal.Faint
+		return document.Faint
 	default:
-		return terminal.Plain
+		return document.Plain
 	}
 }
 
@@ -278,9 +279,9 @@ func events(w io.Writer, all []api.HealthEvent, now time.Time) {
 	terminal.Print(w, "\nEvents:\n")
 	r := terminal.NewRows(w, "  AT", "REASON", "NODE", "MESSAGE")
 	for _, e := range all {
-		style := terminal.Plain
+		style := document.Plain
 		if e.Warning {
-			style = terminal.Bad
+			style = document.Bad
 		}
 		r.AddPainted(1, style, "  "+terminal.Clock(e.At, now), e.Reason, e.Node, terminal.Words(e.Text, now))
 	}

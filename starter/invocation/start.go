@@ -2,6 +2,7 @@ package invocation
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -9,7 +10,6 @@ import (
 
 	"drydock.dev/drydock/client"
 	"drydock.dev/drydock/starter/exit"
-	"drydock.dev/drydock/starter/show"
 	"drydock.dev/drydock/starter/terminal"
 )
 
@@ -87,10 +87,24 @@ func (c *Connection) errDifferent(different *client.DifferentError) error {
 	var table strings.Builder
 	r := terminal.NewRows(&table, "FIELD", "RUNNING", "ASKED FOR")
 	for _, d := range different.Differences {
-		r.Add(d.Field, show.JSONText(d.Running), show.JSONText(d.Asked))
+		r.Add(d.Field, jsonText(d.Running), jsonText(d.Asked))
 	}
 	r.Done()
 	text := fmt.Sprintf("a maintenance of %s for %s is running already (%s), with other settings:\n%s",
 		v.Node, v.Requestor, v.Phase(), strings.TrimRight(table.String(), "\n"))
 	return exit.Hint(exit.InWords(text, different), `Ask for the settings it has, end it with "%s cancel %s", or start one of your own with another --requestor.`, c.Program, v.Node)
+}
+
+// jsonText shows a field's value as it would stand in the input.
+func jsonText(value any) string {
+	if value == nil {
+		return "(not set)"
+	}
+	var text strings.Builder
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(value); err != nil {
+		return err.Error()
+	}
+	return strings.TrimSpace(text.String())
 }

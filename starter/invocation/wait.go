@@ -11,6 +11,7 @@ import (
 	"drydock.dev/drydock/starter/exit"
 	"drydock.dev/drydock/starter/show"
 	"drydock.dev/drydock/starter/terminal"
+	"drydock.dev/drydock/views"
 )
 
 // Observer gets what is seen of a maintenance.
@@ -130,7 +131,7 @@ func (c *Connection) Stopped(err error, v client.View, what string) error {
 	}
 	stopped := fmt.Errorf("%s %s", verb, what)
 	if v.Status != nil {
-		stopped = fmt.Errorf("%w; it is %s", stopped, terminal.Words(show.Progress(v), c.Clock()))
+		stopped = fmt.Errorf("%w; it is %s", stopped, terminal.Words(views.Progress(v.Known()), c.Clock()))
 	}
 	return exit.Hint(exit.WithCode(code, stopped), `The maintenance goes on: "%s watch %s" looks again, "%s cancel %s" ends it.`,
 		c.Program, v.Node, c.Program, v.Node)

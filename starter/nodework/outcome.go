@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"drydock.dev/drydock/rules/document"
 	"drydock.dev/drydock/rules/period"
 	"drydock.dev/drydock/starter/exit"
 	"drydock.dev/drydock/starter/terminal"
@@ -64,14 +65,14 @@ const (
 	ResultSkipped    result = "skipped"
 )
 
-func (r result) style() terminal.Style {
+func (r result) style() document.Style {
 	switch r {
 	case resultDone:
-		return terminal.Good
+		return document.Good
 	case ResultFailed:
-		return terminal.Bad
+		return document.Bad
 	}
-	return terminal.Faint
+	return document.Faint
 }
 
 // Outcome is the result of a session.

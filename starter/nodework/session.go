@@ -16,7 +16,7 @@ import (
 	"drydock.dev/drydock/starter/exit"
 	"drydock.dev/drydock/starter/input"
 	"drydock.dev/drydock/starter/invocation"
-	"drydock.dev/drydock/starter/show"
+	"drydock.dev/drydock/views"
 )
 
 // Stops are the ways to stop a session.
@@ -196,7 +196,7 @@ func (s *Session) runCommand(st Stops, ready client.View) (status int, err error
 	}
 	go func() {
 		if v, err := s.Maintenances.awaitLeft(ctx, ready.Maintenance); err == nil {
-			s.Maintenances.note("%s: while the command runs, the maintenance has become %s", v.Node, show.Progress(v))
+			s.Maintenances.note("%s: while the command runs, the maintenance has become %s", v.Node, views.Progress(v.Known()))
 		}
 	}()
 	command := s.Command

@@ -7,22 +7,23 @@ import (
 	"time"
 
 	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/document"
 	"drydock.dev/drydock/rules/profile/state"
 	"drydock.dev/drydock/starter/terminal"
 )
 
-func stateStyle(p api.NodeProfile) terminal.Style {
+func stateStyle(p api.NodeProfile) document.Style {
 	switch {
 	case p.Failure != "" || len(p.Failing) > 0:
-		return terminal.Bad
+		return document.Bad
 	case p.Unknown:
-		return terminal.Faint
+		return document.Faint
 	case p.State == state.Operational:
-		return terminal.Good
+		return document.Good
 	case p.State == state.Maintenance:
-		return terminal.Active
+		return document.Active
 	}
-	return terminal.Plain
+	return document.Plain
 }
 
 // counts shows how many nodes are in each state, a line for each profile.
@@ -55,7 +56,7 @@ func list(w io.Writer, nodes []api.ProfileNode, now time.Time) {
 	r := terminal.OneLineEach(w, "NODE", "PROFILE", "STATE", "SINCE", "WHAT")
 	for _, n := range nodes {
 		if n.Problem != "" {
-			r.AddPainted(4, terminal.Bad, n.Node, "", string(n.State), "", terminal.Words(n.Problem, now))
+			r.AddPainted(4, document.Bad, n.Node, "", string(n.State), "", terminal.Words(n.Problem, now))
 		}
 		for _, p := range n.Profiles {
 			r.AddPainted(2, stateStyle(p), n.Node, p.Profile, string(p.State), terminal.Clock(p.Since, now), what(p, now))

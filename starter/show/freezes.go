@@ -17,10 +17,3 @@ func Freezes(w io.Writer, freezes []schedule.Freeze, now time.Time) {
 	}
 	r.Done()
 }
-
-func yesNo(b bool) string {
-	if b {
-		return "yes"
-	}
-	return "no"
-}

@@ -8,6 +8,7 @@ import (
 	"drydock.dev/drydock/client"
 	"drydock.dev/drydock/rules/period"
 	"drydock.dev/drydock/starter/terminal"
+	"drydock.dev/drydock/views"
 )
 
 // PlanList shows a line for each plan; wide shows more of each.
@@ -37,7 +38,7 @@ func PlanList(w io.Writer, plans Plans, wide bool, now time.Time) {
 		if p.Message != "" {
 			waiting = terminal.Words(p.Message, now)
 		}
-		r.AddPainted(1, planStyle(p.Phase), append(cells, waiting)...)
+		r.AddPainted(1, views.PlanStyle(p.Phase), append(cells, waiting)...)
 	}
 	r.Done()
 }
@@ -45,7 +46,7 @@ func PlanList(w io.Writer, plans Plans, wide bool, now time.Time) {
 // PlanLine says in one line where a plan is. Its text changes only when something has.
 func PlanLine(v client.PlanView, now time.Time) terminal.Line {
 	p := PlanSummaryOf(v, "")
-	l := terminal.Line{Label: p.Name, Text: string(p.Phase), Style: planStyle(p.Phase), Age: now.Sub(p.CreatedAt)}
+	l := terminal.Line{Label: p.Name, Text: string(p.Phase), Style: views.PlanStyle(p.Phase), Age: now.Sub(p.CreatedAt)}
 	if p.Since != nil {
 		l.Age = now.Sub(*p.Since)
 	}

@@ -6,6 +6,7 @@ import (
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/client"
 	"drydock.dev/drydock/rules/plan"
+	"drydock.dev/drydock/views"
 )
 
 // PlanSummary is a plan for programs, as far as it is known. What a maintenance has too has the same name here.
@@ -109,7 +110,7 @@ type SlowNode struct {
 
 // SlowNodeOf is what the maintenance of a node says of itself.
 func SlowNodeOf(v client.View) SlowNode {
-	s := SlowNode{Node: v.Node, Phase: v.Phase(), progress: Progress(v)}
+	s := SlowNode{Node: v.Node, Phase: v.Phase(), progress: views.Progress(v.Known())}
 	if v.Status == nil {
 		return s
 	}

@@ -10,6 +10,7 @@ import (
 	"drydock.dev/drydock/rules/period"
 	"drydock.dev/drydock/rules/plan"
 	"drydock.dev/drydock/starter/terminal"
+	"drydock.dev/drydock/views"
 )
 
 // cell is how a state is drawn: a sign that differs from the others even without colours.
@@ -43,7 +44,7 @@ func PlanPicture(w io.Writer, p Plan, letters string, height int, now time.Time)
 		title += " for " + period.Age(now.Sub(*p.Since))
 	}
 	head := terminal.OneLineEach(page)
-	head.AddPainted(1, planStyle(p.Phase), p.Name, strings.TrimPrefix(title, p.Name+"  ")+terminal.Colon(planNews(p, now)))
+	head.AddPainted(1, views.PlanStyle(p.Phase), p.Name, strings.TrimPrefix(title, p.Name+"  ")+terminal.Colon(planNews(p, now)))
 	around := 2
 	const forEach = 3
 	if p.Stages != nil {
@@ -112,7 +113,7 @@ func drawRow(page *terminal.Page, ranks []int) string {
 			to++
 		}
 		c := cells[ranks[from]]
-		line.WriteString(page.Paint(stateStyle(c.state.Word()), strings.Repeat(string(c.sign), to-from)))
+		line.WriteString(page.Paint(views.StateStyle(c.state.Word()), strings.Repeat(string(c.sign), to-from)))
 		from = to
 	}
 	return line.String()
@@ -135,7 +136,7 @@ func legend(page *terminal.Page, c *plan.Counts) string {
 			continue
 		}
 		plain += len(text) + len("  ")
-		parts = append(parts, page.Paint(stateStyle(state.Word()), text))
+		parts = append(parts, page.Paint(views.StateStyle(state.Word()), text))
 	}
 	return strings.Join(parts, "  ")
 }

@@ -5,6 +5,7 @@ import (
 	"io"
 	"strings"
 
+	"drydock.dev/drydock/rules/document"
 	"drydock.dev/drydock/rules/period"
 	"drydock.dev/drydock/rules/plan"
 	"drydock.dev/drydock/rules/preflight"
@@ -126,7 +127,7 @@ func renderObstacles(w io.Writer, p PlanPreview) {
 	r := terminal.NewRows(w)
 	for _, report := range p.Preflights {
 		if report.ProblemCount() > 0 {
-			r.AddPainted(0, terminal.Bad, "  "+report.Node, report.Summary(3))
+			r.AddPainted(0, document.Bad, "  "+report.Node, report.Summary(3))
 		}
 	}
 	r.Done()

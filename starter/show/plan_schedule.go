@@ -11,6 +11,7 @@ import (
 	"drydock.dev/drydock/rules/period"
 	"drydock.dev/drydock/rules/plan"
 	"drydock.dev/drydock/starter/terminal"
+	"drydock.dev/drydock/views"
 )
 
 // PlanSchedule is the schedule of a recurring plan for programs.
@@ -68,7 +69,7 @@ func PlanScheduleOf(v client.RecurringView, id string) PlanSchedule {
 			}
 		}
 		if one.Phase == "" && !one.Running && !one.Skipped {
-			one.Phase = client.PlanFailed
+			one.Phase = api.PlanFailed
 		}
 		s.Runs = append(s.Runs, one)
 	}
@@ -114,7 +115,7 @@ func PlanScheduleStatus(w io.Writer, s PlanSchedule, now time.Time) {
 		case run.Skipped:
 			end = "skipped"
 		}
-		r.AddPainted(2, planStyle(run.Phase), terminal.Clock(run.StartedAt, now), period.Age(now.Sub(run.StartedAt)), end, terminal.Words(run.Message, now))
+		r.AddPainted(2, views.PlanStyle(run.Phase), terminal.Clock(run.StartedAt, now), period.Age(now.Sub(run.StartedAt)), end, terminal.Words(run.Message, now))
 	}
 	r.Done()
 }

@@ -11,6 +11,7 @@ import (
 	"drydock.dev/drydock/rules/period"
 	"drydock.dev/drydock/rules/preflight"
 	"drydock.dev/drydock/starter/terminal"
+	"drydock.dev/drydock/views"
 )
 
 // renderStages shows how far a plan is whose nodes go through stages together.
@@ -61,7 +62,7 @@ func renderStagedNodes(w io.Writer, p Plan, now time.Time) {
 		if d := n.Drain; d != nil {
 			phase, pending, leaving = string(d.Phase), fmt.Sprint(d.Pending), fmt.Sprint(d.Evacuating)
 		}
-		r.AddPainted(1, stateStyle(n.State), n.Node, n.State, age, phase, pending, leaving, terminal.Words(n.Note, now))
+		r.AddPainted(1, views.StateStyle(n.State), n.Node, n.State, age, phase, pending, leaving, terminal.Words(n.Note, now))
 	}
 	r.Done()
 	renderMoreNodes(w, p)

@@ -7,11 +7,13 @@ import (
 	"time"
 
 	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/document"
 	"drydock.dev/drydock/rules/number"
 	"drydock.dev/drydock/rules/period"
 	"drydock.dev/drydock/rules/plan"
 	"drydock.dev/drydock/rules/who"
 	"drydock.dev/drydock/starter/terminal"
+	"drydock.dev/drydock/views"
 )
 
 // PlanStatus shows all that is known of a plan.
@@ -30,6 +32,14 @@ func PlanStatus(w io.Writer, p Plan, now time.Time) {
 	renderSlowest(w, p.Slowest, now)
 	Messages(w, p.Messages, now)
 	renderPlanEvents(w, p.Events, now)
+}
+
+// Messages shows below something else what arrived, and what became of it; nothing where there was none.
+func Messages(w io.Writer, all []api.Received, now time.Time) {
+	if len(all) > 0 {
+		terminal.Print(w, "\n")
+		terminal.Show(w, document.Document{Parts: []document.Part{views.Messages(all, views.At(now))}})
+	}
 }
 
 func renderPlanWhy(head terminal.Rows, p Plan) {
@@ -55,12 +65,12 @@ func renderPlanWhy(head terminal.Rows, p Plan) {
 func renderPlanWhere(head terminal.Rows, p Plan, now time.Time) {
 	switch {
 	case p.EndedAt != nil:
-		head.AddPainted(1, planStyle(p.Phase), "Phase:", fmt.Sprintf("%s (ended %s, %s ago, after %s)", p.Phase,
+		head.AddPainted(1, views.PlanStyle(p.Phase), "Phase:", fmt.Sprintf("%s (ended %s, %s ago, after %s)", p.Phase,
 			terminal.Clock(*p.EndedAt, now), period.Age(now.Sub(*p.EndedAt)), period.Age(p.EndedAt.Sub(p.CreatedAt))))
 	case p.Phase == "" || p.Since == nil:
 		head.Add("Phase:", fmt.Sprintf("unknown (started %s, %s ago)", terminal.Clock(p.CreatedAt, now), period.Age(now.Sub(p.CreatedAt))))
 	default:
-		head.AddPainted(1, planStyle(p.Phase), "Phase:", fmt.Sprintf("%s (since %s, %s ago)", p.Phase, terminal.Clock(*p.Since, now), period.Age(now.Sub(*p.Since))))
+		head.AddPainted(1, views.PlanStyle(p.Phase), "Phase:", fmt.Sprintf("%s (since %s, %s ago)", p.Phase, terminal.Clock(*p.Since, now), period.Age(now.Sub(*p.Since))))
 	}
 	if p.Counts != nil {
 		head.Add("Nodes:", CountsText(*p.Counts))
@@ -147,7 +157,7 @@ func renderPlanNodes(w io.Writer, p Plan, now time.Time) {
 		if n.Tries > 0 {
 			tries = fmt.Sprint(n.Tries)
 		}
-		r.AddPainted(1, stateStyle(n.State), n.Node, n.State, age, tries, n.Zone, noteText(n, now))
+		r.AddPainted(1, views.StateStyle(n.State), n.Node, n.State, age, tries, n.Zone, noteText(n, now))
 	}
 	r.Done()
 	renderMoreNodes(w, p)
@@ -191,7 +201,7 @@ func addSlow(r terminal.Rows, s SlowNode, now time.Time) {
 	if s.Since != nil {
 		age = period.Age(now.Sub(*s.Since))
 	}
-	r.AddPainted(2, phaseStyle(s.Phase), "  "+s.Node, age, slowText(s, now))
+	r.AddPainted(2, views.PhaseStyle(s.Phase), "  "+s.Node, age, slowText(s, now))
 	for i, b := range s.Blockers {
 		if i == shownBlockers {
 			r.Add("", "", fmt.Sprintf("and %d more", len(s.Blockers)-i+s.MoreBlockers))

@@ -80,7 +80,7 @@ func terminatedPlan() client.PlanView {
 }
 
 func slowNodes() []SlowNode {
-	return []SlowNode{SlowNodeOf(drainingView()), SlowNodeOf(startertest.View(api.Ready, startertest.WaitingFor(`"done" or "failed" from ops`)))}
+	return []SlowNode{SlowNodeOf(startertest.Draining()), SlowNodeOf(startertest.View(api.Ready, startertest.WaitingFor(`"done" or "failed" from ops`)))}
 }
 
 func TestPlanStatusTables(t *testing.T) {
@@ -110,7 +110,7 @@ func TestPlanListTables(t *testing.T) {
 	if names := plans.Names(); strings.Join(names, " ") != "kernel-6.12 bios" {
 		t.Errorf("names %v", names)
 	}
-	if phase := plans[3].Phase; phase != client.PlanFailed {
+	if phase := plans[3].Phase; phase != api.PlanFailed {
 		t.Errorf("one that was terminated is %s", phase)
 	}
 }

@@ -112,3 +112,10 @@ func usedBy(w Window) string {
 	}
 	return cmp.Or(strings.Join(users, ", "), "-")
 }
+
+func yesNo(b bool) string {
+	if b {
+		return "yes"
+	}
+	return "no"
+}

@@ -54,3 +54,25 @@ func Ended(phase api.Phase, execution enumspb.WorkflowExecutionStatus, message s
 func WaitingFor(what string) func(*api.Status) {
 	return func(s *api.Status) { s.WaitingFor = what }
 }
+
+// Draining is a maintenance that drains for the second time, and waits for a budget.
+func Draining() client.View {
+	return View(api.Draining, func(s *api.Status) {
+		s.Spec.Reason, s.Spec.Ticket, s.Spec.Priority = "kernel 6.12", "OPS-7", 3
+		s.Attempt = 2
+		s.WaitingFor = "pod default/db-0: budget db allows 0 disruptions"
+		s.Requestors = []api.RequestorStatus{{Name: "ops"}, {Name: "net", DoneAt: Ago(time.Minute)}}
+		s.Slot = &api.SlotStatus{RequestID: "run-1/2", GrantedAt: Ago(6 * time.Minute)}
+		s.Drain = &api.DrainProgress{
+			At: Before(2 * time.Second), Total: 8, Evicted: 3, Remaining: 5, Skipped: 2, MoreBlockers: 4,
+			Blockers: []api.Blocker{{Pod: "default/db-0", Reason: "DisruptionBudget", Message: "budget db allows 0 disruptions", Since: Before(4 * time.Minute)}},
+		}
+		s.Transitions = []api.Transition{
+			{Phase: api.Pending, At: Before(10 * time.Minute)},
+			{Phase: api.Cordoning, At: Before(6 * time.Minute)},
+			{Phase: api.Draining, At: Before(5 * time.Minute)},
+			{Phase: api.Draining, At: Before(time.Minute), Message: "cordon restored"},
+		}
+		s.Messages = []api.Received{{At: Before(time.Minute), Name: "done", By: "net@host", Effect: "net is done", Comment: "NIC swapped"}}
+	})
+}

@@ -15,7 +15,6 @@ import (
 	"drydock.dev/drydock/client"
 	"drydock.dev/drydock/starter/exit"
 	"drydock.dev/drydock/starter/invocation"
-	"drydock.dev/drydock/starter/show"
 	"drydock.dev/drydock/starter/terminal"
 )
 
@@ -216,7 +215,7 @@ func (o *order) report(ctx context.Context) (err error) {
 	if o.output.Table() {
 		return nil
 	}
-	return o.output.Write(o.app.Stdout, show.SummaryOf(v), nil)
+	return o.output.Write(o.app.Stdout, v.Summary(), nil)
 }
 
 // awaitEnd waits for the end. It is an error only if the wait is cut short.

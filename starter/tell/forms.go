@@ -15,7 +15,7 @@ import (
 	"drydock.dev/drydock/starter/exit"
 	"drydock.dev/drydock/starter/input"
 	"drydock.dev/drydock/starter/invocation"
-	"drydock.dev/drydock/starter/show"
+	"drydock.dev/drydock/views"
 )
 
 // simple is the form of the messages that say nothing but their name. Others embed it for what they lack.
@@ -143,7 +143,7 @@ func (p *escalate) payload(ctx context.Context, o *order) (any, string, error) {
 			return nil, "", err
 		}
 		if s != nil && s.Phase == api.Draining {
-			next, _ := show.RungToTake(s)
+			next, _ := views.RungToTake(s)
 			m.Expect = next.Do
 		}
 	}

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/term"
 
+	"drydock.dev/drydock/rules/document"
 	"drydock.dev/drydock/rules/moment"
 	"drydock.dev/drydock/rules/period"
 	"drydock.dev/drydock/rules/visible"
@@ -205,5 +206,5 @@ type Line struct {
 	Text  string
 	Age   time.Duration
 	// Style is that of the first word.
-	Style Style
+	Style document.Style
 }

@@ -5,6 +5,8 @@ import (
 	"os"
 
 	"golang.org/x/term"
+
+	"drydock.dev/drydock/rules/document"
 )
 
 // Page is where people read: a writer with what is known of the terminal behind it.
@@ -42,25 +44,16 @@ func colours(lookup func(string) (string, bool)) bool {
 	return ok && kind != "" && kind != "dumb"
 }
 
-// Style is how a word is coloured.
-type Style string
-
-// The styles, as a terminal has them.
-const (
-	Plain  Style = ""
-	Good   Style = "32"
-	Bad    Style = "31"
-	Active Style = "33"
-	Faint  Style = "2"
-)
+// colourOf are the styles as a terminal has them.
+var colourOf = map[document.Style]string{document.Good: "32", document.Bad: "31", document.Active: "33", document.Faint: "2"}
 
 // finish is a line that fits the page, with a part of it in a style.
-func (p *Page) finish(line string, style Style, from, to int) string {
+func (p *Page) finish(line string, style document.Style, from, to int) string {
 	if p.Width > 0 {
 		line = cutTo(line, p.Width)
 	}
-	if !p.Colour || style == Plain || from >= to || to > len(line) {
+	if from >= to || to > len(line) {
 		return line
 	}
-	return line[:from] + "\x1b[" + string(style) + "m" + line[from:to] + "\x1b[0m" + line[to:]
+	return line[:from] + p.Paint(style, line[from:to]) + line[to:]
 }

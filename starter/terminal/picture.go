@@ -7,6 +7,8 @@ import (
 	"os"
 
 	"golang.org/x/term"
+
+	"drydock.dev/drydock/rules/document"
 )
 
 // Picture is a block of lines in a terminal that is drawn anew where it stands.
@@ -66,9 +68,9 @@ func (p *Picture) Draw(render func(page *Page, height int)) {
 }
 
 // Paint is a text in a style, where the page has colours.
-func (p *Page) Paint(style Style, text string) string {
-	if !p.Colour || style == Plain || text == "" {
+func (p *Page) Paint(style document.Style, text string) string {
+	if !p.Colour || style == document.Plain || text == "" {
 		return text
 	}
-	return "\x1b[" + string(style) + "m" + text + "\x1b[0m"
+	return "\x1b[" + colourOf[style] + "m" + text + "\x1b[0m"
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"drydock.dev/drydock/rules/document"
 )
 
 func TestAPictureIsDrawnInItsPlace(t *testing.T) {
@@ -31,11 +33,11 @@ func TestAPictureIsDrawnInItsPlace(t *testing.T) {
 
 func TestPaintNeedsColours(t *testing.T) {
 	for want, p := range map[string]*Page{"word": {}, "\x1b[31mword\x1b[0m": {Colour: true}} {
-		if got := p.Paint(Bad, "word"); got != want {
+		if got := p.Paint(document.Bad, "word"); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
-	if got := (&Page{Colour: true}).Paint(Plain, "word"); got != "word" {
+	if got := (&Page{Colour: true}).Paint(document.Plain, "word"); got != "word" {
 		t.Errorf("plain: %q", got)
 	}
 }

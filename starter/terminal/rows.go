@@ -5,6 +5,7 @@ import (
 	"io"
 	"strings"
 
+	"drydock.dev/drydock/rules/document"
 	"drydock.dev/drydock/rules/visible"
 )
 
@@ -22,7 +23,7 @@ type row struct {
 	cells []string
 	// painted is the cell whose first word has a style.
 	painted int
-	style   Style
+	style   document.Style
 }
 
 // NewRows begins a table, with a header where there is one.
@@ -50,7 +51,7 @@ func (r Rows) Add(cells ...string) {
 }
 
 // AddPainted adds a row in which one cell's first word has a style.
-func (r Rows) AddPainted(cell int, style Style, cells ...string) {
+func (r Rows) AddPainted(cell int, style document.Style, cells ...string) {
 	r.Add(cells...)
 	last := &r.rows[len(r.rows)-1]
 	last.painted, last.style = cell, style
@@ -126,17 +127,4 @@ func firstWord(text string) int {
 		return begins + end
 	}
 	return len(text)
-}
-
-// Align draws rows, and a header where there is one, as text.
-func (p *Page) Align(header []string, rows [][]string) string {
-	var text strings.Builder
-	to := *p
-	to.Writer = &text
-	r := NewRows(&to, header...)
-	for _, cells := range rows {
-		r.Add(cells...)
-	}
-	r.Done()
-	return text.String()
 }

@@ -1,3 +1,4 @@
+// Package details renders what the Temporal UI shows of a workflow's troubles and notes, as Markdown.
 package details
 
 import (

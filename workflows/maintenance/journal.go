@@ -13,10 +13,11 @@ import (
 
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/rules/bounds"
+	"drydock.dev/drydock/rules/document"
 	"drydock.dev/drydock/rules/notices"
 	"drydock.dev/drydock/rules/record"
 	"drydock.dev/drydock/rules/spec"
-	"drydock.dev/drydock/workflows/details"
+	"drydock.dev/drydock/views"
 	"drydock.dev/drydock/workflows/meter"
 )
 
@@ -240,7 +241,9 @@ func (j *journal) heldByRequestor() bool {
 }
 
 // describe shows the status in the Temporal UI.
-func (j *journal) describe() { workflow.SetCurrentDetails(j.ctx, details.Of(*j.s)) }
+func (j *journal) describe() {
+	workflow.SetCurrentDetails(j.ctx, document.Details(views.Maintenance(api.MaintenanceOf(*j.s), views.Brief())))
+}
 
 // attribute sets search attributes where the namespace has them; each call is billed.
 func (j *journal) attribute(updates ...temporal.SearchAttributeUpdate) {

@@ -14,7 +14,6 @@ import (
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/deploy/devstack"
 	"drydock.dev/drydock/lab/e2e/site"
-	"drydock.dev/drydock/starter/show"
 )
 
 func TestOneNodeByHandFromTheCommandLine(t *testing.T) {
@@ -26,7 +25,7 @@ func TestOneNodeByHandFromTheCommandLine(t *testing.T) {
 	s.Exits(s.Drydock("start", "worker-01", "--reason", "firmware"), 1, "running already", "kernel 6.12", "firmware")
 
 	s.Exits(s.Drydock("status", "worker-01"), 0, "Ready", "kernel 6.12", "OPS-7", "Waiting for:")
-	var asJSON, asYAML show.Maintenance
+	var asJSON, asYAML api.Maintenance
 	if err := json.Unmarshal([]byte(s.MustDrydock("status", "worker-01", "-o", "json")), &asJSON); err != nil || asJSON.Phase != api.Ready {
 		t.Errorf("status as JSON: %+v, %v", asJSON, err)
 	}

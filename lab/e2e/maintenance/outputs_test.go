@@ -11,7 +11,6 @@ import (
 	"drydock.dev/drydock/docs/schemas/schematest"
 	"drydock.dev/drydock/lab/e2e/site"
 	"drydock.dev/drydock/rules/record"
-	"drydock.dev/drydock/starter/show"
 )
 
 // TestOutputsAreAsTheirSchemasSay runs the commands that print for programs, while much is going on.
@@ -52,7 +51,7 @@ func TestOutputsAreAsTheirSchemasSay(t *testing.T) {
 	holds("windows", 0, "windows")
 	holds("preflight", 5, "preflight", "worker-01")
 	s.Eventually("a pod blocks the drain", func() error {
-		var m show.Maintenance
+		var m api.Maintenance
 		if err := json.Unmarshal([]byte(holds("status", 0, "status", "worker-01")), &m); err != nil {
 			return err
 		}

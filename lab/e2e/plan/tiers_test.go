@@ -19,7 +19,6 @@ import (
 	"drydock.dev/drydock/k8s"
 	"drydock.dev/drydock/lab/e2e/site"
 	"drydock.dev/drydock/rules/drainplan"
-	"drydock.dev/drydock/starter/show"
 )
 
 func TestPodsLeaveTierByTier(t *testing.T) {
@@ -39,7 +38,7 @@ func TestPodsLeaveTierByTier(t *testing.T) {
 		{"podType":"Default","podPriority":2000},
 		{"podType":"Default","podPriority":1000},
 		{"podType":"Default","podPriority":2000,"podSelector":{"matchLabels":{"app":"postgres"}}}]}`)
-	var status show.Maintenance
+	var status api.Maintenance
 	s.Eventually("the command line shows the second tier", func() error {
 		if status = s.Shown("worker-01"); status.Drain == nil || status.Drain.Tier != 2 {
 			return fmt.Errorf("%s, drain %+v", status.Phase, status.Drain)

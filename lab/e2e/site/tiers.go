@@ -3,13 +3,13 @@ package site
 import (
 	"encoding/json"
 
-	"drydock.dev/drydock/starter/show"
+	"drydock.dev/drydock/api"
 )
 
 // Shown is the status as the command line has it, which knows more of a drain under way than the workflow.
-func (s *Site) Shown(node string) show.Maintenance {
+func (s *Site) Shown(node string) api.Maintenance {
 	s.Helper()
-	var status show.Maintenance
+	var status api.Maintenance
 	if err := json.Unmarshal([]byte(s.MustDrydock("status", node, "-o", "json")), &status); err != nil {
 		s.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package show
+package views_test
 
 import (
 	"strings"
@@ -6,6 +6,8 @@ import (
 
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/rules/schedule"
+	"drydock.dev/drydock/starter/terminal"
+	"drydock.dev/drydock/views"
 )
 
 func TestHoldersThatAreNoMaintenancesAreNamedInOneLine(t *testing.T) {
@@ -31,7 +33,7 @@ func TestHoldersThatAreNoMaintenancesAreNamedInOneLine(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out strings.Builder
-			if OtherHolders(&out, c.holders); out.String() != c.want {
+			if terminal.Show(&out, views.OtherHolders(c.holders)); out.String() != c.want {
 				t.Errorf("%q, want %q", out.String(), c.want)
 			}
 		})

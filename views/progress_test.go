@@ -1,4 +1,4 @@
-package show
+package views
 
 import (
 	"testing"
@@ -50,19 +50,9 @@ func TestProgressLines(t *testing.T) {
 		"cancelled":        {startertest.Ended(api.Cancelled, enumspb.WORKFLOW_EXECUTION_STATUS_CANCELED, "cancelled by ops@host"), "Cancelled: cancelled by ops@host"},
 		"terminated":       {terminated, "Failed: the workflow was terminated by hand"},
 	} {
-		if got := Progress(c.view); got != c.want {
+		if got := Progress(c.view.Known()); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
-	}
-}
-
-func TestLineNamesAnotherRequestor(t *testing.T) {
-	v := startertest.View(api.Ready)
-	if l := LineOf(v, "ops", startertest.Noon); l.Label != "worker-01" || l.Age != 5*time.Minute {
-		t.Errorf("line = %+v", l)
-	}
-	if l := LineOf(v, "jane", startertest.Noon); l.Label != "worker-01 (ops)" {
-		t.Errorf("line = %+v", l)
 	}
 }
 
@@ -96,7 +86,7 @@ func TestTheNextRungOfASharedDrainIsDueByTheTimeItDrained(t *testing.T) {
 		}
 		s.Since = s.Transitions[4].At
 	})
-	if got := NextRungText(v.Status, startertest.Noon); got != "in 45m: fail" {
+	if got := nextRungText(v.Status, At(startertest.Noon)); got != "in 45m: fail" {
 		t.Errorf("the next rung is %q", got)
 	}
 }

@@ -1,62 +1,38 @@
-package show
+package views
 
 import (
 	"cmp"
 	"fmt"
-	"time"
 
 	"drydock.dev/drydock/api"
-	"drydock.dev/drydock/client"
+	"drydock.dev/drydock/rules/number"
 	"drydock.dev/drydock/rules/spec"
-	"drydock.dev/drydock/starter/terminal"
 )
 
-// LineOf names the requestor too where it is not self, since a node can have maintenances of several.
-func LineOf(v client.View, self string, now time.Time) terminal.Line {
-	l := terminal.Line{Label: v.Node, Text: terminal.Words(Progress(v), now), Style: phaseStyle(v.Phase())}
-	if v.Requestor != self {
-		l.Label += " (" + v.Requestor + ")"
-	}
-	switch {
-	case !v.Running():
-		l.Age = v.Ended().Sub(v.Began())
-	case v.Status != nil:
-		l.Age = now.Sub(v.Status.Since)
-	default:
-		l.Age = now.Sub(v.Started)
-	}
-	return l
-}
-
 // Progress says in one line where a maintenance is and what it waits for.
-func Progress(v client.View) string {
-	phase := v.Phase()
+func Progress(m api.Maintenance) string {
 	switch {
-	case phase == "":
+	case m.Phase == "":
 		return "Starting"
-	case phase.Ended():
-		return string(phase) + terminal.Colon(v.Message())
+	case m.Phase.Ended():
+		return string(m.Phase) + colon(m.Message)
 	}
-	text := string(phase)
-	if v.Status == nil {
-		return text
-	}
-	details := v.Status.WaitingFor
+	text, details := string(m.Phase), m.WaitingFor
 	if details != "" {
 		details = "waiting for " + details
 	}
 	switch {
-	case (phase == api.Draining || phase == api.WaitingForPods) && looked(v.Status):
-		details = drainText(*v.Status.Drain) + forced(v.Status.Force)
-	case looksAtPods(v.Status):
+	case (m.Phase == api.Draining || m.Phase == api.WaitingForPods) && looked(&m.Status):
+		details = drainText(*m.Drain) + forced(m.Force)
+	case looksAtPods(&m.Status):
 		details = lookingAtPods
-	case phase == api.RequestorFailed && v.Status.Failure != "":
-		details = v.Status.Failure
+	case m.Phase == api.RequestorFailed && m.Failure != "":
+		details = m.Failure
 	}
-	if v.Status.Attempt > 1 && phase != api.Ready {
-		text += fmt.Sprintf(" (attempt %d)", v.Status.Attempt)
+	if m.Attempt > 1 && m.Phase != api.Ready {
+		text += fmt.Sprintf(" (attempt %d)", m.Attempt)
 	}
-	return text + terminal.Colon(details)
+	return text + colon(details)
 }
 
 // drainText is a drain's progress with its tier, where it has several, and its first blocker.
@@ -97,7 +73,7 @@ func drainCounts(d api.DrainProgress) string {
 	if d.Total == 0 {
 		return "no pods to drain"
 	}
-	text := fmt.Sprintf("%d of %s gone", d.Total-d.Remaining, terminal.Plural(d.Total, "pod"))
+	text := fmt.Sprintf("%d of %s gone", d.Total-d.Remaining, number.Of(d.Total, "pod"))
 	if d.Terminating > 0 {
 		text += fmt.Sprintf(" (%d terminating)", d.Terminating)
 	}

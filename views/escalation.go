@@ -1,4 +1,4 @@
-package show
+package views
 
 import (
 	"fmt"
@@ -10,8 +10,8 @@ import (
 	"drydock.dev/drydock/rules/spec"
 )
 
-// ForceText says what the rungs taken allow the drain to do; it is empty where that is nothing.
-func ForceText(force string) string {
+// forceText says what the rungs taken allow the drain to do; it is empty where that is nothing.
+func forceText(force string) string {
 	switch force {
 	case spec.BypassBudget:
 		return "deletes pods whatever their budgets say"
@@ -47,23 +47,25 @@ func drainedBefore(transitions []api.Transition) (total time.Duration) {
 	return total
 }
 
-// NextRungText is the next rung with the time until it is due; it is empty where none is left.
-func NextRungText(s *api.Status, now time.Time) string {
-	rung, left := NextRung(s)
+// nextRungText is the next rung with the time until it is due; it is empty where none is left.
+func nextRungText(s *api.Status, r Reader) string {
+	rung, left := nextRung(s)
 	due, known := rungDue(s, rung)
 	switch {
 	case !left || !known:
 		return ""
-	case !due.After(now):
+	case r.brief:
+		return fmt.Sprintf("at %s: %s", r.at(due), rung.Do)
+	case !due.After(r.now):
 		return "due now: " + rung.Do
 	default:
-		return fmt.Sprintf("in %s: %s", period.Age(due.Sub(now)), rung.Do)
+		return fmt.Sprintf("in %s: %s", period.Age(due.Sub(r.now)), rung.Do)
 	}
 }
 
-// NextRung is the first rung of the maintenance's escalation whose turn the present attempt has not had; left is false
+// nextRung is the first rung of the maintenance's escalation whose turn the present attempt has not had; left is false
 // where all had theirs.
-func NextRung(s *api.Status) (rung spec.Rung, left bool) {
+func nextRung(s *api.Status) (rung spec.Rung, left bool) {
 	plan := rungsLeft(s)
 	if len(plan) == 0 {
 		return spec.Rung{}, false

@@ -1,4 +1,4 @@
-package show
+package views
 
 import (
 	"testing"
@@ -27,7 +27,7 @@ func TestTheSLAsRungIsNotTakenByHand(t *testing.T) {
 		s.Spec.SLA = &spec.SLA{After: spec.Duration(30 * time.Minute)}
 		s.Spec.Drain.Escalation = []spec.Rung{{After: spec.Duration(time.Hour), Do: spec.GiveBack}}
 	}).Status
-	if next, _ := NextRung(s); next.Do != spec.ExpireSLA {
+	if next, _ := nextRung(s); next.Do != spec.ExpireSLA {
 		t.Errorf("next is %+v", next)
 	}
 	if rung, left := RungToTake(s); !left || rung.Do != spec.GiveBack {
@@ -63,7 +63,7 @@ func TestNextRung(t *testing.T) {
 		"no drain":                  {pending, ""},
 		"no plan":                   {startertest.View(api.Draining).Status, ""},
 	} {
-		if got := NextRungText(c.status, startertest.Noon); got != c.want {
+		if got := nextRungText(c.status, At(startertest.Noon)); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}

@@ -1,4 +1,4 @@
-package show
+package views_test
 
 import (
 	"io"
@@ -11,36 +11,17 @@ import (
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/client"
 	"drydock.dev/drydock/rules/drainplan"
-	"drydock.dev/drydock/rules/schedule"
 	"drydock.dev/drydock/rules/spec"
 	"drydock.dev/drydock/starter/startertest"
 	"drydock.dev/drydock/starter/terminal"
+	"drydock.dev/drydock/views"
 )
 
-func drainingView() client.View {
-	return startertest.View(api.Draining, func(s *api.Status) {
-		s.Spec.Reason, s.Spec.Ticket, s.Spec.Priority = "kernel 6.12", "OPS-7", 3
-		s.Attempt = 2
-		s.WaitingFor = "pod default/db-0: budget db allows 0 disruptions"
-		s.Requestors = []api.RequestorStatus{{Name: "ops"}, {Name: "net", DoneAt: startertest.Ago(time.Minute)}}
-		s.Slot = &api.SlotStatus{RequestID: "run-1/2", GrantedAt: startertest.Ago(6 * time.Minute)}
-		s.Drain = &api.DrainProgress{
-			At: startertest.Before(2 * time.Second), Total: 8, Evicted: 3, Remaining: 5, Skipped: 2, MoreBlockers: 4,
-			Blockers: []api.Blocker{{Pod: "default/db-0", Reason: "DisruptionBudget", Message: "budget db allows 0 disruptions", Since: startertest.Before(4 * time.Minute)}},
-		}
-		s.Transitions = []api.Transition{
-			{Phase: api.Pending, At: startertest.Before(10 * time.Minute)},
-			{Phase: api.Cordoning, At: startertest.Before(6 * time.Minute)},
-			{Phase: api.Draining, At: startertest.Before(5 * time.Minute)},
-			{Phase: api.Draining, At: startertest.Before(time.Minute), Message: "cordon restored"},
-		}
-		s.Messages = []api.Received{{At: startertest.Before(time.Minute), Name: "done", By: "net@host", Effect: "net is done", Comment: "NIC swapped"}}
-	})
-}
+var noon = views.At(startertest.Noon)
 
 // escalatedView drains in tiers, has taken two rungs and has the third to come.
 func escalatedView() client.View {
-	v := drainingView()
+	v := startertest.Draining()
 	s := v.Status
 	s.CordonedAt = startertest.Ago(48 * time.Minute)
 	s.Spec.Drain.Escalation = []spec.Rung{
@@ -79,23 +60,23 @@ func sharedView() client.View {
 }
 
 func TestStatusTables(t *testing.T) {
-	startertest.Golden(t, "status_shared", func(w io.Writer) { Status(w, sharedView(), startertest.Noon) })
-	startertest.GoldenInWidths(t, "status_draining", func(w io.Writer) { Status(w, drainingView(), startertest.Noon) })
-	startertest.GoldenInWidths(t, "status_escalated", func(w io.Writer) { Status(w, escalatedView(), startertest.Noon) })
+	startertest.Golden(t, "status_shared", func(w io.Writer) { terminal.Show(w, views.Maintenance(sharedView().Known(), noon)) })
+	startertest.GoldenInWidths(t, "status_draining", func(w io.Writer) { terminal.Show(w, views.Maintenance(startertest.Draining().Known(), noon)) })
+	startertest.GoldenInWidths(t, "status_escalated", func(w io.Writer) { terminal.Show(w, views.Maintenance(escalatedView().Known(), noon)) })
 	startertest.Golden(t, "status_given_back", func(w io.Writer) {
-		Status(w, startertest.View(api.Pending, func(s *api.Status) {
+		terminal.Show(w, views.Maintenance(startertest.View(api.Pending, func(s *api.Status) {
 			next := startertest.Noon.Add(4 * time.Minute)
 			s.Attempt, s.NextAttemptAt, s.WaitingFor = 2, &next, "the next attempt"
 			s.Spec.Drain.Escalation = []spec.Rung{{After: spec.Duration(time.Hour), Do: spec.GiveBack}}
-		}), startertest.Noon)
+		}).Known(), noon))
 	})
 	startertest.Golden(t, "status_ready", func(w io.Writer) {
-		Status(w, startertest.View(api.Ready, func(s *api.Status) {
+		terminal.Show(w, views.Maintenance(startertest.View(api.Ready, func(s *api.Status) {
 			s.StartedAt = startertest.Ago(3 * time.Minute)
 			deadline := startertest.Noon.Add(55 * time.Minute)
 			s.ReadyDeadline = &deadline
 			s.WaitingFor = `"done" or "failed" from ops`
-		}), startertest.Noon)
+		}).Known(), noon))
 	})
 	startertest.Golden(t, "status_ended", func(w io.Writer) {
 		v := startertest.Ended(api.Cancelled, enumspb.WORKFLOW_EXECUTION_STATUS_CANCELED, "cancelled by ops@host")
@@ -103,57 +84,29 @@ func TestStatusTables(t *testing.T) {
 			{Phase: api.Pending, At: startertest.Before(24*time.Hour + 10*time.Minute)},
 			{Phase: api.Cancelled, At: startertest.Before(time.Minute)},
 		}
-		Status(w, v, startertest.Noon)
+		terminal.Show(w, views.Maintenance(v.Known(), noon))
 	})
 	startertest.Golden(t, "status_unanswered", func(w io.Writer) {
 		v := startertest.View("")
 		v.Status = nil
-		Status(w, v, startertest.Noon)
+		terminal.Show(w, views.Maintenance(v.Known(), noon))
 	})
 }
 
 func TestListTables(t *testing.T) {
 	unknown := startertest.View("")
 	unknown.Status, unknown.Node = nil, "worker-03"
-	views := []client.View{
-		drainingView(), startertest.View(api.Ready), unknown,
+	all := []client.View{
+		startertest.Draining(), startertest.View(api.Ready), unknown,
 		startertest.Ended(api.Completed, enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED, ""),
 		startertest.Ended(api.NodeGone, enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED, "the node\ndoes not exist"),
 	}
-	startertest.GoldenInWidths(t, "list", func(w io.Writer) { List(w, views, false, startertest.Noon) })
-	startertest.Golden(t, "list_wide", func(w io.Writer) { List(w, views, true, startertest.Noon) })
+	startertest.GoldenInWidths(t, "list", func(w io.Writer) { terminal.Show(w, views.Maintenances(client.Summaries(all), false, noon)) })
+	startertest.Golden(t, "list_wide", func(w io.Writer) { terminal.Show(w, views.Maintenances(client.Summaries(all), true, noon)) })
 	o := terminal.Output{Format: terminal.FormatYAML}
 	startertest.Golden(t, "list_yaml", func(w io.Writer) {
-		if err := o.Write(w, Summaries(views), nil); err != nil {
+		if err := o.Write(w, client.Summaries(all), nil); err != nil {
 			t.Error(err)
 		}
 	})
-}
-
-func TestLimitTables(t *testing.T) {
-	state := api.State{
-		Limits: api.LimitsInForce{SetBy: "ops@host", SetAt: startertest.Before(2 * time.Hour), Comment: "two crews", Limits: schedule.Limits{
-			MaxParallel: schedule.Count(2), MaxUnavailable: schedule.Percent(20),
-			Groups: []schedule.Group{
-				{Name: "gpu", NodeSelector: "pool=gpu", MaxParallel: schedule.Unlimited()},
-				{Name: "zone", NodeSelector: "a=b", GroupBy: []string{"zone", "rack"}, MaxUnavailable: schedule.Count(1)},
-			},
-		}},
-		Rebuilding: true,
-		Freezes:    []schedule.Freeze{{By: "incident-1", Reason: "disk\nfull", At: startertest.Before(time.Hour), Running: true}},
-		Holders: []api.Holder{
-			{Grant: schedule.Grant{Node: "worker-01", Requestor: "ops"}, GrantedAt: startertest.Before(time.Minute)},
-			{Grant: schedule.Grant{Node: "cp-1", Requestor: "health-cp", Kind: schedule.KindControlPlane}, GrantedAt: startertest.Before(time.Hour)},
-		},
-		Nodes: 6, Unavailable: 3, UnavailableOthers: []schedule.UnavailableNode{{Node: "worker-05", Why: "cordoned"}}, ObservedAt: startertest.Ago(3 * time.Second),
-		PendingAll: 23,
-	}
-	for range FirstPending + 1 {
-		state.Pending = append(state.Pending, api.PendingRequest{
-			SlotRequest: api.SlotRequest{Request: schedule.Request{Node: "worker-02", Requestor: "net", Priority: 5, Created: startertest.Before(time.Hour)}},
-			Reason:      "frozen by incident-1 (disk full)",
-		})
-	}
-	startertest.GoldenInWidths(t, "limits", func(w io.Writer) { SchedulerState(w, state, startertest.Noon) })
-	startertest.Golden(t, "limits_empty", func(w io.Writer) { SchedulerState(w, api.State{}, startertest.Noon) })
 }

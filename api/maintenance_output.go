@@ -1,0 +1,65 @@
+package api
+
+import (
+	"slices"
+	"time"
+)
+
+// MaintenanceSummary is a maintenance as lists have it, as far as it is known without a worker. Its Status has the same names.
+type MaintenanceSummary struct {
+	Node      string `json:"node"`
+	Requestor string `json:"requestor"`
+	// Phase is absent where no worker has said what it is.
+	Phase Phase `json:"phase,omitempty"`
+	// Since is when it came into its phase.
+	Since *time.Time `json:"since,omitempty"`
+	// WaitingFor says in words what has to happen next.
+	WaitingFor string `json:"waitingFor,omitempty"`
+	// Message is what the end, or a failure that somebody has to decide about, has to say for itself.
+	Message string `json:"message,omitempty"`
+	Reason  string `json:"reason,omitempty"`
+	Ticket  string `json:"ticket,omitempty"`
+	// Attempt counts the slots asked for.
+	Attempt    int    `json:"attempt,omitempty"`
+	WorkflowID string `json:"workflowId"`
+	// RunID is the first run of its chain, which stays the same.
+	RunID     string     `json:"runId"`
+	CreatedAt time.Time  `json:"createdAt"`
+	EndedAt   *time.Time `json:"endedAt,omitempty"`
+	// Unanswered is the error that kept the phase from being read.
+	Unanswered string `json:"unanswered,omitempty"`
+}
+
+// Maintenance is all that is known of a maintenance: its own answer, and what the server knows besides.
+type Maintenance struct {
+	Answer
+	MaintenanceSummary
+}
+
+// Answer is what a maintenance answers to its status query. A field that a MaintenanceSummary has too is that one's.
+type Answer struct{ Status }
+
+// MaintenanceOf is a maintenance that runs, as its own answer has it.
+func MaintenanceOf(s Status) Maintenance {
+	return Maintenance{Answer: Answer{s}, MaintenanceSummary: MaintenanceSummary{
+		Node: s.Spec.Node, Requestor: s.Spec.Requestor, Phase: s.Phase, Since: &s.Since, WaitingFor: s.WaitingFor, Message: s.Failure,
+		Reason: s.Spec.Reason, Ticket: s.Spec.Ticket, Attempt: s.Attempt, WorkflowID: s.WorkflowID, RunID: s.RunID, CreatedAt: s.CreatedAt,
+	}}
+}
+
+// IsAnswered reports whether the maintenance's own answer is known.
+func (m Maintenance) IsAnswered() bool { return m.Status.Phase != "" }
+
+// Maintenances are several.
+type Maintenances []MaintenanceSummary
+
+// Names are those of their nodes, each once.
+func (m Maintenances) Names() []string {
+	var names []string
+	for _, one := range m {
+		if !slices.Contains(names, one.Node) {
+			names = append(names, one.Node)
+		}
+	}
+	return names
+}

@@ -1,0 +1,70 @@
+package terminal
+
+import (
+	"io"
+	"strings"
+
+	"drydock.dev/drydock/rules/document"
+)
+
+// Show draws a document.
+func Show(w io.Writer, d document.Document) {
+	page := PageOf(w)
+	for i, part := range d.Parts {
+		switch p := part.(type) {
+		case document.Line:
+			if p.Apart && i > 0 {
+				Print(page, "\n")
+			}
+			Print(page, "%s\n", OneLine(p.Text))
+			continue
+		case document.Facts:
+			if i > 0 {
+				Print(page, "\n")
+			}
+			r := NewRows(page)
+			for _, fact := range p {
+				r.AddPainted(1, fact.Style, fact.Name+":", fact.Value)
+			}
+			r.Done()
+		case document.Table:
+			if i > 0 {
+				Print(page, "\n")
+			}
+			showTable(page, p)
+		}
+	}
+}
+
+func showTable(page *Page, t document.Table) {
+	margin := ""
+	if t.Title != "" {
+		Print(page, "%s:\n", OneLine(t.Title))
+		margin = "  "
+	}
+	if len(t.Rows) == 0 {
+		Print(page, "%s%s\n", margin, OneLine(t.None))
+		return
+	}
+	var header []string
+	for _, name := range behind(margin, t.Header) {
+		header = append(header, strings.ToUpper(name))
+	}
+	r := NewRows(page, header...)
+	r.cut = t.OneLine
+	for _, row := range t.Rows {
+		r.AddPainted(row.Painted, row.Style, behind(margin, row.Cells)...)
+	}
+	r.Done()
+	if t.More != "" {
+		Print(page, "%s%s\n", margin, OneLine(t.More))
+	}
+}
+
+// behind are a row's cells behind a margin.
+func behind(margin string, cells []string) []string {
+	if len(cells) == 0 {
+		return nil
+	}
+	return append([]string{margin + cells[0]}, cells[1:]...)
+}
