@@ -96,13 +96,13 @@ func TestReadmeShowsWhatIsDrawn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"status_draining_80", "plan_fleet_80"} {
-		golden, err := os.ReadFile("starter/show/testdata/" + name + ".golden")
+	for _, name := range []string{"views/testdata/status_draining_80.golden", "starter/show/testdata/plan_fleet_80.golden"} {
+		golden, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if !strings.Contains(string(readme), "\n```\n"+strings.TrimRight(string(golden), "\n")+"\n```\n") {
-			t.Errorf("README.md does not show starter/show/testdata/%s.golden in a block", name)
+			t.Errorf("README.md does not show %s in a block", name)
 		}
 	}
 }
