@@ -53,9 +53,6 @@ func inTerminal(text string) map[string]string {
 		"a label":  display(func(d *terminal.Display) { d.Update("a", terminal.Line{Label: text, Text: "Draining"}) }),
 		"a note":   display(func(d *terminal.Display) { d.Note("it fails: %s", text) }),
 		"waiting":  display(func(d *terminal.Display) { d.Say("waiting for %s", text) }),
-		"a silent one's line": draw(func(out *bytes.Buffer) {
-			terminal.NewProgress(out, time.Now, false).Otherwise("it fails: %s", text)
-		}),
 		"an error": exit.Indent(text),
 	}
 }
