@@ -71,7 +71,7 @@ func TestAMaintenanceIsMovedWhileItWaitsForItsTime(t *testing.T) {
 	run := s.RunOf("worker-01")
 	status := s.UntilStatus(run, "waiting for its time", func(status api.Status) bool { return strings.HasPrefix(status.WaitingFor, "its time: not before ") })
 	old := *status.Spec.NotBefore
-	s.Says("the Temporal UI", s.ShownDetails(run), "waiting for its time: not before "+old.UTC().Format(time.RFC3339))
+	s.Says("the Temporal UI", s.ShownDetails(run), "**Waiting for:** its time: not before "+old.UTC().Format("2006-01-02 15:04:05Z"))
 	s.Exits(s.Drydock("reschedule", "worker-01", "--not-before", "2026-01-01T22:00:00Z"), 2, "is over")
 	s.Exits(s.Drydock("reschedule", "worker-01"), 2, "--not-before")
 	s.Exits(s.Drydock("reschedule", "worker-01", "--not-before", "72h", "--comment", "the window moved"), 0, "begins not before")

@@ -36,8 +36,8 @@ func TestWhoStartedAndWhoApprovedIsShownEverywhere(t *testing.T) {
 	approved := "by unknown (identity ann)"
 	shown := s.MustDrydock("status", "worker-01")
 	s.Says("status", shown, "Started by:", status.Starter.Identity, "Requestor:", "Approved:", approved+": window agreed")
-	s.Says("the Temporal UI", s.ShownDetails(run), "Maintenance of **worker-01** by ops: kernel 6.12", "started by "+status.Starter.Identity[:3],
-		"approved by unknown (identity ann)", "window agreed", "held until")
+	s.Says("the Temporal UI", s.ShownDetails(run), "**Maintenance of worker-01 by ops**", "**Reason:** kernel 6.12",
+		"**Started by:** "+status.Starter.Identity[:3], "**Approved:** ", "by unknown (identity ann): window agreed", "**Held until:** ")
 	s.Done(run)
 
 	kept := s.RecordOf(path, run.GetRunID())
