@@ -86,7 +86,9 @@ type server struct {
 	signals   []string
 }
 
-func (s *server) node(workflowID string) string { return nodeOf(api.MaintenanceIDPrefix(""), workflowID) }
+func (s *server) node(workflowID string) string {
+	return nodeOf(api.MaintenanceIDPrefix(""), workflowID)
+}
 
 func (s *server) DescribeWorkflowExecution(_ context.Context, id, _ string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
 	s.mu.Lock()
@@ -374,7 +376,9 @@ func TestNothingIsHealedThatIsNoLongerSo(t *testing.T) {
 			s.running["conditions-left"] = own{}
 		},
 		doctor.LabelLeft: func(c *k8stest.Server, _ *server) { c.Set(held("label-left")) },
-		doctor.SlotStale: func(_ *k8stest.Server, s *server) { s.running["slot-stale"] = own{RunID: runOf("slot-stale"), Wants: true} },
+		doctor.SlotStale: func(_ *k8stest.Server, s *server) {
+			s.running["slot-stale"] = own{RunID: runOf("slot-stale"), Wants: true}
+		},
 		doctor.SlotUnmarked: func(_ *k8stest.Server, s *server) {
 			s.running["slot-unmarked"] = own{RunID: runOf("slot-unmarked"), ID: "another request"}
 		},
