@@ -227,8 +227,10 @@ func TestTheMaintenanceOfAStateEndsWithIt(t *testing.T) {
 func TestADrainThatIsCancelledGivesTheNodeBack(t *testing.T) {
 	s := newTrip(t)
 	s.carried = []activity.Carried{{Next: 0, Do: activity.DoDrain, Cordoned: moved}}
-	s.drained = func(context.Context) error { return temporal.NewCanceledError() }
-	s.env.RegisterDelayedCallback(s.env.CancelWorkflow, time.Millisecond)
+	s.drained = func(context.Context) error {
+		s.env.CancelWorkflow() // not before it drains
+		return temporal.NewCanceledError()
+	}
 	_, _ = s.runBy(api.ProfilesID(""))
 	if len(s.gaveUp) != 1 {
 		t.Errorf("%+v", s.gaveUp)
