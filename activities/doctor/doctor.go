@@ -5,7 +5,6 @@ import (
 	"context"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"go.temporal.io/sdk/client"
@@ -257,22 +256,26 @@ func (d *Activities) maintenances(ctx context.Context, in EvaluateInput, facts *
 // describe adds what Temporal says of some chains of runs. A waiting request has no mark that could be too young to say by
 // itself that its workflow ended.
 func (d *Activities) describe(ctx context.Context, facts *doctor.Facts, chains []doctor.Holder) error {
-	var mu sync.Mutex
+	chains = slices.DeleteFunc(slices.Clone(chains), func(chain doctor.Holder) bool {
+		_, known := facts.Executions[chain.RunID]
+		return known || chain.Foreign || chain.RunID == facts.Scheduler.RunID
+	})
+	executions := make([]doctor.Execution, len(chains))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(execution.QueriesAtOnce)
-	for _, chain := range chains {
-		if _, known := facts.Executions[chain.RunID]; known || chain.Foreign || chain.RunID == facts.Scheduler.RunID {
-			continue
-		}
-		group.Go(func() error {
-			execution, err := d.chain(ctx, chain)
-			mu.Lock()
-			defer mu.Unlock()
-			facts.Executions[chain.RunID] = execution
+	for i, chain := range chains {
+		group.Go(func() (err error) {
+			executions[i], err = d.chain(ctx, chain)
 			return err
 		})
 	}
-	return group.Wait()
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	for i, chain := range chains {
+		facts.Executions[chain.RunID] = executions[i]
+	}
+	return nil
 }
 
 // chain describes what became of a chain of runs.

@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"regexp"
+	"slices"
 	"testing"
 	"time"
 )
@@ -39,5 +41,25 @@ func TestEveryStepIsNamedOnce(t *testing.T) {
 	}
 	if least := 600; len(seen) < least {
 		t.Errorf("%d faults, want %d at least", len(seen), least)
+	}
+}
+
+func TestPartsMakeTheWhole(t *testing.T) {
+	all := choose(regexp.MustCompile(""), false)
+	var parts []cell
+	for n := range 7 {
+		part, err := partOf(all, fmt.Sprintf("%d/7", n+1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		parts = append(parts, part...)
+	}
+	if !slices.EqualFunc(parts, all, func(a, b cell) bool { return a.String() == b.String() }) {
+		t.Errorf("seven parts have %d faults, the whole has %d", len(parts), len(all))
+	}
+	for _, wrong := range []string{"", "1", "0/2", "3/2", "1/2/3", "a/b", "-1/2"} {
+		if _, err := partOf(all, wrong); err == nil {
+			t.Errorf("%q is taken", wrong)
+		}
 	}
 }

@@ -26,6 +26,7 @@ func run() int {
 	chosen := flag.String("run", "", "`REGEXP` of the faults to let happen, each named STEP/before|after/KIND; empty for all")
 	lanes := flag.Int("parallel", 10, "`LANES` that work at a time, each on two nodes")
 	out := flag.String("out", "chaos.json", "`FILE` to write the outcomes to, below the source tree's root unless absolute")
+	part := flag.String("part", "1/1", "`N/M`: of the faults, in the order of -list, let only the Nth of M equal parts happen, for runs that together take longer than a machine has")
 	subset := flag.Bool("short", false, "only a few faults, in about a minute")
 	list := flag.Bool("list", false, "print the names of the faults and end")
 	flag.Parse()
@@ -34,7 +35,11 @@ func run() int {
 		fmt.Fprintln(os.Stderr, "chaos: -run:", err)
 		return 2
 	}
-	cells := choose(which, *subset)
+	cells, err := partOf(choose(which, *subset), *part)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "chaos: -part:", err)
+		return 2
+	}
 	if *list {
 		for _, c := range cells {
 			fmt.Println(c)
@@ -71,6 +76,16 @@ func choose(which *regexp.Regexp, subset bool) []cell {
 		return strings.Compare(fmt.Sprint(shapeFor(&a)), fmt.Sprint(shapeFor(&b)))
 	})
 	return cells
+}
+
+// partOf returns the nth of m parts of the faults, written n/m. The parts have the same length, or one fault more.
+func partOf(cells []cell, part string) ([]cell, error) {
+	var n, m int
+	var rest string
+	if got, _ := fmt.Sscanf(part, "%d/%d%s", &n, &m, &rest); got != 2 || n < 1 || n > m {
+		return nil, fmt.Errorf("%q is not N/M with N from 1 to M, as 2/4", part)
+	}
+	return cells[len(cells)*(n-1)/m : len(cells)*n/m], nil
 }
 
 // publish prints the matrix and what went wrong, and writes the outcomes to a file.
