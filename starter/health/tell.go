@@ -120,7 +120,7 @@ func (o *messageOptions) send(ctx context.Context, c *invocation.Connection, nam
 	if message == api.MsgRemove {
 		effect += o.comesBack(ctx, h)
 	}
-	fmt.Fprintf(o.app.Messages(&o.output), "%s: %s\n", name, terminal.Words(effect, c.Clock()))
+	fmt.Fprintf(o.app.Messages(&o.output), "%s: %s\n", name, terminal.OneLine(terminal.Words(effect, c.Clock())))
 	if o.output.Table() {
 		return nil
 	}

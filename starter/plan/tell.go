@@ -163,7 +163,7 @@ func (o *messageOptions) send(ctx context.Context, c *invocation.Connection, p *
 	if err != nil {
 		return Explain(c, p.Name, err)
 	}
-	fmt.Fprintf(o.app.Messages(&o.output), "%s: %s\n", p.Name, terminal.Words(sent.Effect, c.Clock()))
+	fmt.Fprintf(o.app.Messages(&o.output), "%s: %s\n", p.Name, terminal.OneLine(terminal.Words(sent.Effect, c.Clock())))
 	return nil
 }
 

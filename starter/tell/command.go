@@ -168,13 +168,13 @@ func (o *order) run(ctx context.Context) (err error) {
 	}
 	out := o.app.Messages(&o.output)
 	if note != "" {
-		fmt.Fprintln(out, note)
+		fmt.Fprintln(out, terminal.OneLine(note))
 	}
 	said, err := o.conn.SendMessage(ctx, o.found.Maintenance, m)
 	if err != nil {
 		return o.conn.Stopped(exit.OrStopped(ctx, err), client.View{Maintenance: o.found.Maintenance}, "the effect")
 	}
-	fmt.Fprintf(out, "%s: %s\n", o.node(), terminal.Words(said, o.conn.Clock()))
+	fmt.Fprintf(out, "%s: %s\n", o.node(), terminal.OneLine(terminal.Words(said, o.conn.Clock())))
 	return o.report(ctx)
 }
 
