@@ -92,6 +92,41 @@ func (s *FieldFlags) Put(input map[string]any) error {
 	return nil
 }
 
+// ReadFile has what a file writes as flags take it, such as "sla: 30m", become what the fields hold. What cannot be read is left as it
+// is: the decoder says what is wrong with it, and with the rest.
+func (s *FieldFlags) ReadFile(file map[string]any) {
+	for _, f := range s.flags {
+		texts := textsAt(file, f.field.Path)
+		if len(texts) == 0 || f.form.Read == nil || f.field.Type == "boolean" {
+			continue
+		}
+		if value, err := f.form.Read(texts); err == nil {
+			_ = SetField(file, f.field.Path, value) // the objects on the way are there
+		}
+	}
+}
+
+// textsAt are the text at a path, or the list of texts; nil where something else is there.
+func textsAt(input map[string]any, path string) (texts []string) {
+	parent, rest, nested := strings.Cut(path, ".")
+	if nested {
+		object, _ := input[parent].(map[string]any)
+		return textsAt(object, rest)
+	}
+	if text, ok := input[path].(string); ok {
+		return []string{text}
+	}
+	list, _ := input[path].([]any)
+	for _, item := range list {
+		text, ok := item.(string)
+		if !ok {
+			return nil
+		}
+		texts = append(texts, text)
+	}
+	return texts
+}
+
 // Given is the flag that has set a field; empty where none has.
 func (s *FieldFlags) Given(path string) string { return s.given[path] }
 
