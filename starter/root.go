@@ -89,7 +89,8 @@ Every maintenance is a durable Temporal workflow. It waits for a slot, cordons t
 the node is ready; you do the work and say that it is done; then the node is put back. Closing your terminal does not
 stop a maintenance, and "drydock status NODE" finds it again from any machine.
 
-` + exit.CodesHelp,
+"drydock VERB NODE" is about the maintenance of a node, "drydock NOUN VERB NAME" about anything else, such as a plan.
+"drydock help all" lists all commands, flags and exit codes.`,
 		Example: `  # One node by hand
   drydock start worker-01 --reason "kernel 6.12" --wait
   drydock done worker-01 --wait
@@ -111,6 +112,7 @@ stop a maintenance, and "drydock status NODE" finds it again from any machine.
 	addGroups(root, a)
 	registerCompletions(a, root)
 	adapt(root, a)
+	setHelp(root)
 	addFormer(root)
 	return root
 }

@@ -226,11 +226,38 @@ func TestExamplesParse(t *testing.T) {
 	walk(root)
 }
 
+func TestHelpShowsFewCommandsFirstAndManyFlagsInGroups(t *testing.T) {
+	_, first, _ := runHere(t, "drydock", "--help")
+	_, all, _ := runHere(t, "drydock", "help", "all")
+	_, start, _ := runHere(t, "drydock", "start", "--help")
+	for want, in := range map[string]string{
+		`"drydock help all" lists all`: first, "\n  plan ": first, "\n  validation ": all, "Exit codes:": all, "--temporal-profile": all,
+		"Flags of the maintenance:\n": start, "Flags of the drain:\n": start, "Flags of times:\n": start,
+	} {
+		if !strings.Contains(in, want) {
+			t.Errorf("no %q in\n%s", want, in)
+		}
+	}
+	if listed := strings.Count(first[strings.Index(first, "Run maintenances:"):], "\n  "); listed > len(firstScreen)+3 { // help, and two flags
+		t.Errorf("%d lines of commands on the first screen:\n%s", listed, first)
+	}
+	for name := range former {
+		if strings.Contains(all, "\n  "+name+" ") {
+			t.Errorf("help lists %s", name)
+		}
+	}
+}
+
 func TestEveryCommandThatIsNamedIsThere(t *testing.T) {
 	root := newRoot(invocation.New(invocation.Process{Args: []string{"drydock"}}))
 	for _, now := range former {
 		if cmd, _, err := root.Find(strings.Fields(now)); err != nil || cmd.Hidden || !strings.HasSuffix(cmd.CommandPath(), now) {
 			t.Errorf("%s is no command (%v)", now, err)
+		}
+	}
+	for _, name := range firstScreen {
+		if cmd, _, err := root.Find([]string{name}); err != nil || cmd.Name() != name {
+			t.Errorf("%s is no command (%v)", name, err)
 		}
 	}
 }
