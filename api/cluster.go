@@ -121,7 +121,6 @@ type ClusterProfiles struct {
 	Counts  []ProfileCount `json:"counts"`
 	// MoreCounts is how many counts are left out.
 	MoreCounts int `json:"moreCounts,omitempty"`
-	// InMaintenance are the first nodes that profiles hold in maintenance; More: there are others.
-	InMaintenance []ProfileNode `json:"inMaintenance"`
-	More          bool          `json:"more,omitempty"`
+	// InMaintenance are the nodes that profiles hold in maintenance.
+	InMaintenance HeldByProfiles `json:"inMaintenance"`
 }

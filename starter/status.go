@@ -36,7 +36,7 @@ limits and freezes, plans, health checks, and profiles. A part that cannot be re
 With NODE, show the maintenance of a node: its phase, what it waits for in words, the progress of its drain with every pod
 that blocks it, the rungs of the escalation that were taken and the next one, its times and the latest messages to it.
 
-If none is running, the latest one that ended is shown.`,
+If none is running, the profile that holds the node in maintenance is shown, or else the latest maintenance that ended.`,
 		Example: `  drydock status
   drydock status -o json | jq -r '.attention[] | [.about, .what] | @tsv'
   drydock status worker-01
@@ -69,6 +69,15 @@ func (o *statusOptions) run(ctx context.Context, node string) error {
 	}
 	defer c.Close()
 	t, note, err := o.pick(ctx, c, node)
+	if (err != nil && spec.NodeName(node) == nil || err == nil && !t.Running()) && o.requestor == "" {
+		if held := cluster.HeldByProfiles(ctx, c, node, nil, o.app.Stderr); len(held.Nodes) > 0 {
+			if o.output.Table() {
+				terminal.Show(o.app.Stdout, views.ProfileHolds(held.Nodes[0], views.At(c.Clock())))
+				return nil
+			}
+			fmt.Fprintf(o.app.Stderr, "Warning: %s is in maintenance by a profile: see \"%s profile explain %s\".\n", node, c.Program, node)
+		}
+	}
 	if err != nil {
 		return err
 	}

@@ -10,7 +10,6 @@ import (
 	"drydock.dev/drydock/rules/document"
 	"drydock.dev/drydock/rules/number"
 	"drydock.dev/drydock/rules/plan"
-	"drydock.dev/drydock/rules/profile/state"
 	"drydock.dev/drydock/rules/schedule"
 )
 
@@ -48,11 +47,7 @@ func Cluster(c api.ClusterStatus, r Reader) document.Document {
 		t := profileCounts(p.Counts)
 		t.More = document.AndMore(p.MoreCounts)
 		d.Table(t)
-		t = ProfileNodes(p.InMaintenance, state.Maintenance, r)
-		if t.Title = "In maintenance by a profile"; p.More {
-			t.More = "and more: drydock profile list --state " + string(state.Maintenance)
-		}
-		d.Table(t)
+		d.Table(heldByProfiles(p.InMaintenance, r))
 	}
 	d.Table(unread(c.Unread))
 	d.Paragraph("%s", nextInCluster(c))
@@ -190,54 +185,6 @@ func clusterChecks(checks api.ClusterHealthChecks, r Reader) document.Table {
 		t.Add(append(cells, r.words(c.Message))...)
 	}
 	return t
-}
-
-// profileCounts has a line for each profile.
-func profileCounts(all []api.ProfileCount) document.Table {
-	t := document.Table{Title: "Profiles", Header: []string{"profile", "nodes"}}
-	for _, c := range all {
-		text := fmt.Sprintf("%d %s", c.Nodes, c.State)
-		if c.Failing > 0 {
-			text += fmt.Sprintf(" (checks of %d fail)", c.Failing)
-		}
-		if n := len(t.Rows); n > 0 && t.Rows[n-1].Cells[0] == c.Profile {
-			t.Rows[n-1].Cells[1] += ", " + text
-			continue
-		}
-		t.Add(c.Profile, text)
-	}
-	return t
-}
-
-// ProfileNodes has a line for each profile of nodes that is in a state.
-func ProfileNodes(nodes []api.ProfileNode, in state.State, r Reader) document.Table {
-	t := document.Table{Header: []string{"node", "profile", "since", "waiting for"}, OneLine: true}
-	for _, n := range nodes {
-		for _, p := range n.Profiles {
-			if p.State == in {
-				t.Add(n.Node, p.Profile, r.age(p.Since), r.words(profileWaits(p)))
-			}
-		}
-	}
-	return t
-}
-
-// profileWaits says what a profile waits for, or what is under way or fails.
-func profileWaits(p api.NodeProfile) string {
-	var parts []string
-	switch {
-	case p.Failure != "":
-		parts = append(parts, "failed: "+p.Failure)
-	case p.Busy != nil:
-		parts = append(parts, "on its way to "+string(p.Busy.To))
-	}
-	if len(p.Waiting) > 0 {
-		parts = append(parts, strings.Join(p.Waiting, ", "))
-	}
-	if len(p.Failing) > 0 {
-		parts = append(parts, "failing: "+strings.Join(p.Failing, ", "))
-	}
-	return strings.Join(parts, "; ")
 }
 
 func unread(parts []api.UnreadPart) document.Table {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"slices"
 
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/client"
@@ -136,9 +135,8 @@ func (r *reading) profiles(ctx context.Context) {
 	case report == nil:
 		return
 	}
-	p := &api.ClusterProfiles{Problem: report.Problem, Stopped: report.Stopped, More: report.Next != ""}
-	p.Counts, p.InMaintenance = append([]api.ProfileCount{}, report.Counts...), append([]api.ProfileNode{}, report.Nodes...)
-	p.InMaintenance = slices.DeleteFunc(p.InMaintenance, func(n api.ProfileNode) bool { return len(n.Profiles) == 0 })
+	p := &api.ClusterProfiles{Problem: report.Problem, Stopped: report.Stopped, Counts: append([]api.ProfileCount{}, report.Counts...)}
+	p.InMaintenance = api.HeldByProfiles{Nodes: report.Nodes, More: report.Next != ""}
 	r.status.Profiles = p
 	const about, list = "profiles", "drydock profile list"
 	if p.Stopped != "" {
