@@ -32,7 +32,7 @@ func Next(m api.Maintenance) []string {
 	case api.Draining:
 		return nextOfDrain(m, on)
 	case api.Ready:
-		if m.Spec.Work == "" && !begun(m.Requestor) {
+		if m.Spec.Work == "" && m.Lockstep == nil && !begun(m.Requestor) {
 			return []string{on("done NODE")}
 		}
 	}
