@@ -268,8 +268,8 @@ func (p *maintenancePlan) after(n plan.Node, how planactivity.Ended) (plan.State
 		return plan.Done, ""
 	case how.Phase == api.NodeGone, how.Kind == api.ErrorNodeNotFound:
 		return plan.Gone, how.Message
-	case how.Phase == api.Cancelled && (p.Stop != "" || p.Skipping[n.Name] || n.State != plan.Held):
-		// Nothing has failed on a node that somebody cancels before it waits for a decision.
+	case how.Phase == api.Cancelled && (p.Stop != "" || p.Skipping[n.Name] || n.State != plan.Held && !n.Forgiven):
+		// Nothing has failed on a node that somebody cancels before it waits for a decision. A forgiven failure was one.
 		return plan.Skipped, how.Message
 	default:
 		return plan.Failed, how.Message
