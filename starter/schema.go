@@ -50,7 +50,7 @@ var outputs = map[string]struct {
 	"rollout":         {[]nodework.Outcome{}, []string{"rollout", "plan attach"}},
 	"plan":            {show.Plan{}, []string{"plan status"}},
 	"plans":           {show.Plans{}, []string{"plan list"}},
-	"plan-summary":    {show.PlanSummary{}, []string{"plan create", "plan pause", "plan resume", "plan approve", "plan skip", "plan retry", "plan set-stage", "plan set-selector", "plan cancel"}},
+	"plan-summary":    {show.PlanSummary{}, []string{"plan create", "plan pause", "plan resume", "plan approve", "plan deny", "plan skip", "plan retry", "plan set-stage", "plan set-selector", "plan cancel"}},
 	"plan-schedule":   {show.PlanSchedule{}, []string{"plan schedule"}},
 	"plan-schedules":  {show.PlanSchedules{}, []string{"plan schedule list"}},
 	"plan-preview":    {show.PlanPreview{}, []string{"plan create --dry-run"}},

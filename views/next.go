@@ -23,7 +23,7 @@ func Next(m api.Maintenance) []string {
 		return []string{on("retry NODE"), on("done NODE"), on("cancel NODE --release")}
 	case api.Validating:
 		if v := m.Validation; v != nil && v.State == validation.Failed {
-			return []string{on("retry NODE"), on("validated NODE --comment WHY"), on("cancel NODE --release")}
+			return []string{on("retry NODE"), on("validation pass NODE --comment WHY"), on("cancel NODE --release")}
 		}
 	case api.Pending:
 		if m.Slot != nil && m.Slot.GrantedAt == nil {
@@ -48,13 +48,13 @@ func begun(requestor string) bool {
 // nextOfDrain is what a person can do where the drain goes on only by a person's word.
 func nextOfDrain(m api.Maintenance, on func(string) string) []string {
 	if m.WaitingFor == `the signal "drained"` {
-		return []string{on("drained NODE")}
+		return []string{on("drain done NODE")}
 	}
 	if m.Drain == nil || len(m.Drain.Blockers) == 0 {
 		return nil
 	}
 	pod := m.Drain.Blockers[0].Pod
-	skip := on("skip-pod NODE " + pod)
+	skip := on("drain skip NODE " + pod)
 	switch m.Drain.Blockers[0].Reason {
 	case api.ReasonNoController, api.ReasonOrphaned:
 		return []string{on("consent NODE --force --comment WHY --pod " + pod), skip}

@@ -27,14 +27,14 @@ func TestNext(t *testing.T) {
 		"its time":  {api.Pending, nil, nil},
 		"a freeze":  {api.Cordoning, func(m *api.Maintenance) { m.WaitingFor = api.WaitsForThaw + "by jane" }, []string{"drydock thaw"}},
 		"a budget":  {api.Draining, blocked("DisruptionBudget"), nil},
-		"consent":   {api.Draining, blocked(api.ReasonNoController), []string{"drydock consent a --force --comment WHY --pod ns/pod", "drydock skip-pod a ns/pod"}},
-		"its data":  {api.Draining, blocked(api.ReasonLocalStorage), []string{"drydock consent a --delete-emptydir-data --comment WHY --pod ns/pod", "drydock skip-pod a ns/pod"}},
-		"a drainer": {api.Draining, func(m *api.Maintenance) { m.WaitingFor = `the signal "drained"` }, []string{"drydock drained a"}},
+		"consent":   {api.Draining, blocked(api.ReasonNoController), []string{"drydock consent a --force --comment WHY --pod ns/pod", "drydock drain skip a ns/pod"}},
+		"its data":  {api.Draining, blocked(api.ReasonLocalStorage), []string{"drydock consent a --delete-emptydir-data --comment WHY --pod ns/pod", "drydock drain skip a ns/pod"}},
+		"a drainer": {api.Draining, func(m *api.Maintenance) { m.WaitingFor = `the signal "drained"` }, []string{"drydock drain done a"}},
 		"the work":  {api.Ready, nil, []string{"drydock done a"}},
 		"a check":   {api.Ready, func(m *api.Maintenance) { m.Requestor = "health-workers" }, nil},
 		"a failure": {api.RequestorFailed, nil, []string{"drydock retry a", "drydock done a", "drydock cancel a --release"}},
 		"validation": {api.Validating, func(m *api.Maintenance) { m.Validation = &api.ValidationStatus{State: validation.Failed} }, []string{
-			"drydock retry a", "drydock validated a --comment WHY", "drydock cancel a --release",
+			"drydock retry a", "drydock validation pass a --comment WHY", "drydock cancel a --release",
 		}},
 		"nothing": {api.RequestorFailed, func(m *api.Maintenance) { m.EndedAt = &time.Time{} }, nil},
 	} {

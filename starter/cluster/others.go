@@ -58,7 +58,7 @@ func attentionOfPlan(v client.PlanView) (all []api.Attention) {
 	case s.Phase == api.PlanPaused:
 		all = append(all, api.Attention{About: about, What: "paused" + terminal.Colon(s.Failure), Since: &s.Since, Next: []string{"drydock plan resume " + v.Name, status}})
 	case s.WaitingFor == plan.AwaitsApproval:
-		all = append(all, api.Attention{About: about, What: "waits for " + s.WaitingFor, Next: []string{"drydock plan approve " + v.Name, status}})
+		all = append(all, api.Attention{About: about, What: "waits for " + s.WaitingFor, Next: []string{"drydock plan approve " + v.Name, "drydock plan deny " + v.Name, status}})
 	}
 	for _, t := range s.Troubles {
 		all = append(all, api.Attention{About: about, What: t.String(), Since: &t.Since, Next: []string{status}})
