@@ -42,6 +42,9 @@ func (p Phase) Ended() bool {
 	return p == Completed || p == Failed || p == Cancelled || p == NodeGone
 }
 
+// WaitsForThaw begins Status.WaitingFor of a maintenance that a freeze holds.
+const WaitsForThaw = "a thaw: "
+
 // Status is the answer to the status query of a maintenance.
 type Status struct {
 	WorkflowID string           `json:"workflowId"`

@@ -191,6 +191,12 @@ type ProfileNode struct {
 	Profiles []NodeProfile `json:"profiles,omitempty"`
 }
 
+// HeldByProfiles are nodes that profiles hold in maintenance, the first of them; More: there are others.
+type HeldByProfiles struct {
+	Nodes []ProfileNode `json:"nodes,omitempty"`
+	More  bool          `json:"more,omitempty"`
+}
+
 // NodeProfile is one profile of a node.
 type NodeProfile struct {
 	Profile string `json:"profile"`

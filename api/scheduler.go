@@ -183,6 +183,17 @@ type State struct {
 	Trouble *Trouble `json:"trouble,omitempty"`
 }
 
+// HeldNodes counts the nodes that maintenances and profiles hold slots of.
+func (s State) HeldNodes() int {
+	held := map[string]bool{}
+	for _, h := range s.Holders {
+		if h.Kind != schedule.KindControlPlane {
+			held[h.Node] = true
+		}
+	}
+	return len(held)
+}
+
 // StrayKind is why a mark is no holder's.
 type StrayKind string
 

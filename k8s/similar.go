@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// Similar returns the names, at most three and the nearest first, that a typo may have made name of.
+// Similar returns the names, at most three and the nearest first, that a typo may have made name of. A name with other numbers in it is
+// that of another node: who takes a suggestion must not work on a node that was never meant.
 func Similar(name string, names []string) []string {
 	type near struct {
 		name     string
@@ -20,6 +21,8 @@ func Similar(name string, names []string) []string {
 		// A short name for a fully qualified one is no typo at all, but common.
 		if strings.HasPrefix(candidate, name+".") {
 			distance = 0
+		} else if isNeighbour(name, candidate) {
+			continue
 		}
 		if distance <= allowed && candidate != name {
 			found = append(found, near{candidate, distance})
@@ -33,6 +36,20 @@ func Similar(name string, names []string) []string {
 		result = append(result, f.name)
 	}
 	return result
+}
+
+// isNeighbour reports whether two names differ in their numbers: worker-1 and worker-01 do not.
+func isNeighbour(a, b string) bool {
+	ofA, ofB := numbers(a), numbers(b)
+	return len(ofA) == len(ofB) && !slices.Equal(ofA, ofB)
+}
+
+// numbers are those in a name, without leading zeros.
+func numbers(name string) (all []string) {
+	for _, digits := range strings.FieldsFunc(name, func(r rune) bool { return r < '0' || r > '9' }) {
+		all = append(all, strings.TrimLeft(digits, "0"))
+	}
+	return all
 }
 
 // editDistance counts insertions, deletions, replacements and swaps of neighbours.

@@ -10,10 +10,11 @@ import (
 func TestSimilar(t *testing.T) {
 	names := []string{"worker-01", "worker-02", "worker-10", "worker-11", "control-plane", "gpu1.rack7.example.com", "a", "ab"}
 	for name, want := range map[string][]string{
-		"worker-1":       {"worker-01", "worker-10", "worker-11"},
-		"wroker-01":      {"worker-01", "worker-02", "worker-11"},
-		"Worker-02":      {"worker-02", "worker-01"},
-		"worker-01":      {"worker-02", "worker-11", "worker-10"}, // not itself
+		"worker-1":       {"worker-01"},
+		"wroker-01":      {"worker-01"},
+		"Worker-02":      {"worker-02"},
+		"worker-01":      nil, // not itself, and the others are other nodes
+		"worker-03":      nil,
 		"gpu1":           {"gpu1.rack7.example.com"},
 		"control-plane1": {"control-plane"},
 		"storage":        nil,
@@ -24,7 +25,7 @@ func TestSimilar(t *testing.T) {
 		if len(got) > 3 || slices.Contains(got, name) {
 			t.Errorf("Similar(%q) = %v", name, got)
 		}
-		if len(want) > 0 && (len(got) == 0 || got[0] != want[0]) || len(want) == 0 && len(got) > 0 {
+		if len(want) > 0 && (len(got) == 0 || got[0] != want[0]) || len(want) <= 1 && len(got) > len(want) && name != "" {
 			t.Errorf("Similar(%q) = %v, want %v", name, got, want)
 		}
 	}

@@ -14,9 +14,11 @@ import (
 	auditfile "drydock.dev/drydock/audit/file"
 	"drydock.dev/drydock/client"
 	"drydock.dev/drydock/rules/record"
+	"drydock.dev/drydock/starter/cluster"
 	"drydock.dev/drydock/starter/input"
 	"drydock.dev/drydock/starter/invocation"
 	"drydock.dev/drydock/starter/terminal"
+	"drydock.dev/drydock/views"
 )
 
 // recordFlags are those of the commands that read audit records.
@@ -58,6 +60,23 @@ func recordsFor(ctx context.Context, a *invocation.App, files []string, f client
 	}
 	defer c.Close()
 	return recordsOfTemporal(ctx, c, f, a.Stderr, recordProgress(a.Progress(a.Stderr)))
+}
+
+// showHeld shows people below records of Temporal's which nodes, or whether a node, profiles hold in maintenance: no record says so.
+func (f *recordFlags) showHeld(ctx context.Context, a *invocation.App, node string) error {
+	if !f.output.Table() || len(f.from) > 0 {
+		return nil
+	}
+	c, err := a.Connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if held := cluster.HeldByProfiles(ctx, c, node, nil, a.Stderr); len(held.Nodes) > 0 {
+		fmt.Fprintln(a.Stdout)
+		terminal.Show(a.Stdout, views.HeldByProfiles(held, views.At(c.Clock())))
+	}
+	return nil
 }
 
 // shownGaps bounds the gaps that are listed one by one.

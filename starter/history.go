@@ -36,6 +36,8 @@ Temporal keeps a maintenance that ended for as long as its namespace is told to 
 --from the audit records are read that a worker wrote to a file, where it is configured to: also from the file's rotated
 ones beside it, and from several workers' files. No Temporal is needed then.
 
+A node that a profile holds in maintenance is named below the table: profiles leave no records.
+
 How a drain went and who sent which message is known to the maintenance itself only: a worker has to run to tell it.`,
 		Example: `  drydock history worker-01
   drydock history worker-01 --limit 1 -o markdown
@@ -69,9 +71,12 @@ func (o *historyOptions) run(ctx context.Context, node string) error {
 		if len(o.from) == 0 {
 			fmt.Fprintln(o.app.Stderr, "Temporal forgets those that ended after a while; --from reads what a worker's audit sink has kept.")
 		}
-		return nil
+		return o.showHeld(ctx, o.app, node)
 	}
-	return o.show(o.app.Stdout, records, now)
+	if err := o.show(o.app.Stdout, records, now); err != nil {
+		return err
+	}
+	return o.showHeld(ctx, o.app, node)
 }
 
 func (o *historyOptions) show(w io.Writer, records []record.Record, now time.Time) error {

@@ -15,6 +15,7 @@ import (
 
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/client"
+	"drydock.dev/drydock/starter/cluster"
 	"drydock.dev/drydock/starter/exit"
 	"drydock.dev/drydock/starter/invocation"
 	"drydock.dev/drydock/starter/terminal"
@@ -39,8 +40,8 @@ func newList(a *invocation.App) *cobra.Command {
 		Short:   "List the maintenances that are running",
 		Long: `List the maintenances that are running, with what each waits for.
 
-Below the table are the nodes whose slot no maintenance holds: a profile takes the node into maintenance, or a health check
-remediates a node of the control plane.
+Below the table are the nodes that profiles hold in maintenance, and those whose slot no maintenance holds: a profile takes
+the node into maintenance, or a health check remediates a node of the control plane.
 
 With --all those that ended are listed too, the newest first, as far back as the Temporal namespace keeps them; a --phase
 that is an end lists them as well. A maintenance appears here a moment after it was started.
@@ -85,39 +86,43 @@ func (o *listOptions) run(ctx context.Context) error {
 			break
 		}
 	}
-	holders := o.otherHolders(ctx, c)
+	summaries := client.Summaries(found)
+	holders, held := o.beside(ctx, c, summaries)
 	if len(found) == 0 && o.output.Table() {
 		fmt.Fprintln(o.app.Stderr, o.nothing())
-		if len(holders) == 0 {
+		if len(holders) == 0 && len(held.Nodes) == 0 {
 			return nil
 		}
 	}
-	summaries := client.Summaries(found)
 	return o.output.Write(o.app.Stdout, summaries, func(w io.Writer) {
 		if len(found) > 0 {
 			terminal.Show(w, views.Maintenances(summaries, o.output.Wide(), views.At(c.Clock())))
 		}
+		if len(held.Nodes) > 0 && len(found) > 0 {
+			fmt.Fprintln(w)
+		}
+		terminal.Show(w, views.HeldByProfiles(held, views.At(c.Clock())))
 		terminal.Show(w, views.OtherHolders(holders))
 	})
 }
 
-// otherHolders are the holders of slots that are no maintenances, for people who did not ask for certain maintenances. The list does not
-// depend on a scheduler that answers.
-func (o *listOptions) otherHolders(ctx context.Context, c *invocation.Connection) (others []api.Holder) {
+// beside are the nodes out of service without a maintenance, for people who did not ask for certain maintenances: the holders of slots that
+// are no maintenances, and the nodes that profiles hold. The list does not depend on a worker that answers.
+func (o *listOptions) beside(ctx context.Context, c *invocation.Connection, all api.Maintenances) (others []api.Holder, held api.HeldByProfiles) {
 	if !o.output.Table() || o.requestor != "" || len(o.phases) > 0 {
-		return nil
+		return nil, held
 	}
 	state, err := c.SchedulerState(ctx, 1)
 	var none *client.NoSchedulerError
 	switch {
 	case errors.As(err, &none): // as before the first worker has started
-		return nil
+		return nil, held
 	case err != nil:
 		why := terminal.OneLine(invocation.WithoutKeys(err).Error())
 		fmt.Fprintf(o.app.Stderr, "Warning: it is not known who else holds slots: %s\n", why)
-		return nil
+		return nil, held
 	}
-	return slices.DeleteFunc(state.Holders, api.Holder.IsMarked)
+	return slices.DeleteFunc(state.Holders, api.Holder.IsMarked), cluster.HeldByProfiles(ctx, c, "", all, o.app.Stderr)
 }
 
 func (o *listOptions) check() error {

@@ -32,7 +32,9 @@ each phase, which failed and why, and which workloads kept nodes from being drai
 
 Temporal keeps a maintenance that ended for as long as its namespace is told to keep histories, often a few days: what it
 has forgotten is missing in the sum. With --from the audit records are read that a worker wrote to a file, where it is
-configured to. Name the files of all workers.`,
+configured to. Name the files of all workers.
+
+The nodes that profiles hold in maintenance now are named below: profiles leave no records.`,
 		Example: `  drydock report
   drydock report --since 7d --requestor ops -o markdown
   drydock report --since 365d --from worker-a.jsonl --from worker-b.jsonl -o json | jq .ends`,
@@ -57,7 +59,10 @@ func (o *reportOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return o.show(o.app.Stdout, record.Summarize(records, since, until))
+	if err := o.show(o.app.Stdout, record.Summarize(records, since, until)); err != nil || o.requestor != "" {
+		return err
+	}
+	return o.showHeld(ctx, o.app, "")
 }
 
 func (o *reportOptions) show(w io.Writer, report record.Report) error {

@@ -35,6 +35,7 @@ var outputs = map[string]struct {
 	"summaries":       {api.Maintenances{}, []string{"list", "start"}},
 	"summary":         {api.MaintenanceSummary{}, []string{"watch"}},
 	"status":          {api.Maintenance{}, []string{"status"}},
+	"cluster":         {api.ClusterStatus{}, []string{"status without NODE"}},
 	"limits":          {show.Scheduler{}, []string{"limits"}},
 	"limits-set":      {api.LimitsInForce{}, []string{"limits set"}},
 	"limits-diff":     {[]LimitDifference{}, []string{"limits diff"}},

@@ -6,11 +6,14 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"drydock.dev/drydock/client"
 	"drydock.dev/drydock/rules/spec"
+	"drydock.dev/drydock/starter/cluster"
+	"drydock.dev/drydock/starter/exit"
 	"drydock.dev/drydock/starter/invocation"
 	"drydock.dev/drydock/starter/terminal"
 	"drydock.dev/drydock/views"
@@ -25,16 +28,31 @@ type statusOptions struct {
 func newStatus(a *invocation.App) *cobra.Command {
 	o := &statusOptions{app: a}
 	cmd := &cobra.Command{
-		Use:   "status NODE",
-		Short: "Show where the maintenance of a node is, and what it waits for",
-		Long: `Show the maintenance of a node: its phase, what it waits for in words, the progress of its drain with every pod that
-blocks it, the rungs of the escalation that were taken and the next one, its times and the latest messages to it.
+		Use:   "status [NODE]",
+		Short: "Show what goes on in the cluster, or where the maintenance of a node is",
+		Long: `Without NODE, show the cluster: what needs attention and the command that comes next, what runs, who waits for a slot,
+limits and freezes, plans, health checks, and profiles. A part that cannot be read says why, and the others are shown.
 
-If none is running, the latest one that ended is shown.`,
-		Example: `  drydock status worker-01
+With NODE, show the maintenance of a node: its phase, what it waits for in words, the progress of its drain with every pod
+that blocks it, the rungs of the escalation that were taken and the next one, its times and the latest messages to it.
+
+If none is running, the profile that holds the node in maintenance is shown, or else the latest maintenance that ended.`,
+		Example: `  drydock status
+  drydock status -o json | jq -r '.attention[] | [.about, .what] | @tsv'
+  drydock status worker-01
   drydock status worker-01 --requestor ops -o json | jq -r .phase`,
-		Args: invocation.OneNode,
-		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args[0]) },
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return fmt.Errorf("one node at a time, not %s", strings.Join(args, ", "))
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return o.ofCluster(cmd.Context())
+			}
+			return o.run(cmd.Context(), args[0])
+		},
 	}
 	o.output.Register(cmd)
 	cmd.Flags().StringVarP(&o.requestor, "requestor", "r", "", invocation.OfMaintenance)
@@ -51,6 +69,15 @@ func (o *statusOptions) run(ctx context.Context, node string) error {
 	}
 	defer c.Close()
 	t, note, err := o.pick(ctx, c, node)
+	if (err != nil && spec.NodeName(node) == nil || err == nil && !t.Running()) && o.requestor == "" {
+		if held := cluster.HeldByProfiles(ctx, c, node, nil, o.app.Stderr); len(held.Nodes) > 0 {
+			if o.output.Table() {
+				terminal.Show(o.app.Stdout, views.ProfileHolds(held.Nodes[0], views.At(c.Clock())))
+				return nil
+			}
+			fmt.Fprintf(o.app.Stderr, "Warning: %s is in maintenance by a profile: see \"%s profile explain %s\".\n", node, c.Program, node)
+		}
+	}
 	if err != nil {
 		return err
 	}
@@ -71,6 +98,32 @@ func (o *statusOptions) run(ctx context.Context, node string) error {
 		fmt.Fprintf(o.app.Stderr, "Warning: %s\n", terminal.OneLine(invocation.WithoutKeys(v.Unanswered).Error()))
 	}
 	return o.output.Write(o.app.Stdout, v.Known(), func(w io.Writer) { terminal.Show(w, views.Maintenance(v.Known(), views.At(c.Clock()))) })
+}
+
+// ofCluster shows what goes on in the cluster.
+func (o *statusOptions) ofCluster(ctx context.Context) error {
+	if err := o.output.Check(); err != nil {
+		return err
+	}
+	if o.requestor != "" {
+		return exit.UsageError("--requestor is for the maintenance of a NODE: status NODE --requestor %s", o.requestor)
+	}
+	c, err := o.app.Connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	s := cluster.Status(ctx, c)
+	if err := exit.OrStopped(ctx, ctx.Err()); err != nil {
+		return err
+	}
+	if err := o.output.Write(o.app.Stdout, s, func(w io.Writer) { terminal.Show(w, views.Cluster(s, views.At(c.Clock()))) }); err != nil {
+		return err
+	}
+	if cluster.Unknown(s) {
+		return exit.WithCode(exit.Failed, nil)
+	}
+	return nil
 }
 
 // pick finds the running maintenance, or else the one that ended last.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -116,9 +115,7 @@ func targetsText(targets []drainplan.Entry) string {
 		if t.PodSelector != "" {
 			texts[i] += " " + t.PodSelector
 		}
-		if t.PodPriority < math.MaxInt32 {
-			texts[i] += fmt.Sprintf(" up to priority %d", t.PodPriority)
-		}
+		texts[i] += t.UpTo()
 	}
 	return " (targets " + strings.Join(texts, "; ") + ")"
 }

@@ -42,7 +42,9 @@ func Maintenance(m api.Maintenance, r Reader) document.Document {
 	d.Table(validationOf(m.Validation, r))
 	if !r.brief {
 		d.Table(transitions(m.Transitions, r))
-		d.Table(notified(m.States, r))
+		if len(m.Tells) > 0 {
+			d.Table(notified(m.States, r))
+		}
 	}
 	d.Table(Messages(m.Messages, r))
 	return d
@@ -97,7 +99,10 @@ func whereMaintained(d *document.Document, m api.Maintenance, r Reader) {
 		return
 	}
 	d.PaintedFact("Phase", style, fmt.Sprintf("%s (since %s)", m.Phase, r.ago(m.Status.Since)))
-	d.Fact("Waiting for", r.words(m.WaitingFor))
+	d.Fact("Waiting for", r.words(waitingFor(m)))
+	if !r.brief {
+		d.Fact("Next", strings.Join(Next(m), " | "))
+	}
 	d.Fact("Failure", r.words(m.Failure))
 	if m.Attempt > 1 {
 		d.Fact("Attempts", strconv.Itoa(m.Attempt))
@@ -122,11 +127,24 @@ func whereMaintained(d *document.Document, m api.Maintenance, r Reader) {
 	}
 }
 
+// waitingFor is what a maintenance waits for. The table of blockers says of each why it is in the way.
+func waitingFor(m api.Maintenance) string {
+	if m.Drain == nil || len(m.Drain.Blockers) == 0 {
+		return m.WaitingFor
+	}
+	first := m.Drain.Blockers[0]
+	pod := "pod " + first.Pod
+	if message := pod + ": " + first.Message; first.Message == "" || !strings.HasPrefix(m.WaitingFor, message) {
+		return m.WaitingFor
+	}
+	return pod + strings.TrimPrefix(m.WaitingFor, pod+": "+first.Message)
+}
+
 // plansText says which plans share a maintenance, and how far they have its node drained.
 func plansText(l api.LockstepStatus) string {
 	targets := make([]string, len(l.Targets))
 	for i, e := range l.Targets {
-		targets[i] = strings.TrimSpace(fmt.Sprintf("%s up to priority %d %s", e.PodType, e.PodPriority, e.PodSelector))
+		targets[i] = strings.TrimSpace(fmt.Sprintf("%s%s %s", e.PodType, e.UpTo(), e.PodSelector))
 	}
 	text := cmp.Or(strings.Join(l.Plans, ", "), "none yet")
 	switch {
@@ -207,13 +225,37 @@ func transitions(all []api.Transition, r Reader) document.Table {
 	table := document.Table{Title: "Phases", Header: []string{"phase", "at", "for", "message"}}
 	for i, t := range all {
 		if i > 0 && all[i-1].Phase == t.Phase {
-			// Something happened while the phase stayed the same.
-			table.Add("", r.at(t.At), "", r.words(t.Message))
+			// Something happened while the phase stayed the same. What happened again and again is one row.
+			times, last, before := again(all, i)
+			switch {
+			case before:
+			case times > 1:
+				table.Add("", r.at(t.At), "", fmt.Sprintf("%s (%d times, last at %s)", r.words(t.Message), times, r.at(last)))
+			default:
+				table.Add("", r.at(t.At), "", r.words(t.Message))
+			}
 			continue
 		}
 		table.AddPainted(0, PhaseStyle(t.Phase), string(t.Phase), r.at(t.At), lasted(all[i:], r.now), r.words(t.Message))
 	}
 	return table
+}
+
+// again counts what happened at a place of the transitions, in the same stay in the phase, from there on; before: it happened earlier in
+// the stay too.
+func again(all []api.Transition, at int) (times int, last time.Time, before bool) {
+	for i := at - 1; i > 0 && all[i].Phase == all[i-1].Phase && all[i].Phase == all[at].Phase; i-- {
+		before = before || all[i].Message == all[at].Message
+	}
+	for _, t := range all[at:] {
+		if t.Phase != all[at].Phase {
+			break
+		}
+		if t.Message == all[at].Message {
+			times, last = times+1, t.At
+		}
+	}
+	return times, last, before
 }
 
 // lasted is how long the first phase was, or has been up to now.
@@ -230,7 +272,7 @@ func lasted(transitions []api.Transition, now time.Time) string {
 	return period.Age(now.Sub(first.At))
 }
 
-// notified lists which notifications were sent.
+// notified lists the states of which channels were notified.
 func notified(states []api.LifecycleState, r Reader) document.Table {
 	t := document.Table{Title: "Notified states", Header: []string{"at", "state", "message"}}
 	for _, s := range states {

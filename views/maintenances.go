@@ -12,6 +12,10 @@ import (
 
 // Maintenances has a line for each maintenance; wide has more of each.
 func Maintenances(all api.Maintenances, wide bool, r Reader) document.Document {
+	return listed(maintenancesTable(all, wide, r))
+}
+
+func maintenancesTable(all api.Maintenances, wide bool, r Reader) document.Table {
 	t := document.Table{Header: []string{"node", "requestor", "phase", "since"}, OneLine: true}
 	if wide {
 		t.Header = append(t.Header, "attempt", "created", "ticket", "reason", "workflow")
@@ -33,7 +37,7 @@ func Maintenances(all api.Maintenances, wide bool, r Reader) document.Document {
 		}
 		t.AddPainted(2, PhaseStyle(m.Phase), append(cells, r.words(waiting))...)
 	}
-	return listed(t)
+	return t
 }
 
 // listed is a table alone.

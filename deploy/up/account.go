@@ -50,9 +50,37 @@ func (s *site) setup(ctx context.Context, args ...string) error {
 	return nil
 }
 
-// permissions are those of an account.
+// apply makes what is missing. Where that is nothing a line says so: the table of what there is would be the same each time.
+func (s *site) apply(ctx context.Context, account string) error {
+	lacking, err := s.lacking(ctx, account)
+	switch {
+	case err != nil:
+		return err
+	case len(lacking) == 0:
+		s.say("Nothing is missing in Temporal and in the cluster, and nothing was changed; \"drydock setup\" lists what is there.")
+		return nil
+	}
+	return s.setup(ctx, append([]string{"--apply"}, as(account)...)...)
+}
+
+// as are the flags for an account; empty is the user's own.
+func as(account string) []string {
+	if account == "" {
+		return nil
+	}
+	return []string{"--as", account}
+}
+
+// permissions are those that an account lacks.
 func (s *site) permissions(ctx context.Context, account string) ([]setup.Item, error) {
-	cmd, err := s.drydock(ctx, "setup", "-o", "json", "--context", s.cluster.context, "--config", s.folder.path(configFile), "--as", account)
+	lacking, err := s.lacking(ctx, account)
+	return slices.DeleteFunc(lacking, func(i setup.Item) bool { return i.Kind != setup.Permissions }), err
+}
+
+// lacking is what Drydock needs, with an account, and lacks.
+func (s *site) lacking(ctx context.Context, account string) ([]setup.Item, error) {
+	args := []string{"setup", "-o", "json", "--context", s.cluster.context, "--config", s.folder.path(configFile)}
+	cmd, err := s.drydock(ctx, append(args, as(account)...)...)
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +94,7 @@ func (s *site) permissions(ctx context.Context, account string) ([]setup.Item, e
 	if err := json.Unmarshal(data, &report); err != nil {
 		return nil, fmt.Errorf("drydock setup: %w", err)
 	}
-	return slices.DeleteFunc(report.Items, func(i setup.Item) bool { return i.Kind != setup.Permissions || !i.Lacks() }), nil
+	return slices.DeleteFunc(report.Items, func(i setup.Item) bool { return !i.Lacks() }), nil
 }
 
 // prepare finds the account that the worker is to have, makes what is missing, and returns the account's name: empty for the
@@ -96,9 +124,9 @@ func (s *site) prepare(ctx context.Context, r *state) (string, error) {
 	}
 	if account == "" {
 		s.say("The worker works with your own credentials of that context, and may do what you may.")
-		return "", s.setup(ctx, "--apply")
+		return "", s.apply(ctx, "")
 	}
-	return account, s.setup(ctx, "--apply", "--as", account)
+	return account, s.apply(ctx, account)
 }
 
 // offer asks whether to apply the manifests of permissions, and shows what is in them.

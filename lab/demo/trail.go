@@ -3,7 +3,10 @@ package main
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"go.temporal.io/api/common/v1"
@@ -57,15 +60,52 @@ func describe(e *history.HistoryEvent) string {
 	return ""
 }
 
-// payloads shows JSON as it is: what was said is the evidence.
+// payloads says in words what was said, as far as a line has room: the history has all of it.
 func payloads(all []*common.Payload) string {
-	var texts []string
+	var facts []string
 	for _, p := range all {
-		texts = append(texts, string(p.GetData()))
+		var value any
+		if json.Unmarshal(p.GetData(), &value) != nil {
+			facts = append(facts, strings.ToValidUTF8(string(p.GetData()), "?"))
+			continue
+		}
+		facts = append(facts, factsOf("", value)...)
 	}
-	text := strings.Join(texts, " ")
-	if len(text) > 220 {
-		text = text[:220] + "..."
+	shown := 0
+	for length := 0; shown < len(facts); shown++ {
+		if length += len(facts[shown]) + 2; length > longestLine {
+			break
+		}
+	}
+	if len(facts) > 0 {
+		shown = max(1, shown)
+	}
+	text := strings.Join(facts[:shown], ", ")
+	if more := len(facts) - shown; more > 0 {
+		text += fmt.Sprintf(", and %d more", more)
 	}
 	return text
+}
+
+// longestLine bounds, in bytes, what is shown of an event; a single fact is shown whole.
+const longestLine = 160
+
+// factsOf are the values in a JSON value with their names, in the order of the names; those that say nothing are left out.
+func factsOf(name string, value any) (facts []string) {
+	switch v := value.(type) {
+	case nil:
+	case map[string]any:
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			facts = append(facts, factsOf(strings.TrimPrefix(name+"."+key, "."), v[key])...)
+		}
+	case []any:
+		if len(v) > 0 {
+			facts = append(facts, fmt.Sprintf("%s: %d", name, len(v)))
+		}
+	default:
+		if text := fmt.Sprint(v); text != "" && text != "0" && text != "false" {
+			facts = append(facts, strings.TrimSpace(name+" "+text))
+		}
+	}
+	return facts
 }

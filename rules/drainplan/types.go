@@ -1,5 +1,10 @@
 package drainplan
 
+import (
+	"math"
+	"strconv"
+)
+
 // PodType says which kind of pods an entry selects.
 type PodType string
 
@@ -23,6 +28,14 @@ type Entry struct {
 	PodPriority int32 `json:"podPriority" jsonschema:"required"`
 	// PodSelector is a label selector, as text or as an object. The empty one selects all pods.
 	PodSelector string `json:"podSelector,omitempty"`
+}
+
+// UpTo is the priority of the pods in words; empty where they are those of every priority.
+func (e Entry) UpTo() string {
+	if e.PodPriority == math.MaxInt32 {
+		return ""
+	}
+	return " up to priority " + strconv.Itoa(int(e.PodPriority))
 }
 
 // Pod is what a plan looks at in a pod.

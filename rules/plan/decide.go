@@ -41,6 +41,9 @@ type Decision struct {
 	Over time.Time
 }
 
+// AwaitsApproval is what a plan waits for whose canary somebody has to approve.
+const AwaitsApproval = "approval after the canary"
+
 // MaxAtOnce bounds the nodes that a plan works on at a time, whatever its strategy says: a server takes 2,000 children of a
 // run, and keeps room for other questions than when each of them ends.
 const MaxAtOnce = 500
@@ -114,7 +117,7 @@ func canary(c Canary, counts Counts, failed int, p Progress, now time.Time) (lef
 		return 0, &Decision{Waits: "the canary's soak", Until: until}
 	}
 	if c.Approval && !p.Approved {
-		return 0, &Decision{Waits: "approval after the canary", WaitsForApproval: true}
+		return 0, &Decision{Waits: AwaitsApproval, WaitsForApproval: true}
 	}
 	return 0, nil
 }

@@ -14,6 +14,7 @@ import (
 	"drydock.dev/drydock/rules/period"
 	"drydock.dev/drydock/rules/schedule"
 	"drydock.dev/drydock/starter/terminal"
+	"drydock.dev/drydock/views"
 )
 
 // FirstPending is how many of those that wait are shown to people.
@@ -76,30 +77,8 @@ func holders(w io.Writer, title string, all []api.Holder, now time.Time) {
 
 // whoIsUnavailable says how many nodes are in maintenance, and which are out of service for another reason.
 func whoIsUnavailable(s api.State) string {
-	var parts []string
-	others := min(len(s.UnavailableOthers), namedOthers)
-	for _, other := range s.UnavailableOthers[:others] {
-		parts = append(parts, other.Node+" "+other.Why)
-	}
-	held := map[string]bool{}
-	for _, h := range s.Holders {
-		if h.Kind != schedule.KindControlPlane {
-			held[h.Node] = true
-		}
-	}
-	// What was down before its slot was granted is in maintenance too.
-	if n := min(len(held), s.Unavailable); n > 0 {
-		parts = append([]string{fmt.Sprintf("%d in maintenance", n)}, parts...)
-		others += n
-	}
-	if more := s.Unavailable - others; more > 0 && len(parts) > 0 {
-		parts = append(parts, fmt.Sprintf("%d more", more))
-	}
-	return strings.Join(parts, ", ")
+	return views.Unavailable(s.Unavailable, s.HeldNodes(), s.UnavailableOthers)
 }
-
-// namedOthers is how many nodes are named that are out of service for another reason than a maintenance.
-const namedOthers = 5
 
 // Limits shows the limits in force, with who set them.
 func Limits(w io.Writer, l api.LimitsInForce, now time.Time) {

@@ -45,7 +45,7 @@ func tierText(s api.PlanStages) string {
 
 // EntryText is a tier in words.
 func EntryText(e drainplan.Entry) string {
-	text := fmt.Sprintf("%s pods up to priority %d", e.PodType, e.PodPriority)
+	text := fmt.Sprintf("%s pods%s", e.PodType, e.UpTo())
 	if e.PodSelector != "" {
 		text += " that match " + e.PodSelector
 	}

@@ -61,7 +61,7 @@ func (c *control) awaitThaw(wait func(limit time.Duration, summary string, thawe
 		if c.unconfirmed {
 			c.journal.waiting("the scheduler to confirm the slot")
 		} else {
-			c.journal.waiting("a thaw: " + strings.Join(c.Freezes, "; "))
+			c.journal.waiting(api.WaitsForThaw + strings.Join(c.Freezes, "; "))
 		}
 		thawed, err := wait(ask.pause(), "ask whether the freeze still holds", func() bool { return !c.isFrozen() })
 		if err != nil {

@@ -303,6 +303,17 @@ func TestANodeThatIsSkippedIsNotDrainedAgain(t *testing.T) {
 	}
 }
 
+// TestACancelledNodeHasNotFailed, unless it waited for a decision.
+func TestACancelledNodeHasNotFailed(t *testing.T) {
+	for before, want := range map[plan.State]plan.State{plan.Running: plan.Skipped, plan.Held: plan.Failed} {
+		p := given(t, `{"all":true}`, nodes(before, ""))
+		p.nodeEnded("n0", planactivity.Ended{Execution: planactivity.Execution{RunID: "rn0"}, Phase: api.Cancelled, Message: "cancelled by amy"}, now)
+		if n := p.node("n0"); n.State != want || n.Note != "cancelled by amy" {
+			t.Errorf("%s: %+v, want %s", before, n, want)
+		}
+	}
+}
+
 // TestANodeWhoseIDIsTakenIsLookedAt, and what it says of itself meanwhile counts.
 func TestANodeWhoseIDIsTakenIsLookedAt(t *testing.T) {
 	p := given(t, `{"all":true}`, nodes("begins", ""), func(p *maintenancePlan) { set(&p.Sought, "n0", true) })

@@ -226,7 +226,7 @@ func (p *maintenancePlan) nodeEnded(name string, how planactivity.Ended, now tim
 	if how.Phase == api.Failed && how.Kind == api.ErrorNotDrained && p.spec.Strategy.OnBlocked != plan.WaitBlocked {
 		p.blocked(n, how.Message, now)
 	} else {
-		state, note := p.after(name, how)
+		state, note := p.after(*n, how)
 		setState(n, state, note, now)
 	}
 	delete(p.Skipping, name)
@@ -260,7 +260,7 @@ func (p *maintenancePlan) retry(n *plan.Node, why string, now time.Time) (effect
 }
 
 // after is the state of a node that follows from the end of its maintenance, and why.
-func (p *maintenancePlan) after(name string, how planactivity.Ended) (plan.State, string) {
+func (p *maintenancePlan) after(n plan.Node, how planactivity.Ended) (plan.State, string) {
 	switch {
 	case how.Unknown:
 		return plan.Failed, "nothing is known of its maintenance"
@@ -268,7 +268,8 @@ func (p *maintenancePlan) after(name string, how planactivity.Ended) (plan.State
 		return plan.Done, ""
 	case how.Phase == api.NodeGone, how.Kind == api.ErrorNodeNotFound:
 		return plan.Gone, how.Message
-	case how.Phase == api.Cancelled && (p.Stop != "" || p.Skipping[name]):
+	case how.Phase == api.Cancelled && (p.Stop != "" || p.Skipping[n.Name] || n.State != plan.Held && !n.Forgiven):
+		// Nothing has failed on a node that somebody cancels before it waits for a decision. A forgiven failure was one.
 		return plan.Skipped, how.Message
 	default:
 		return plan.Failed, how.Message

@@ -248,7 +248,7 @@ func tierText(tiers drainplan.Plan, tier int) string {
 		return "no pods"
 	}
 	e := tiers.Entry(min(tier, tiers.Len()-1))
-	return fmt.Sprintf("%s pods up to priority %d%s", e.PodType, e.PodPriority, prefixed(", ", e.PodSelector))
+	return fmt.Sprintf("%s pods%s%s", e.PodType, e.UpTo(), prefixed(", ", e.PodSelector))
 }
 
 func prefixed(prefix, text string) string {

@@ -162,8 +162,8 @@ func TestUpFromAKubeconfigToAMaintenance(t *testing.T) {
 	l.drydock("start", "worker-01", "--reason", "a first look", "--wait")
 	l.refused("TEMPORAL_UI_PORT="+strconv.Itoa(l.ports[2]), "TEMPORAL_UI_PORT", "make down first")
 	l.refused("DRYDOCK_PORT="+strconv.Itoa(l.ports[0]), "DRYDOCK_PORT", "make down first")
-	if out := l.up("Everything runs already; nothing was started", "nothing was changed"); strings.Contains(out, "Starting") {
-		t.Errorf("a second time it starts something:\n%s", out)
+	if out := l.up("Everything runs already; nothing was started", "nothing was changed"); strings.Contains(out, "Starting") || strings.Contains(out, "ClusterRole drydock-worker") {
+		t.Errorf("a second time it starts something, or prints all that is there:\n%s", out)
 	}
 
 	// The machine loses power; later another process has the worker's number.

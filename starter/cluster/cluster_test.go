@@ -1,0 +1,250 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	enumspb "go.temporal.io/api/enums/v1"
+
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/client"
+	"drydock.dev/drydock/docs/schemas/schematest"
+	"drydock.dev/drydock/rules/health"
+	"drydock.dev/drydock/rules/plan"
+	"drydock.dev/drydock/rules/profile/state"
+	"drydock.dev/drydock/rules/schedule"
+	"drydock.dev/drydock/starter/startertest"
+	"drydock.dev/drydock/starter/terminal"
+	"drydock.dev/drydock/views"
+)
+
+// fake is a cluster as a test has it. An error keeps a part from being read.
+type fake struct {
+	scheduler api.State
+	views     []client.View
+	running   []client.PlanView
+	watching  []client.HealthCheckView
+	report    *api.ProfileReport
+	failed    map[string]error
+	looked    int
+}
+
+func (f *fake) state(context.Context) (api.State, error) { return f.scheduler, f.failed[partScheduler] }
+
+func (f *fake) maintenances(_ context.Context, limit int) (all []client.Maintenance, err error) {
+	for _, v := range f.views[:min(limit, len(f.views))] {
+		all = append(all, v.Maintenance)
+	}
+	return all, f.failed[partMaintenances]
+}
+
+func (f *fake) look(_ context.Context, some []client.Maintenance) (found []client.View, err error) {
+	f.looked = len(some)
+	for _, m := range some {
+		i := slices.IndexFunc(f.views, func(v client.View) bool { return v.WorkflowID == m.WorkflowID })
+		found = append(found, f.views[i])
+	}
+	return found, f.failed["look"]
+}
+
+func (f *fake) plans(context.Context, int) ([]client.PlanView, error) {
+	return f.running, f.failed[partPlans]
+}
+
+func (f *fake) checks(context.Context, int) ([]client.HealthCheckView, error) {
+	return f.watching, f.failed[partChecks]
+}
+
+func (f *fake) profiles(context.Context) (*api.ProfileReport, error) {
+	return f.report, f.failed[partProfiles]
+}
+
+func maintenance(node, requestor string, phase api.Phase, change ...func(*api.Status)) client.View {
+	v := startertest.View(phase, change...)
+	v.Node, v.Requestor = node, requestor
+	v.WorkflowID = api.MaintenanceID("", node, requestor)
+	v.RunID, v.FirstRunID = "run-"+node, "run-"+node
+	v.Status.Spec.Node, v.Status.Spec.Requestor = node, requestor
+	return v
+}
+
+func slotOf(node, requestor string) api.Holder {
+	return api.Holder{Grant: schedule.Grant{Node: node, Requestor: requestor}, RunID: "run-" + node, GrantedAt: startertest.Before(time.Hour)}
+}
+
+// busy has something of everything.
+func busy() *fake {
+	waits := maintenance("worker-05", "ops", api.Pending, startertest.WaitingFor("a slot: maxParallel 2"), func(s *api.Status) {
+		s.Slot = &api.SlotStatus{RequestID: "run-worker-05/1"}
+	})
+	running := client.Run{Name: "kernel-6.12", Started: startertest.Before(3 * time.Hour), Execution: enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING}
+	paused := client.Run{Name: "firmware", Started: startertest.Before(time.Hour), Execution: enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING}
+	return &fake{
+		scheduler: api.State{
+			Limits: api.LimitsInForce{
+				Limits: schedule.Limits{MaxParallel: schedule.Count(2), MaxUnavailable: schedule.Percent(20), Windows: []string{"nights"}},
+				SetBy:  "jane@host", SetAt: startertest.Before(72 * time.Hour),
+			},
+			Freezes: []schedule.Freeze{{By: "incident 4711", Reason: "database migration", At: startertest.Before(9 * time.Minute), Running: true}},
+			Holders: api.List[api.Holder]{slotOf("worker-01", "ops"), slotOf("worker-02", "net")},
+			Nodes:   20, Unavailable: 3, ObservedAt: startertest.Ago(10 * time.Second),
+			UnavailableOthers: []schedule.UnavailableNode{{Node: "worker-09", Why: "not Ready"}},
+			PendingAll:        1, StraysAll: 2,
+			Pending: []api.PendingRequest{{
+				SlotRequest: api.SlotRequest{Request: schedule.Request{Node: "worker-05", Requestor: "ops", Created: startertest.Before(12 * time.Minute)}},
+				Reason:      "maxParallel 2 is reached",
+			}},
+		},
+		views: []client.View{
+			maintenance("worker-03", "ops", api.AwaitingApproval, startertest.WaitingFor(`"approve" or "deny"`)),
+			waits,
+			maintenance("worker-01", "ops", api.Draining, startertest.WaitingFor("pod default/db-0: budget db allows 0 disruptions")),
+			maintenance("worker-02", "net", api.RequestorFailed, func(s *api.Status) { s.Failure = "the NIC is dead" }),
+			maintenance("worker-02", "ops", api.Ready, startertest.WaitingFor(`"done" or "failed" from ops`)),
+		},
+		running: []client.PlanView{
+			{Run: running, Status: &api.PlanStatus{
+				Phase: api.PlanRunning, Since: startertest.Before(3 * time.Hour), WaitingFor: plan.AwaitsApproval,
+				Counts: plan.Counts{Total: 40, Done: 2, Waiting: 38},
+			}},
+			{Run: paused, Status: &api.PlanStatus{
+				Phase: api.PlanPaused, Since: startertest.Before(20 * time.Minute), Failure: "3 nodes failed in a row", Counts: plan.Counts{Total: 9, Failed: 3, Waiting: 6},
+			}},
+		},
+		watching: []client.HealthCheckView{{
+			HealthCheckRun: client.HealthCheckRun{Run: client.Run{Name: "workers"}},
+			Status: &api.HealthStatus{Status: health.Status{
+				Phase: health.PhasePaused, Reason: "paused by bob", ObservedNodes: 17, HealthyNodes: 16, Unhealthy: 1,
+				Pauses: []health.PauseStatus{{By: "bob@host", Why: "switch upgrade", At: startertest.Before(time.Hour)}},
+			}},
+		}},
+		report: &api.ProfileReport{
+			Counts: []api.ProfileCount{
+				{Profile: "default", State: state.Operational, Nodes: 15}, {Profile: "flatcar", State: state.Operational, Nodes: 3, Failing: 1},
+				{Profile: "flatcar", State: state.Maintenance, Nodes: 2},
+			},
+			Nodes: []api.ProfileNode{
+				{Node: "worker-11", Profiles: []api.NodeProfile{{Profile: "flatcar", State: state.Maintenance, Since: startertest.Before(40 * time.Minute), Waiting: []string{"restarted"}}}},
+				{Node: "worker-12", Profiles: []api.NodeProfile{{Profile: "flatcar", State: state.Maintenance, Since: startertest.Before(2 * time.Minute)}}},
+			},
+		},
+	}
+}
+
+func draw(s api.ClusterStatus) func(io.Writer) {
+	return func(w io.Writer) { terminal.Show(w, views.Cluster(s, views.At(startertest.Noon))) }
+}
+
+func TestStatus(t *testing.T) {
+	s := read(t.Context(), busy(), startertest.Noon)
+	s.Cluster = "prod"
+	startertest.GoldenInWidths(t, "cluster", draw(s))
+	startertest.Golden(t, "cluster_quiet", draw(read(t.Context(), &fake{scheduler: api.State{Limits: api.LimitsInForce{Limits: schedule.Limits{MaxParallel: schedule.Count(1)}}}}, startertest.Noon)))
+}
+
+func TestPartsThatCannotBeReadDoNotHideTheOthers(t *testing.T) {
+	silent := &client.NoWorkerError{TaskQueue: "drydock", Namespace: "default"}
+	f := busy()
+	f.failed = map[string]error{partScheduler: silent}
+	s := read(t.Context(), f, startertest.Noon)
+	startertest.Golden(t, "cluster_silent", draw(s))
+	if f.looked > 0 {
+		t.Errorf("%d maintenances were asked, and there is nobody to answer", f.looked)
+	}
+	for _, part := range parts {
+		t.Run(part, func(t *testing.T) {
+			f := busy()
+			f.failed = map[string]error{part: errors.New("permission\ndenied")}
+			s := read(t.Context(), f, startertest.Noon)
+			if len(s.Unread) != 1 || s.Unread[0].Part != part || !strings.Contains(s.Unread[0].Why, "denied") {
+				t.Errorf("unread: %+v", s.Unread)
+			}
+			present := map[string]bool{
+				partScheduler: s.Slots != nil, partMaintenances: s.Maintenances != nil, partPlans: s.Plans != nil,
+				partChecks: s.HealthChecks != nil, partProfiles: s.Profiles != nil,
+			}
+			for other, there := range present {
+				if there == (other == part) {
+					t.Errorf("%s: there is %t", other, there)
+				}
+			}
+		})
+	}
+	all := map[string]error{}
+	for _, part := range parts {
+		all[part] = context.DeadlineExceeded
+	}
+	if s := read(t.Context(), &fake{failed: all}, startertest.Noon); !Unknown(s) || len(s.Unread) != len(parts) || !strings.Contains(s.Unread[0].Why, "no answer within") {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestEveryPartIsBounded(t *testing.T) {
+	f := busy()
+	f.views = nil
+	for i := range listed + 10 {
+		f.views = append(f.views, maintenance(fmt.Sprintf("node-%04d", i), "ops", api.RequestorFailed))
+	}
+	held := f.views[listed-1]
+	f.scheduler.Holders = api.List[api.Holder]{slotOf(held.Node, held.Requestor)}
+	f.scheduler.PendingAll, f.scheduler.Pending = 0, nil
+	for range 100 {
+		f.running = append(f.running, f.running[0])
+		f.watching = append(f.watching, f.watching[0])
+	}
+	s := read(t.Context(), f, startertest.Noon)
+	m := s.Maintenances
+	if m.Running != listed || !m.AtLeast || f.looked != asked || m.Phases[api.RequestorFailed] != asked || len(m.First) != shown || m.More != listed-shown {
+		t.Errorf("running %d, at least %t, looked at %d, phases %v, first %d, more %d", m.Running, m.AtLeast, f.looked, m.Phases, len(m.First), m.More)
+	}
+	if first := firstAsked(toMaintenances(f.views[:listed]), f.scheduler)[0].Node; first != held.Node {
+		t.Errorf("%s is asked first, want %s, which holds a slot", first, held.Node)
+	}
+	if len(s.Plans.First) != shown || s.Plans.More != 102-shown || len(s.HealthChecks.First) != shown || s.HealthChecks.More != 101-shown {
+		t.Errorf("plans %d and %d, checks %d and %d", len(s.Plans.First), s.Plans.More, len(s.HealthChecks.First), s.HealthChecks.More)
+	}
+	if len(s.Attention) != shown || s.MoreAttention == 0 {
+		t.Errorf("%d need attention, and %d more", len(s.Attention), s.MoreAttention)
+	}
+}
+
+func toMaintenances(all []client.View) (some []client.Maintenance) {
+	for _, v := range all {
+		some = append(some, v.Maintenance)
+	}
+	return some
+}
+
+func TestWhatSomebodyWorksOnNeedsNoAttention(t *testing.T) {
+	for name, v := range map[string]client.View{
+		"work has begun":    maintenance("a", "ops", api.Ready, func(s *api.Status) { s.StartedAt = startertest.Ago(time.Minute) }),
+		"a worker's work":   maintenance("a", "ops", api.Ready, func(s *api.Status) { s.Spec.Work = "firmware" }),
+		"a profile ends it": maintenance("a", "profile-flatcar", api.Ready),
+		"a check ends it":   maintenance("a", "health-workers", api.Ready),
+		"it drains":         maintenance("a", "ops", api.Draining),
+		"it is frozen":      maintenance("a", "ops", api.Draining, startertest.WaitingFor(api.WaitsForThaw+"by jane")),
+	} {
+		if a, needed := attentionOf(v, false); needed {
+			t.Errorf("%s: %+v", name, a)
+		}
+	}
+}
+
+func TestOutputHoldsToItsSchema(t *testing.T) {
+	for _, s := range []api.ClusterStatus{read(t.Context(), busy(), startertest.Noon), read(t.Context(), &fake{}, startertest.Noon)} {
+		for _, format := range []string{terminal.FormatJSON, terminal.FormatYAML} {
+			var out strings.Builder
+			o := terminal.Output{Format: format}
+			if err := o.Write(&out, s, func(io.Writer) {}); err != nil {
+				t.Fatal(err)
+			}
+			schematest.Holds(t, "cluster", []byte(out.String()))
+		}
+	}
+}

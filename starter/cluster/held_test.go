@@ -1,0 +1,87 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"drydock.dev/drydock/api"
+	rules "drydock.dev/drydock/rules/profile"
+	"drydock.dev/drydock/rules/profile/state"
+	"drydock.dev/drydock/starter/startertest"
+	"drydock.dev/drydock/starter/terminal"
+	"drydock.dev/drydock/views"
+)
+
+// evaluation is an evaluator with an answer.
+type evaluation struct {
+	none   bool
+	answer api.ProfileReport
+	err    error
+	asked  []api.ProfileReportInput
+}
+
+func (e *evaluation) runs(context.Context) (bool, error) { return !e.none, nil }
+
+func (e *evaluation) report(_ context.Context, in api.ProfileReportInput) (api.ProfileReport, error) {
+	e.asked = append(e.asked, in)
+	return e.answer, e.err
+}
+
+func holds(node, profile string) api.ProfileNode {
+	return api.ProfileNode{Node: node, Profiles: []api.NodeProfile{{Profile: profile, State: state.Maintenance, Since: startertest.Before(40 * time.Minute)}}}
+}
+
+func TestNodesThatProfilesHoldAreShown(t *testing.T) {
+	e := &evaluation{answer: api.ProfileReport{Nodes: []api.ProfileNode{holds("worker-11", "flatcar"), holds("worker-12", "os")}, Next: "worker-12"}}
+	begun := []api.MaintenanceSummary{{Node: "worker-12", Requestor: "profile-os"}, {Node: "worker-11", Requestor: "ops"}}
+	held, err := heldByProfiles(t.Context(), e, "", begun)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	terminal.Show(&out, views.HeldByProfiles(held, views.At(startertest.Noon)))
+	const want = `In maintenance by a profile:
+  NODE       PROFILE  SINCE  WAITING FOR
+  worker-11  flatcar  40m
+  and more: drydock profile list --state in-maintenance
+`
+	if out.String() != want {
+		t.Errorf("got\n%swant\n%s", out.String(), want)
+	}
+	if in := e.asked[0]; in.State != state.Maintenance || in.Limit != shown {
+		t.Errorf("asked for %+v", in)
+	}
+}
+
+func TestTheProfileThatHoldsANodeIsShown(t *testing.T) {
+	e := &evaluation{answer: api.ProfileReport{Explanation: &api.ProfileExplanation{Evaluation: rules.Evaluation{Node: "worker-11", Profiles: []rules.Evaluated{
+		{Profile: "os", State: state.Operational}, {Profile: "flatcar", State: state.Maintenance, Since: startertest.Before(40 * time.Minute)},
+	}}}}}
+	held, err := heldByProfiles(t.Context(), e, "worker-11", nil)
+	if err != nil || len(held.Nodes) != 1 || e.asked[0] != (api.ProfileReportInput{Node: "worker-11"}) {
+		t.Fatalf("%+v, %v, asked for %+v", held, err, e.asked)
+	}
+	var out strings.Builder
+	terminal.Show(&out, views.ProfileHolds(held.Nodes[0], views.At(startertest.Noon)))
+	const want = `Node:     worker-11
+Profile:  flatcar, in-maintenance since 11:20:00 CEST, 40m ago
+Next:     drydock profile explain worker-11 | drydock history worker-11
+`
+	if out.String() != want {
+		t.Errorf("got\n%swant\n%s", out.String(), want)
+	}
+}
+
+func TestNoWorkerIsAskedWhereThereAreNoProfiles(t *testing.T) {
+	e := &evaluation{none: true}
+	if held, err := heldByProfiles(t.Context(), e, "", nil); err != nil || len(held.Nodes) > 0 || len(e.asked) > 0 {
+		t.Errorf("%+v, %v, asked for %+v", held, err, e.asked)
+	}
+	e = &evaluation{err: errors.New("no worker")}
+	if held, err := heldByProfiles(t.Context(), e, "", nil); err == nil || len(held.Nodes) > 0 {
+		t.Errorf("%+v, %v", held, err)
+	}
+}

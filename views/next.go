@@ -1,0 +1,65 @@
+package views
+
+import (
+	"strings"
+
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/validation"
+)
+
+// Next are the commands by which a person has a maintenance go on, each of them enough by itself; none where it waits for nobody.
+func Next(m api.Maintenance) []string {
+	on := func(command string) string { return "drydock " + strings.Replace(command, "NODE", m.Node, 1) }
+	switch {
+	case m.EndedAt != nil:
+		return nil
+	case strings.HasPrefix(m.WaitingFor, api.WaitsForThaw):
+		return []string{"drydock thaw"}
+	}
+	switch m.Phase {
+	case api.AwaitingApproval:
+		return []string{on("approve NODE"), on("deny NODE")}
+	case api.RequestorFailed:
+		return []string{on("retry NODE"), on("done NODE"), on("cancel NODE --release")}
+	case api.Validating:
+		if v := m.Validation; v != nil && v.State == validation.Failed {
+			return []string{on("retry NODE"), on("validation pass NODE --comment WHY"), on("cancel NODE --release")}
+		}
+	case api.Pending:
+		if m.Slot != nil && m.Slot.GrantedAt == nil {
+			return []string{"drydock limits"}
+		}
+	case api.Draining:
+		return nextOfDrain(m, on)
+	case api.Ready:
+		if m.Spec.Work == "" && m.Lockstep == nil && !begun(m.Requestor) {
+			return []string{on("done NODE")}
+		}
+	}
+	return nil
+}
+
+// begun reports whether a health check, a profile or plans that share nodes have begun a maintenance: they end it themselves.
+func begun(requestor string) bool {
+	return requestor == api.PlansRequestor || strings.HasPrefix(requestor, api.ProfileRequestorPrefix) ||
+		strings.HasPrefix(requestor, api.RemediationRequestor(""))
+}
+
+// nextOfDrain is what a person can do where the drain goes on only by a person's word.
+func nextOfDrain(m api.Maintenance, on func(string) string) []string {
+	if m.WaitingFor == `the signal "drained"` {
+		return []string{on("drain done NODE")}
+	}
+	if m.Drain == nil || len(m.Drain.Blockers) == 0 {
+		return nil
+	}
+	pod := m.Drain.Blockers[0].Pod
+	skip := on("drain skip NODE " + pod)
+	switch m.Drain.Blockers[0].Reason {
+	case api.ReasonNoController, api.ReasonOrphaned:
+		return []string{on("consent NODE --force --comment WHY --pod " + pod), skip}
+	case api.ReasonLocalStorage:
+		return []string{on("consent NODE --delete-emptydir-data --comment WHY --pod " + pod), skip}
+	}
+	return nil
+}

@@ -1,0 +1,88 @@
+package views
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/validation"
+)
+
+func TestNext(t *testing.T) {
+	blocked := func(reason string) func(*api.Maintenance) {
+		return func(m *api.Maintenance) {
+			m.Drain = &api.DrainProgress{Blockers: []api.Blocker{{Pod: "ns/pod", Reason: reason}}}
+		}
+	}
+	for name, c := range map[string]struct {
+		phase  api.Phase
+		change func(*api.Maintenance)
+		want   []string
+	}{
+		"approval":  {api.AwaitingApproval, nil, []string{"drydock approve a", "drydock deny a"}},
+		"a slot":    {api.Pending, func(m *api.Maintenance) { m.Slot = &api.SlotStatus{} }, []string{"drydock limits"}},
+		"its time":  {api.Pending, nil, nil},
+		"a freeze":  {api.Cordoning, func(m *api.Maintenance) { m.WaitingFor = api.WaitsForThaw + "by jane" }, []string{"drydock thaw"}},
+		"a budget":  {api.Draining, blocked("DisruptionBudget"), nil},
+		"consent":   {api.Draining, blocked(api.ReasonNoController), []string{"drydock consent a --force --comment WHY --pod ns/pod", "drydock drain skip a ns/pod"}},
+		"its data":  {api.Draining, blocked(api.ReasonLocalStorage), []string{"drydock consent a --delete-emptydir-data --comment WHY --pod ns/pod", "drydock drain skip a ns/pod"}},
+		"a drainer": {api.Draining, func(m *api.Maintenance) { m.WaitingFor = `the signal "drained"` }, []string{"drydock drain done a"}},
+		"the work":  {api.Ready, nil, []string{"drydock done a"}},
+		"a check":   {api.Ready, func(m *api.Maintenance) { m.Requestor = "health-workers" }, nil},
+		"a failure": {api.RequestorFailed, nil, []string{"drydock retry a", "drydock done a", "drydock cancel a --release"}},
+		"validation": {api.Validating, func(m *api.Maintenance) { m.Validation = &api.ValidationStatus{State: validation.Failed} }, []string{
+			"drydock retry a", "drydock validation pass a --comment WHY", "drydock cancel a --release",
+		}},
+		"nothing": {api.RequestorFailed, func(m *api.Maintenance) { m.EndedAt = &time.Time{} }, nil},
+	} {
+		m := api.Maintenance{MaintenanceSummary: api.MaintenanceSummary{Node: "a", Requestor: "ops", Phase: c.phase}}
+		if c.change != nil {
+			c.change(&m)
+		}
+		if got := Next(m); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+}
+
+func TestABlockerIsExplainedOnce(t *testing.T) {
+	m := api.Maintenance{}
+	m.Drain = &api.DrainProgress{Blockers: []api.Blocker{{Pod: "ns/pod", Message: "budget db allows 0 disruptions"}}}
+	for waits, want := range map[string]string{
+		"pod ns/pod: budget db allows 0 disruptions":              "pod ns/pod",
+		"pod ns/pod: budget db allows 0 disruptions (and 3 more)": "pod ns/pod (and 3 more)",
+		"pod ns/other: budget db allows 0 disruptions":            "pod ns/other: budget db allows 0 disruptions",
+		"a thaw: by jane": "a thaw: by jane",
+	} {
+		m.WaitingFor = waits
+		if got := waitingFor(m); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+func TestWhatHappensAgainIsOneRow(t *testing.T) {
+	at := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
+	all := []api.Transition{{Phase: api.Draining, At: at}}
+	for i := range 10 {
+		all = append(all, api.Transition{Phase: api.Draining, At: at.Add(time.Duration(i+1) * time.Minute), Message: "drained as far as its plans have come"})
+		if i == 4 {
+			all = append(all, api.Transition{Phase: api.Draining, At: at.Add(5*time.Minute + time.Second), Message: "cordon restored"})
+		}
+	}
+	all = append(all, api.Transition{Phase: api.Ready, At: at.Add(time.Hour)})
+	var rows []string
+	for _, row := range transitions(all, At(at)).Rows {
+		rows = append(rows, strings.Join(row.Cells, "|"))
+	}
+	want := []string{
+		"Draining|12:00:00 UTC|1h00m|", "|12:01:00 UTC||drained as far as its plans have come (10 times, last at 12:10:00 UTC)",
+		"|12:05:01 UTC||cordon restored", "Ready|13:00:00 UTC|0.0s|",
+	}
+	if len(rows) != len(want) || fmt.Sprint(rows[:3]) != fmt.Sprint(want[:3]) {
+		t.Errorf("got %q, want %q", rows, want)
+	}
+}
