@@ -85,18 +85,14 @@ func byAt(a *api.ApprovalStatus, r Reader) string {
 }
 
 func whereMaintained(d *document.Document, m api.Maintenance, r Reader) {
-	style := PhaseStyle(m.Phase)
-	switch {
-	case m.EndedAt != nil:
-		ended := *m.EndedAt
-		d.PaintedFact("Phase", style, fmt.Sprintf("%s (ended %s, after %s)", m.Phase, r.ago(ended), period.Age(ended.Sub(m.CreatedAt))))
+	d.PaintedFact("Phase", PhaseStyle(m.Phase), standing(string(m.Phase), m.Since, m.Execution, r))
+	if m.EndedAt != nil {
 		d.Fact("Message", r.words(m.Message))
 		return
-	case !m.IsAnswered():
-		d.Fact("Phase", fmt.Sprintf("unknown (started %s)", r.ago(m.CreatedAt)))
+	}
+	if !m.IsAnswered() {
 		return
 	}
-	d.PaintedFact("Phase", style, fmt.Sprintf("%s (since %s)", m.Phase, r.ago(m.Status.Since)))
 	d.Fact("Waiting for", r.words(m.WaitingFor))
 	d.Fact("Failure", r.words(m.Failure))
 	if m.Attempt > 1 {
@@ -119,6 +115,18 @@ func whereMaintained(d *document.Document, m api.Maintenance, r Reader) {
 			left = period.Age(until.Sub(r.now)) + " left, "
 		}
 		d.Fact("Held until", fmt.Sprintf("%s (%sthen %s)", r.at(*until), left, afterReady(m.Spec)))
+	}
+}
+
+// standing is the phase of something with since when that is, or when its end was.
+func standing(phase string, since *time.Time, e api.Execution, r Reader) string {
+	switch {
+	case e.EndedAt != nil:
+		return fmt.Sprintf("%s (ended %s, after %s)", phase, r.ago(*e.EndedAt), period.Age(e.EndedAt.Sub(e.CreatedAt)))
+	case phase == "" || since == nil:
+		return fmt.Sprintf("unknown (started %s)", r.ago(e.CreatedAt))
+	default:
+		return fmt.Sprintf("%s (since %s)", phase, r.ago(*since))
 	}
 }
 
