@@ -263,7 +263,7 @@ func (c Config) Validate() error {
 		wrong("listen", "%q: want host:port with a port up to 65535, or empty for none", c.Listen)
 	}
 	if host, err := hostOf(c.AdminListen); c.AdminListen != "" && (err != nil || !outbound.IsLoopback(host)) {
-		wrong("adminListen", "%q: want a loopback address such as 127.0.0.1:8081, or empty for none: whoever reaches it changes the log level", c.AdminListen)
+		wrong("adminListen", "%q: want a loopback address such as 127.0.0.1:8081, or empty for none: anyone who reaches it may change the log level", c.AdminListen)
 	}
 	if _, err := ParseLevel(c.Log.Level); err != nil {
 		wrong("log.level", "%s", err)

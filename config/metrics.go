@@ -11,7 +11,7 @@ import (
 type Metrics struct {
 	// StateEvery is how old the counts of the scheduler and of Temporal's lists may be that a scrape is answered with, 1s or more.
 	StateEvery spec.Duration `json:"stateEvery"`
-	// Authentication is who may read metrics: with `none` everybody who reaches the port, with `token` whoever shows a token of an account
+	// Authentication is who may read metrics: with `none` anyone who reaches the port, with `token` anyone with a token of an account
 	// that may `get` the nonResourceURL `/metrics`.
 	Authentication string `json:"authentication,omitempty" jsonschema:"enum=none,enum=token,default=none"`
 }

@@ -29,7 +29,7 @@ func newFreeze(a *invocation.App) *cobra.Command {
 		Long: `Stop new maintenances: while anybody's freeze is in force, no slot is granted. Maintenances that have a slot go on;
 with --running they too are held before their next step, evictions included.
 
-A freeze belongs to whoever asked for it, and a second one of the same replaces it. Everybody's has to be taken back
+A freeze belongs to the person who asked for it, and a second one of the same replaces it. Everybody's has to be taken back
 with "drydock thaw" before maintenances go on.`,
 		Example: `  drydock freeze --reason "incident 4711"
   drydock freeze --reason "API servers are overloaded" --running`,

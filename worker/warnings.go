@@ -19,7 +19,7 @@ func warnOfRetention(o Options, namespace string, home execution.Namespace) {
 // warnOfOpenServer says where nothing keeps anybody from acting with the worker's rights.
 func warnOfOpenServer(o Options, options client.Options) {
 	if !temporalenv.ShowsCredentials(options) {
-		o.Logger.Warn("Temporal asks for no credentials: whoever reaches it can evict pods with this worker's rights; put an authorizer and TLS before it (docs/concepts/trust.md)",
+		o.Logger.Warn("Temporal asks for no credentials: anyone who reaches it can evict pods with this worker's rights; put an authorizer and TLS before it (docs/concepts/trust.md)",
 			"address", options.HostPort, "namespace", options.Namespace)
 	}
 }

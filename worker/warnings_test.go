@@ -26,7 +26,7 @@ func TestAWorkerWarnsOfATemporalThatAsksForNoCredentials(t *testing.T) {
 		if (got != "") != c.warns {
 			t.Errorf("%s: %q", name, got)
 		}
-		for _, part := range []string{"level=WARN", "whoever reaches it can evict pods", "address=temporal:7233", "namespace=fleet"} {
+		for _, part := range []string{"level=WARN", "anyone who reaches it can evict pods", "address=temporal:7233", "namespace=fleet"} {
 			if c.warns && !strings.Contains(got, part) {
 				t.Errorf("%s: %q does not say %q", name, got, part)
 			}

@@ -14,27 +14,6 @@ import (
 // addressee reports whether a workflow may have a signal sent to the workflow of an ID.
 type addressee func(who Identity, to string) bool
 
-// signals has, for each activity, the signals that it may send and to whom. The worker's rights in the namespace are not those of
-// the callers of its activities: what an input names and this table does not have is refused.
-var signals = map[string]map[string]addressee{
-	"AwaitOutOfService":     {api.SignalDrainBlocked: theCaller},
-	"AwaitPreflight":        {api.SignalDrainBlocked: theCaller},
-	"Collect":               {api.SignalCollect: itsCollector},
-	"Drain":                 {api.SignalDrainBlocked: theCaller, api.SignalNodeProgress: lockstepOfShared},
-	"EndProfileMaintenance": {api.MsgCancel: itsProfileMaintenance, api.MsgDone: itsProfileMaintenance},
-	"EndRepair":             {api.MsgCancel: itsRepair, api.MsgDone: itsRepair},
-	"EndShared":             {api.MsgCancel: sharedMaintenance, api.MsgDone: sharedMaintenance},
-	"Heal":                  {api.SignalSlotRequest: scheduler, api.SignalSlotRelease: scheduler, api.SignalNodeChanged: maintenance},
-	"KeepRecord":            {api.SignalOwn: theCaller},
-	"ReleaseNode":           {api.SignalSlotRelease: scheduler, api.SignalNodeNews: plan},
-	"SendIntent":            {api.SignalPlanIntent: lockstep},
-	"SteerShared":           {api.SignalTarget: sharedMaintenance},
-	"SendGrants":            {api.SignalSlotGranted: maintenance},
-	"Validate":              {api.SignalDrainBlocked: theCaller},
-	"WaitForPods":           {api.SignalDrainBlocked: theCaller},
-	"WatchCluster":          {api.SignalNodeChanged: maintenance},
-}
-
 // starts are the types of the workflows that a signal may start.
 var starts = map[string]string{
 	api.SignalCollect: api.NotificationType, api.SignalPlanIntent: api.LockstepType,
@@ -96,7 +75,7 @@ func MaySignal(ctx context.Context, to, signal string) error {
 // MaySignal refuses a signal that an activity of that name may not send for the workflow. Errors: ForeignCaller.
 func (who Identity) MaySignal(activity, to, signal string) error {
 	name, _, _ := strings.Cut(signal, "/") // behind it is what makes a signal the only one of its name
-	entitled := signals[activity][name]
+	entitled := table[activity].sends[name]
 	if entitled == nil {
 		return refuse("activity %s sends no signal %.100q", activity, signal)
 	}

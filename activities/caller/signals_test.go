@@ -152,13 +152,13 @@ func TestActivitiesSignalThroughTheTable(t *testing.T) {
 	}
 }
 
-// TestEverySignalIsOfAnActivity: rows that no activity needs would be rights that nobody looks at.
-func TestEverySignalIsOfAnActivity(t *testing.T) {
-	for name, of := range signals {
-		if len(Allowed(name)) == 0 {
-			t.Errorf("activity %s has signals, and no row in table.go", name)
+// TestEveryRowIsOfAnActivity: rows that no activity needs would be rights that nobody looks at.
+func TestEveryRowIsOfAnActivity(t *testing.T) {
+	for name, row := range table {
+		if len(row.from) == 0 {
+			t.Errorf("no workflow may call activity %s", name)
 		}
-		for signal := range of {
+		for signal := range row.sends {
 			if slices.Contains(api.MessagesTo(api.NodeMaintenanceType), signal) && signal != api.MsgCancel && signal != api.MsgDone {
 				t.Errorf("activity %s sends %s, which is a person's to send", name, signal)
 			}
@@ -176,8 +176,8 @@ func TestEverySignalIsOfAnActivity(t *testing.T) {
 		}
 		all.Write(text)
 	}
-	for _, name := range slices.Sorted(maps.Keys(signals)) {
-		if !strings.Contains(all.String(), ") "+name+"(ctx context.Context") {
+	for _, name := range slices.Sorted(maps.Keys(table)) {
+		if !strings.Contains(all.String(), ") "+name+"(ctx context.Context") && !strings.Contains(all.String(), ") "+name+"(_ context.Context") {
 			t.Errorf("there is no activity %s", name)
 		}
 	}

@@ -208,9 +208,7 @@ func (a *Activities) lookAtMaintenance(ctx context.Context, id, run string, seen
 // EndMaintenanceInput is a maintenance of a profile that has left its state.
 type EndMaintenanceInput struct {
 	Left
-	// Done: what it was for is done. Otherwise the node is given back as it is.
-	Done bool   `json:"done,omitempty"`
-	Why  string `json:"why"`
+	Why string `json:"why"`
 }
 
 // About implements caller.Input. The run is the maintenance's.

@@ -126,6 +126,14 @@ type Left struct {
 	Node      string `json:"node"`
 	Requestor string `json:"requestor"`
 	RunID     string `json:"runId"`
+	// Done: what it was for is done, and the node is to be validated. Otherwise the node is given back as it is.
+	Done bool `json:"done,omitempty"`
+}
+
+// Is reports whether both are the same maintenance.
+func (l Left) Is(other Left) bool {
+	l.Done = other.Done
+	return l == other
 }
 
 // EvaluateInput is what the workflow knows.

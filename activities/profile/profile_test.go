@@ -499,12 +499,23 @@ func TestAMaintenanceIsLeftWithItsState(t *testing.T) {
 		t.Errorf("%+v", result)
 	}
 	d = newDock(t, node("n1", map[string]state.State{"p": state.Operational}, mark("q")))
-	left := Left{"n1", api.ProfileRequestor("q"), maintenanceRun}
+	left := Left{Node: "n1", Requestor: api.ProfileRequestor("q"), RunID: maintenanceRun}
 	if result := d.evaluate(EvaluateInput{}); len(result.Leave) != 1 || result.Leave[0] != left {
 		t.Errorf("%+v", result)
 	}
 	d = newDock(t, node("n1", map[string]state.State{"p": state.Operational}))
 	if result := d.evaluate(EvaluateInput{Leaving: []Left{left}}); len(result.Gone) != 1 || len(result.Leave) != 0 {
+		t.Errorf("%+v", result)
+	}
+	// A maintenance that validates the node once its profile has moved on is not cut short.
+	d = newDock(t, node("n1", map[string]state.State{"q": state.Operational}, mark("q")))
+	done := left
+	done.Done = true
+	if result := d.evaluate(EvaluateInput{}); len(result.Leave) != 1 || result.Leave[0] != done {
+		t.Errorf("%+v", result)
+	}
+	d = newDock(t, node("n1", map[string]state.State{"p": state.Operational}, mark("q")))
+	if result := d.evaluate(EvaluateInput{Leaving: []Left{done}}); len(result.Gone) != 0 || len(result.Leave) != 1 || result.Leave[0] != left {
 		t.Errorf("%+v", result)
 	}
 }

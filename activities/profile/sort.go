@@ -285,12 +285,14 @@ func (s *sorting) maintained(node *corev1.Node) map[string]string {
 }
 
 // leaves notes maintenances of profiles that are not in the state for which they were begun: somebody has taken the profile from the
-// label or from the configuration, or their end was not signalled. EndProfileMaintenance ends only those that a profile has begun.
+// label or from the configuration, or they have been told that the work is done, and validate the node still. EndProfileMaintenance ends
+// only those that a profile has begun.
 func (s *sorting) leaves(node *corev1.Node, one rules.Evaluation, maintained map[string]string) {
 	for requestor, run := range maintained {
-		left := Left{node.Name, requestor, run}
+		left := Left{Node: node.Name, Requestor: requestor, RunID: run}
 		s.held[left] = true
 		i := slices.IndexFunc(one.Profiles, func(e rules.Evaluated) bool { return api.ProfileRequestor(e.Profile) == requestor })
+		left.Done = i >= 0 // a node whose profile has moved on is validated, even where that takes longer than the transition
 		if i < 0 || !s.keeps(one.Profiles[i]) {
 			s.leave = append(s.leave, left)
 		}
@@ -335,7 +337,7 @@ func (s *sorting) result() Evaluated {
 		}
 	}
 	for _, left := range s.in.Leaving {
-		if !s.held[left] {
+		if !s.held[Left{Node: left.Node, Requestor: left.Requestor, RunID: left.RunID}] {
 			result.Gone = append(result.Gone, left)
 		}
 	}

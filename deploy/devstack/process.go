@@ -76,7 +76,7 @@ func (l launch) start(binary string, args ...string) (*Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Its life is not a context's: it is stopped, killed or left by whoever started it.
+	// Its life is not a context's: it is stopped, killed or left by what started it.
 	p := &Process{Name: l.name, Log: l.log, cmd: exec.Command(path, args...), exited: make(chan struct{})} //nolint:noctx
 	p.cmd.Env = append(os.Environ(), l.env...)
 	p.cmd.Stderr, p.cmd.Stdout = log, log

@@ -19,7 +19,7 @@ import (
 )
 
 // config is the worker's configuration the first time.
-const config = `# The worker's configuration; docs/reference/configuration.md has every field. make up starts the worker anew where it has changed.
+const config = `# The worker's configuration; docs/reference/configuration.md has every field. make up restarts the worker where it has changed.
 scheduler:            # used when the scheduler is first started; then "drydock limits set" counts
   maxParallel: 1
   maxUnavailable: 20%%

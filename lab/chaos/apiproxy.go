@@ -164,6 +164,9 @@ func (p *apiProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if t.cell.kind == killWorker {
 			hangUp(r) // whoever asked is dead, and had not asked yet
 		}
+		if r.Context().Err() != nil {
+			hangUp(r) // whoever asked has given the request up, and may have made it once more: no server is that late
+		}
 	}
 	ctx := r.Context()
 	if !in.watches() {

@@ -83,7 +83,7 @@ func Output(file string) (string, error) {
 	return filepath.Join(root, file), err
 }
 
-// Say tells whoever runs the program how far it is.
+// Say prints how far the program is.
 func Say(format string, args ...any) {
 	fmt.Printf("== %s "+format+"\n", append([]any{time.Now().Format(time.TimeOnly)}, args...)...)
 }

@@ -42,7 +42,7 @@ func New(a *invocation.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "codec-server",
 		Short: "Decrypt what Temporal's UI shows, where payloads are encrypted",
-		Long: `Serve what Temporal's UI and command line ask to show encrypted payloads: a codec server. It has the keys and gives whoever it
+		Long: `Serve what Temporal's UI and command line ask to show encrypted payloads: a codec server. It has the keys and gives anyone it
 answers the plain text, so that it listens on this machine only unless told otherwise. All files are read anew while it runs.
 
 Name its address in the UI ("Configure remote codec endpoint"), or with "temporal --codec-endpoint".`,

@@ -35,12 +35,12 @@ func newPause(a *invocation.App) *cobra.Command {
 		Use:   "pause NAME --reason TEXT",
 		Short: "Begin no more remediations until the check is resumed",
 		Long: `Begin no more remediations, and no further steps of those under way, until "drydock health resume". What is at work goes on, and
-the remediation of a node that recovers is cleared away. A pause belongs to whoever asked for it, and everybody's has to be taken back.`,
+the remediation of a node that recovers is cleared away. A pause belongs to the person who asked for it, and everybody's has to be taken back.`,
 		Example: `  drydock health pause workers --reason "storage moves"`,
 		Args:    oneCheck,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if o.comment == "" {
-				return exit.UsageError("missing --reason: say why, which the check shows to whoever waits")
+				return exit.UsageError("missing --reason: say why: the check shows it to those who wait")
 			}
 			return o.run(cmd.Context(), args[0], api.MsgPause, api.HealthMessage{})
 		},

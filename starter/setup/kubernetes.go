@@ -34,7 +34,7 @@ const (
 	inForce = 30 * time.Second
 )
 
-// cluster is a Kubernetes, seen by whoever runs this, and by the account whose permissions are asked for.
+// cluster is a Kubernetes, seen by the person who runs this, and by the account whose permissions are asked for.
 type cluster struct {
 	context, server string
 	own             *rest.Config
@@ -145,7 +145,7 @@ var resources = map[string]string{
 	"ClusterRoleBinding": "clusterrolebindings", "Role": "roles", "RoleBinding": "rolebindings", "NetworkPolicy": "networkpolicies",
 }
 
-// apply applies the manifests of parts as whoever runs this, and waits until what they give is in force.
+// apply applies the manifests of parts as the person who runs this, and waits until what they give is in force.
 func (c *cluster) apply(ctx context.Context, files []manifests.Part, parts []setup.Part, names []string) error {
 	client, err := dynamic.NewForConfig(c.own)
 	if err != nil {

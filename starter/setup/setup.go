@@ -47,7 +47,7 @@ granted, and what the worker's configuration (--config) makes use of; --with nam
 
 With --apply it creates the namespace, raises a retention that is too short (it is never lowered), registers search
 attributes, and applies the manifests of permissions that are missing, as yourself. Once more it changes nothing. --print
-prints the commands of Temporal's and Kubernetes' own tools instead, for whoever may do it. Temporal Cloud makes namespaces and
+prints the commands of Temporal's and Kubernetes' own tools instead, for those who may run them. Temporal Cloud makes namespaces and
 search attributes by its own API: there the commands are those of tcld.
 
 Exit code 0: nothing is missing (any more); 1: something is, or could not be found out; 2: usage. With --print 0 says that the

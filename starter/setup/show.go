@@ -36,7 +36,7 @@ func show(w io.Writer, r setup.Report, applied bool, program string) {
 	}
 	rows.Done()
 	if r.Open {
-		terminal.Print(w, "WARNING: Temporal at %s asks for no credentials: whoever reaches it can evict pods with the worker's rights.\n"+
+		terminal.Print(w, "WARNING: Temporal at %s asks for no credentials: anyone who reaches it can evict pods with the worker's rights.\n"+
 			"  Put an authorizer and TLS before it, or let nobody else reach it (docs/concepts/trust.md).\n", r.Address)
 	}
 	lacking := r.Lacking()
@@ -91,7 +91,7 @@ func whatToDo(w io.Writer, r setup.Report, applied bool, program string) {
 		return
 	}
 	if len(r.Fixes()) > 0 && !applied {
-		terminal.Print(w, `"%s setup --apply" does it, and "%s setup --print" prints the commands for whoever may.`+"\n", program, program)
+		terminal.Print(w, `"%s setup --apply" does it, and "%s setup --print" prints the commands for those who may.`+"\n", program, program)
 	}
 }
 

@@ -43,7 +43,7 @@ func TestAWorkflowEndsAlikeHoweverOftenItContinuesAsNew(t *testing.T) {
 			name := fmt.Sprint("job-", i)
 			sent = append(sent, slices.Repeat([]string{name}, rapid.IntRange(1, 2).Draw(r, name))...)
 		}
-		w, at := newWorld(t, rapid.SampledFrom(everies).Draw(r, "every")), time.Duration(0)
+		w, at := newWorld(r, rapid.SampledFrom(everies).Draw(r, "every")), time.Duration(0)
 		for _, name := range rapid.Permutation(sent).Draw(r, "order") {
 			at += time.Duration(rapid.IntRange(0, 4).Draw(r, "pause")) * 700 * time.Millisecond
 			if w.add(at, name); !slices.Contains(jobs, name) {
@@ -53,7 +53,7 @@ func TestAWorkflowEndsAlikeHoweverOftenItContinuesAsNew(t *testing.T) {
 		w.close(at + 10*time.Second)
 		w.run()
 		w.check(jobs...)
-		if t.Failed() {
+		if r.Failed() {
 			r.Fatalf("log %q", w.log)
 		}
 	})

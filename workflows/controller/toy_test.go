@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"testing"
 	"time"
 
 	"github.com/stretchr/testify/mock"
@@ -17,6 +16,7 @@ import (
 	"go.temporal.io/sdk/testsuite"
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
+	"pgregory.net/rapid"
 
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/rules/document"
@@ -239,7 +239,8 @@ type event struct {
 
 // world is what toys work on, in one run after the other.
 type world struct {
-	t      *testing.T
+	t rapid.TB
+	// lock is for what mocks write too: those of activities and signals run in goroutines of their own.
 	lock   sync.Mutex
 	start  time.Time
 	now    time.Time
@@ -313,7 +314,7 @@ func (w *world) repeat(packed []byte) {
 	}
 }
 
-func newWorld(t *testing.T, every int) *world {
+func newWorld(t rapid.TB, every int) *world {
 	now := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
 	return &world{t: t, start: now, now: now, every: every, begins: map[string]time.Time{}}
 }
@@ -334,11 +335,13 @@ func (w *world) add(at time.Duration, name string) {
 
 func (w *world) close(at time.Duration) { w.signal(at, "close", closing{}) }
 
-func (w *world) note(what string, env *testsuite.TestWorkflowEnvironment) {
+// note notes what happens, and returns how long after the start.
+func (w *world) note(what string, env *testsuite.TestWorkflowEnvironment) time.Duration {
 	w.lock.Lock()
 	defer w.lock.Unlock()
 	w.log = append(w.log, what)
 	w.now = env.Now()
+	return w.now.Sub(w.start)
 }
 
 // tick has happen what is due.
@@ -377,7 +380,9 @@ func (w *world) run() {
 		w.states = append(w.states, packed)
 		w.repeat(packed)
 		// A server gives the next run the signals that came while the last one ended.
+		w.lock.Lock()
 		w.events, w.sent = append(w.sent, w.events...), nil
+		w.lock.Unlock()
 	}
 	w.t.Fatal("it does not end")
 }
@@ -413,7 +418,9 @@ func (w *world) once(packed []byte) error {
 		env.SetCurrentHistoryLength(resetPlace)
 	}
 	env.ExecuteWorkflow("toy", struct{}{}, packed)
+	w.lock.Lock()
 	w.now = env.Now()
+	w.lock.Unlock()
 	if err := env.GetWorkflowError(); err != nil {
 		return err
 	}
@@ -472,8 +479,7 @@ func (w *world) register(env *testsuite.TestWorkflowEnvironment) {
 	env.OnSignalExternalWorkflow(mock.Anything, mock.Anything, mock.Anything, mock.Anything, mock.Anything).Return(
 		func(_, id, _, _ string, arg any) error {
 			name := id[len("child/"):]
-			w.note("tell "+name, env)
-			w.signal(w.now.Sub(w.start)+time.Second, "ack", ack{Job: name})
+			w.signal(w.note("tell "+name, env)+time.Second, "ack", ack{Job: name})
 			return nil
 		})
 }
@@ -498,14 +504,25 @@ type watchedInbound struct {
 
 // HandleSignal notes that a run has taken a signal. They arrive in the order in which they were sent.
 func (i *watchedInbound) HandleSignal(ctx workflow.Context, in *interceptor.HandleSignalInput) error {
-	if in.SignalName != wakes && !i.env.IsWorkflowCompleted() && len(i.world.sent) > 0 {
-		i.world.sent = i.world.sent[1:]
+	if in.SignalName != wakes && !i.env.IsWorkflowCompleted() {
+		i.world.taken()
 	}
 	return i.Next.HandleSignal(ctx, in)
 }
 
+// taken notes that a run has taken the first event that none had.
+func (w *world) taken() {
+	w.lock.Lock()
+	defer w.lock.Unlock()
+	if len(w.sent) > 0 {
+		w.sent = w.sent[1:]
+	}
+}
+
 // count is how often something was done.
 func (w *world) count(what string) (n int) {
+	w.lock.Lock()
+	defer w.lock.Unlock()
 	for _, entry := range w.log {
 		if entry == what {
 			n++
@@ -535,7 +552,7 @@ func (w *world) check(jobs ...string) {
 }
 
 // handedOver is the state that a run gives to the next.
-func handedOver(t *testing.T, next *workflow.ContinueAsNewError) (packed []byte) {
+func handedOver(t rapid.TB, next *workflow.ContinueAsNewError) (packed []byte) {
 	t.Helper()
 	var input converter.RawValue
 	if err := converter.GetDefaultDataConverter().FromPayloads(next.Input, &input, &packed); err != nil {

@@ -244,6 +244,21 @@ func TestTheEndOfAnotherRunSaysNothing(t *testing.T) {
 	}
 }
 
+func TestAMaintenanceThatIsDoneMayBeGivenBackAfterAll(t *testing.T) {
+	left := activity.Left{Node: "n1", Requestor: "profile-p", RunID: "r"}
+	done := left
+	done.Done = true
+	p := given(leaves(leaving{Left: done, Requested: true}))
+	p.leave(left)
+	if len(p.Leaving) != 1 || p.Leaving[0] != (leaving{Left: left}) {
+		t.Errorf("%+v", p.Leaving)
+	}
+	p.Leaving[0].Requested = true
+	if p.leave(left); len(p.Leaving) != 1 || !p.Leaving[0].Requested {
+		t.Errorf("%+v", p.Leaving)
+	}
+}
+
 func TestWhatCannotBeEndedIsDecidedAnew(t *testing.T) {
 	left := activity.Left{Node: "n1", Requestor: "profile-p", RunID: "r"}
 	p := given(leaves(leaving{Left: left}), runs("n1", stopped))

@@ -93,8 +93,9 @@ func (p *profiles) sent(o controller.Outcome, now time.Time) {
 	p.Changes++
 }
 
-// leave has a maintenance end whose profile has left its state.
+// leave has a maintenance end whose profile has left its state. One that is to be given back after all is told so.
 func (p *profiles) leave(left activity.Left) {
+	p.Leaving = slices.DeleteFunc(p.Leaving, func(l leaving) bool { return l.Is(left) && l.Left != left })
 	if !slices.ContainsFunc(p.Leaving, func(l leaving) bool { return l.Left == left }) {
 		p.Leaving = append(p.Leaving, leaving{Left: left})
 	}

@@ -186,7 +186,7 @@ func (t *transition) leave() {
 func (t *transition) end(run, why string) {
 	t.does("end the maintenance of " + t.in.Node)
 	in := activity.EndMaintenanceInput{
-		Left: activity.Left{Node: t.in.Node, Requestor: api.ProfileRequestor(t.in.Profile), RunID: run}, Done: true, Why: why,
+		Left: activity.Left{Node: t.in.Node, Requestor: api.ProfileRequestor(t.in.Profile), RunID: run, Done: true}, Why: why,
 	}
 	ctx, cancel := workflow.NewDisconnectedContext(t.ctx)
 	defer cancel()

@@ -63,7 +63,7 @@ func Chart(c *chart.Chart, to Release, values map[string]any) ([]Document, error
 	return all, nil
 }
 
-// Notes are what Helm tells whoever installs.
+// Notes are what Helm prints after an installation.
 func Notes(c *chart.Chart, to Release, values map[string]any) (string, error) {
 	files, err := render(c, to, values)
 	return strings.TrimSpace(files[path.Join(c.Name(), "templates", "NOTES.txt")]), err
