@@ -7,12 +7,12 @@ import (
 
 // Notes are what a workflow has decided: in a brief view the latest.
 func Notes(all []api.RecordedDecision, r Reader) document.Table {
-	t := document.Table{Title: "Notes", Header: []string{"at", "note", "why"}}
+	t := document.Table{Title: "Notes", Header: []string{"at", "note"}}
 	if r.brief {
 		t.Title = "Notes, the latest first"
 	}
 	for _, n := range last(r, all) {
-		t.Add(r.at(n.At), r.words(n.What), r.words(n.Why))
+		t.Add(r.at(n.At), r.words(n.What+colon(n.Why)))
 	}
 	return t
 }

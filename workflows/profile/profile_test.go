@@ -531,8 +531,8 @@ func TestWhatItShows(t *testing.T) {
 		}
 		for _, want := range []string{
 			"**Under way:** 1 transition", "**Being sent:** 1 notification", "The file is not in force, the last good one is: line 3 is wrong",
-			"- n1; profile: p; to: in-maintenance", "- n2; profile: p; to: ", "; not carried out: ",
-			"note: the file is not in force; why: the last good one is: line 3 is wrong",
+			"- n1; profile: p; to: in-maintenance", "- n2; profile: p; not carried out: ",
+			"note: the file is not in force: the last good one is: line 3 is wrong",
 		} {
 			if !strings.Contains(details, want) {
 				t.Errorf("%q is not in %q", want, details)
