@@ -90,6 +90,25 @@ func TestCommandsOfPagesAreRunOrExamples(t *testing.T) {
 	}
 }
 
+// indented is a block that is marked by its indentation alone.
+var indented = regexp.MustCompile(`(?m)^\n    [^ \n].*$`)
+
+// Blocks of pages for users are fenced: lines of others look like a paragraph's, and are filled like one.
+func TestBlocksOfPagesAreFenced(t *testing.T) {
+	for _, page := range append(pagesOf(t, "docs"), "README.md") {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ofDevelopers.MatchString(page) {
+			continue
+		}
+		for _, block := range indented.FindAllString(fences.ReplaceAllString(string(text), ""), -1) {
+			t.Errorf("%s: fence the block that begins with %q", page, strings.TrimSpace(block))
+		}
+	}
+}
+
 // The pictures of README.md are what the command line draws.
 func TestReadmeShowsWhatIsDrawn(t *testing.T) {
 	readme, err := os.ReadFile("README.md")

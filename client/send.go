@@ -258,7 +258,10 @@ func (s *server) signal(ctx context.Context, to recipient, m message) error {
 func (s *server) outcome(ctx context.Context, to recipient, m message) (Sent, error) {
 	waiting, cancel := context.WithTimeout(ctx, sendTimeout)
 	defer cancel()
-	var pause time.Duration
+	var (
+		pause  time.Duration
+		failed error // of the last query that was not cut off
+	)
 	for {
 		var status api.Status // it has no messages where nobody answers
 		var (
@@ -266,6 +269,9 @@ func (s *server) outcome(ctx context.Context, to recipient, m message) (Sent, er
 			denied *serviceerror.PermissionDenied
 		)
 		err := s.query(waiting, to.id, "", api.QueryStatus, &status)
+		if waiting.Err() == nil {
+			failed = err
+		}
 		entry, received := outcomeOf(&status, m.id)
 		switch {
 		case errors.As(err, &gone), errors.As(err, &denied):
@@ -278,10 +284,7 @@ func (s *server) outcome(ctx context.Context, to recipient, m message) (Sent, er
 			return Sent{}, &RefusedError{By: to.who, Message: m.name, Reason: strings.TrimPrefix(entry.Effect, "ignored: ")}
 		}
 		if pause = nextPause(pause); !sleep(waiting, pause) {
-			why := cmp.Or(context.Cause(ctx), fmt.Errorf("%s has not answered within %s", to.who, sendTimeout))
-			if err != nil && waiting.Err() == nil {
-				why = failedCall("asking "+to.who, err)
-			}
+			why := cmp.Or(context.Cause(ctx), failedCall("asking "+to.who, failed), fmt.Errorf("%s has not answered within %s", to.who, sendTimeout))
 			return Sent{}, &UnsettledError{To: to.who, Message: m.name, Taken: true, err: why}
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
@@ -183,6 +184,44 @@ func TestAnApprovalIsASignal(t *testing.T) {
 	if !errors.As(err, &unsettled) || !unsettled.Taken {
 		t.Errorf("%v", err)
 	}
+}
+
+// leaving is a Temporal whose worker answers once, and no more.
+type leaving struct {
+	*recording
+	asked bool
+}
+
+func (l *leaving) QueryWorkflow(ctx context.Context, id, run, query string, args ...any) (converter.EncodedValue, error) {
+	if l.asked {
+		return nil, serviceerror.NewFailedPrecondition("no poller seen for task queue recently, worker may be down")
+	}
+	l.asked = true
+	return l.recording.QueryWorkflow(ctx, id, run, query, args...)
+}
+
+// What keeps the outcome from being known is in the error, unless the caller ended the wait.
+func TestAWorkerThatLeavesIsNamed(t *testing.T) {
+	v := viewOf(api.AwaitingApproval)
+	send := func(ctx context.Context) (text string) {
+		temporal := &leaving{recording: &recording{status: v.Status}}
+		_, err := New(temporal, Options{By: "me", Now: clockAtNoon}).Send(ctx, v.Maintenance, api.MsgApprove, nil, "")
+		var unsettled *UnsettledError
+		if !errors.As(err, &unsettled) || !unsettled.Taken {
+			t.Fatalf("%v", err)
+		}
+		return err.Error()
+	}
+	synctest.Test(t, func(t *testing.T) {
+		if text := send(t.Context()); !strings.Contains(text, "no worker answers") {
+			t.Errorf("%s does not say that no worker answers", text)
+		}
+		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errors.New("enough"))
+		defer cancel()
+		if text := send(ctx); !strings.Contains(text, "enough") {
+			t.Errorf("%s does not say that the caller had enough", text)
+		}
+	})
 }
 
 // TestAMessageOfAnEarlierRunHasItsOutcome: a maintenance may have gone on in a new run when a message is sent once more.

@@ -33,10 +33,6 @@ func registerCompletions(a *invocation.App, root *cobra.Command) {
 			c.ValidArgsFunction = offer(a, knownNodes)
 		case "exec", "status", "history":
 			c.ValidArgsFunction = inTurn(a, knownNodes)
-		case "skip-pod":
-			c.ValidArgsFunction = inTurn(a, nodesInMaintenance, podsOnNode)
-		case "hook-done", "skip-hook":
-			c.ValidArgsFunction = inTurn(a, nodesInMaintenance, openHooks)
 		case "plan":
 			completePlans(a, c)
 		case "health":
@@ -47,7 +43,7 @@ func registerCompletions(a *invocation.App, root *cobra.Command) {
 			c.ValidArgsFunction = offer(a, nodesInMaintenance)
 		default:
 			if c.GroupID == "tell" {
-				c.ValidArgsFunction = inTurn(a, nodesInMaintenance)
+				completeMessages(a, c)
 			}
 		}
 	}
@@ -56,6 +52,23 @@ func registerCompletions(a *invocation.App, root *cobra.Command) {
 		"escalation": {"1h=" + spec.GiveBack, "1h=" + spec.Fail, "30m=" + spec.Notify, "none"},
 	})
 	completeFlagsWith(a, root, map[string]candidates{"notify": channels, "hook": hooksToCall, "work": worksToDo, "requestor": requestors, "of": requestors, "by": freezers, "pod": podsOnNode, "check": healthChecks})
+}
+
+// completeMessages teaches the shell the arguments of a command that sends a message, and of those below it.
+func completeMessages(a *invocation.App, c *cobra.Command) {
+	words := []candidates{nodesInMaintenance}
+	switch {
+	case strings.HasSuffix(c.Use, " POD"):
+		words = append(words, podsOnNode)
+	case strings.HasSuffix(c.Use, " HOOK"):
+		words = append(words, openHooks)
+	}
+	for _, sub := range c.Commands() {
+		completeMessages(a, sub)
+	}
+	if !c.HasSubCommands() {
+		c.ValidArgsFunction = inTurn(a, words...)
+	}
 }
 
 func completeFlags(c *cobra.Command, words map[string][]string) {

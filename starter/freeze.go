@@ -31,14 +31,14 @@ with --running they too are held before their next step, evictions included.
 
 A freeze belongs to the person who asked for it, and a second one of the same replaces it. Everybody's has to be taken back
 with "drydock thaw" before maintenances go on.`,
-		Example: `  drydock freeze --reason "incident 4711"
-  drydock freeze --reason "API servers are overloaded" --running`,
+		Example: `  drydock freeze --comment "incident 4711"
+  drydock freeze --comment "API servers are overloaded" --running`,
 		Args: invocation.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
 	o.output.Register(cmd)
 	registerBy(cmd, &o.by)
-	cmd.Flags().StringVar(&o.reason, "reason", "", "why, shown by everything that waits")
+	cmd.Flags().StringVar(&o.reason, "comment", "", "why, shown by everything that waits")
 	cmd.Flags().BoolVar(&o.running, "running", false, "hold running maintenances too")
 	return cmd
 }

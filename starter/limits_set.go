@@ -105,7 +105,7 @@ func (o *limitsSetOptions) warnOfWindows(ctx context.Context, c *invocation.Conn
 	}
 	horizon, err := client.Windows(ctx, c.Client, api.WindowsInput{Next: 1}, windowsWithin)
 	if err != nil {
-		fmt.Fprintf(o.app.Stderr, "Warning: whether there are the windows that the limits name is not known: %s\n", err)
+		fmt.Fprintf(o.app.Stderr, "Warning: whether there are the windows that the limits name is not known: %s\n", terminal.OneLine(err.Error()))
 		return
 	}
 	for _, name := range named {

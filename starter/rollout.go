@@ -218,7 +218,7 @@ func (o *rolloutOptions) nodes(ctx context.Context, names []string) (chosen []st
 	}
 	known, err := k.List(ctx, o.selector)
 	if err != nil && len(names) > 0 {
-		fmt.Fprintf(o.app.Stderr, "Warning: which nodes are control-plane nodes is not known: %v\n", err)
+		fmt.Fprintf(o.app.Stderr, "Warning: which nodes are control-plane nodes is not known: %s\n", terminal.OneLine(err.Error()))
 		return input.Unique(names), nil, nil
 	}
 	if err != nil {

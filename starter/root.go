@@ -27,7 +27,11 @@ import (
 func Run(ctx context.Context, p invocation.Process) int {
 	a := invocation.New(p)
 	root := newRoot(a) //nolint:contextcheck // commands get their context from cobra, when they run
-	root.SetArgs(a.Args[1:])
+	args, err := todays(root, a.Args[1:], p.Stderr)
+	if err != nil {
+		return report(a, root, err)
+	}
+	root.SetArgs(args)
 	root.SetIn(p.Stdin)
 	root.SetOut(p.Stdout)
 	root.SetErr(p.Stderr)
@@ -85,7 +89,8 @@ Every maintenance is a durable Temporal workflow. It waits for a slot, cordons t
 the node is ready; you do the work and say that it is done; then the node is put back. Closing your terminal does not
 stop a maintenance, and "drydock status NODE" finds it again from any machine.
 
-` + exit.CodesHelp,
+"drydock VERB NODE" is about the maintenance of a node, "drydock NOUN VERB NAME" about anything else, such as a plan.
+"drydock help all" lists all commands, flags and exit codes.`,
 		Example: `  # One node by hand
   drydock start worker-01 --reason "kernel 6.12" --wait
   drydock done worker-01 --wait
@@ -106,7 +111,9 @@ stop a maintenance, and "drydock status NODE" finds it again from any machine.
 	a.Global.Register(root.PersistentFlags())
 	addGroups(root, a)
 	registerCompletions(a, root)
-	adapt(root, a.Name)
+	adapt(root, a)
+	setHelp(root)
+	addFormer(root)
 	return root
 }
 
@@ -149,9 +156,10 @@ func addGroups(root *cobra.Command, a *invocation.App) {
 	root.SetCompletionCommandGroupID("other")
 }
 
-// adapt marks the errors of every command that runs, and lets its help speak of the program by the name it was
-// called by.
-func adapt(c *cobra.Command, name string) {
+// adapt marks the errors of every command that runs, takes flags by the names they had, and lets the help speak of the program by
+// the name it was called by.
+func adapt(c *cobra.Command, a *invocation.App) {
+	takeFormerFlags(c, a)
 	if run := c.RunE; run != nil {
 		c.RunE = func(cmd *cobra.Command, args []string) error {
 			if err := run(cmd, args); err != nil {
@@ -160,9 +168,9 @@ func adapt(c *cobra.Command, name string) {
 			return nil
 		}
 	}
-	c.Example = strings.ReplaceAll(c.Example, "  drydock ", "  "+name+" ")
-	c.Long = strings.ReplaceAll(c.Long, `"drydock `, `"`+name+" ")
+	c.Example = strings.ReplaceAll(c.Example, "  drydock ", "  "+a.Name+" ")
+	c.Long = strings.ReplaceAll(c.Long, `"drydock `, `"`+a.Name+" ")
 	for _, sub := range c.Commands() {
-		adapt(sub, name)
+		adapt(sub, a)
 	}
 }

@@ -49,7 +49,7 @@ func TestExitCodesAndHints(t *testing.T) {
 		"timeout in parsecs":         {[]string{"watch", "--timeout", "3pc"}, 2, []string{`"3pc" is not a duration`, `"2d"`}},
 		"input in days":              {[]string{"start", "n", "--ready-timeout", "2d", "--escalation", "1d=notify", "--not-before", "3d"}, 1, []string{"is not reachable"}},
 		"cluster with a slash":       {[]string{"list", "--cluster", "a/b"}, 2, []string{`cluster "a/b"`}},
-		"unknown profile":            {[]string{"list", "--profile", "nope"}, 2, []string{"profile nope"}},
+		"unknown profile":            {[]string{"list", "--temporal-profile", "nope"}, 2, []string{"profile nope"}},
 		"server away":                {[]string{"list"}, 1, []string{"127.0.0.1:1 is not reachable", "--address", "TEMPORAL_ADDRESS", "temporal server start-dev"}},
 		"nothing to change":          {[]string{"limits", "set"}, 2, []string{"nothing to change"}},
 		"limits out of range":        {[]string{"limits", "set", "--max-unavailable", "120%"}, 2, []string{"--max-unavailable: 120% is more than all nodes: want a whole number such as 3, or a percentage from 0% to 100%\n"}},
@@ -70,15 +70,15 @@ func TestExitCodesAndHints(t *testing.T) {
 		"reschedule to no time":      {[]string{"reschedule", "n"}, 2, []string{"--not-before"}},
 		"reschedule to a wrong time": {[]string{"reschedule", "n", "--not-before", "tomorrow"}, 2, []string{"neither a time"}},
 		"reschedule to the past":     {[]string{"reschedule", "n", "--not-before", "2020-01-01T00:00:00Z"}, 2, []string{"is over"}},
-		"skip-pod of no pod":         {[]string{"skip-pod", "n"}, 2, []string{"missing POD", "skip-pod NODE POD", "NAMESPACE/NAME"}},
-		"skip-pod of nothing":        {[]string{"skip-pod"}, 2, []string{"missing NODE and POD"}},
-		"skip-pod of two pods":       {[]string{"skip-pod", "n", "a/b", "a/c"}, 2, []string{"one pod of one node"}},
-		"skip-pod of what is no pod": {[]string{"skip-pod", "n", "a/b/c"}, 2, []string{`"a/b/c" is not a pod`}},
-		"hook-done of no hook":       {[]string{"hook-done", "n"}, 2, []string{"missing HOOK: hook-done NODE HOOK"}},
+		"skip-pod of no pod":         {[]string{"drain", "skip", "n"}, 2, []string{"missing POD", "skip NODE POD", "NAMESPACE/NAME"}},
+		"skip-pod of nothing":        {[]string{"drain", "skip"}, 2, []string{"missing NODE and POD"}},
+		"skip-pod of two pods":       {[]string{"drain", "skip", "n", "a/b", "a/c"}, 2, []string{"one pod of one node"}},
+		"skip-pod of what is no pod": {[]string{"drain", "skip", "n", "a/b/c"}, 2, []string{`"a/b/c" is not a pod`}},
+		"hook-done of no hook":       {[]string{"hook", "done", "n"}, 2, []string{"missing HOOK: done NODE HOOK"}},
 		"list of no phase":           {[]string{"list", "--phase", "Resting"}, 2, []string{`--phase "Resting"`, "Draining"}},
 		"list in no order":           {[]string{"list", "--sort-by", "colour"}, 2, []string{"want one of attempt, created, node"}},
 		"watch as yaml":              {[]string{"watch", "-o", "yaml"}, 2, []string{"want one of table, json"}},
-		"retry-now, server away":     {[]string{"retry-now", "n"}, 1, []string{"is not reachable"}},
+		"retry-now, server away":     {[]string{"drain", "retry", "n"}, 1, []string{"is not reachable"}},
 		"exec without dashes":        {[]string{"exec", "n", "true"}, 125, []string{"after --"}},
 		"exec with a bad flag":       {[]string{"exec", "--bogus", "n", "--", "true"}, 125, []string{"unknown flag"}},
 		"exec, server away":          {[]string{"exec", "n", "--", "true"}, 125, []string{"is not reachable"}},
@@ -90,7 +90,7 @@ func TestExitCodesAndHints(t *testing.T) {
 		"rollout with no place":      {[]string{"rollout", "n", "--max-parallel", "0", "--", "true"}, 2, []string{"--max-parallel 0"}},
 		"rollout of a share":         {[]string{"rollout", "n", "--yes", "--max-parallel", "50%", "--", "true"}, 1, []string{"is not reachable"}},
 		"rollout of a half-share":    {[]string{"rollout", "n", "--yes", "--max-parallel", "half", "--", "true"}, 2, []string{`--max-parallel: "half" is not an amount`}},
-		"validated without a reason": {[]string{"validated", "n"}, 2, []string{"--comment why the node is good"}},
+		"validated without a reason": {[]string{"validation", "pass", "n"}, 2, []string{"--comment why the node is good"}},
 		"rollout with bad selector":  {[]string{"rollout", "-l", "a=b=c", "--", "true"}, 2, []string{"is not a label selector"}},
 		"plan without a name":        {[]string{"plan", "create"}, 2, []string{"missing NAME"}},
 		"plan of a wrong name":       {[]string{"plan", "pause", "Kernel"}, 2, []string{`"Kernel" is not the name of a plan`}},
@@ -101,7 +101,7 @@ func TestExitCodesAndHints(t *testing.T) {
 		"plan dry and waited for":    {[]string{"plan", "create", "kernel", "a", "--dry-run", "--wait"}, 2, []string{"--dry-run starts nothing"}},
 		"health of nobody":           {[]string{"health", "status"}, 2, []string{"missing NAME: status NAME"}},
 		"health of a wrong name":     {[]string{"health", "status", "Workers"}, 2, []string{`"Workers" is not the name of a health check`}},
-		"health, paused why":         {[]string{"health", "pause", "workers"}, 2, []string{"missing --reason"}},
+		"health, paused why":         {[]string{"health", "pause", "workers"}, 2, []string{"missing --comment"}},
 		"health, resumed whose":      {[]string{"health", "resume", "workers", "--of", "bob", "--all"}, 2, []string{"either --of or --all"}},
 		"health, confirmed how":      {[]string{"health", "confirm", "worker-07"}, 2, []string{"missing --comment"}},
 		"health from no file":        {[]string{"health", "start"}, 2, []string{"missing --file"}},
@@ -112,7 +112,13 @@ func TestExitCodesAndHints(t *testing.T) {
 		"profile of no node":         {[]string{"profile", "explain", "a/b"}, 2, []string{`"a/b" is not a node name`}},
 		"profile from no file":       {[]string{"profile", "graph"}, 2, []string{"missing --file", `Run "drydock profile graph --help"`}},
 		"profile from a wrong file":  {[]string{"profile", "lint", "testdata/history.golden"}, 2, nil},
-		"profile and Temporal's":     {[]string{"profile", "list", "--profile", "nope"}, 2, []string{"profile nope"}},
+		"former flag":                {[]string{"profile", "list", "--profile", "nope"}, 2, []string{"profile nope", "Note: --profile is now --temporal-profile"}},
+		"former flag, not there":     {[]string{"start", "n", "--comment", "x"}, 2, []string{"unknown flag: --comment"}},
+		"former name":                {[]string{"--address", "127.0.0.1:1", "skip-hook", "n", "h"}, 1, []string{`Note: "drydock skip-hook" is now "drydock hook skip"`, "is not reachable"}},
+		"former name and flag":       {[]string{"failed", "n", "--reason", "x"}, 1, []string{`is now "drydock fail"`, "--reason is now --comment", "is not reachable"}},
+		"former name, wrong flag":    {[]string{"validated", "n", "--bogus"}, 2, []string{"unknown flag: --bogus", `Run "drydock validation pass --help"`}},
+		"a habit":                    {[]string{"cordon", "n"}, 2, []string{`unknown command "cordon": "drydock start NODE"`}},
+		"a habit, to drain":          {[]string{"drain", "n", "--ignore-daemonsets"}, 2, []string{"drydock start n"}},
 		"plan status of no plan":     {[]string{"plan", "status"}, 2, []string{"missing NAME: status NAME"}},
 		"plan status of two":         {[]string{"plan", "status", "a", "b"}, 2, []string{"one plan at a time"}},
 		"plan status of no state":    {[]string{"plan", "status", "a", "--state", "asleep"}, 2, []string{`--state "asleep": want one of waiting`}},
@@ -179,7 +185,7 @@ func TestEveryCommandTeaches(t *testing.T) {
 		if name := c.Name(); name == "help" || name == "completion" {
 			return
 		}
-		if c.Short == "" || c.Long == "" || c.Example == "" {
+		if !c.Hidden && (c.Short == "" || c.Long == "" || c.Example == "") {
 			t.Errorf("%s: Short, Long and Example are required", c.CommandPath())
 		}
 		if strings.HasSuffix(c.Short, ".") {
@@ -218,6 +224,42 @@ func TestExamplesParse(t *testing.T) {
 		}
 	}
 	walk(root)
+}
+
+func TestHelpShowsFewCommandsFirstAndManyFlagsInGroups(t *testing.T) {
+	_, first, _ := runHere(t, "drydock", "--help")
+	_, all, _ := runHere(t, "drydock", "help", "all")
+	_, start, _ := runHere(t, "drydock", "start", "--help")
+	for want, in := range map[string]string{
+		`"drydock help all" lists all`: first, "\n  plan ": first, "\n  validation ": all, "Exit codes:": all, "--temporal-profile": all,
+		"Flags of the maintenance:\n": start, "Flags of the drain:\n": start, "Flags of times:\n": start,
+	} {
+		if !strings.Contains(in, want) {
+			t.Errorf("no %q in\n%s", want, in)
+		}
+	}
+	if listed := strings.Count(first[strings.Index(first, "Run maintenances:"):], "\n  "); listed > len(firstScreen)+3 { // help, and two flags
+		t.Errorf("%d lines of commands on the first screen:\n%s", listed, first)
+	}
+	for name := range former {
+		if strings.Contains(all, "\n  "+name+" ") {
+			t.Errorf("help lists %s", name)
+		}
+	}
+}
+
+func TestEveryCommandThatIsNamedIsThere(t *testing.T) {
+	root := newRoot(invocation.New(invocation.Process{Args: []string{"drydock"}}))
+	for _, now := range former {
+		if cmd, _, err := root.Find(strings.Fields(now)); err != nil || cmd.Hidden || !strings.HasSuffix(cmd.CommandPath(), now) {
+			t.Errorf("%s is no command (%v)", now, err)
+		}
+	}
+	for _, name := range firstScreen {
+		if cmd, _, err := root.Find([]string{name}); err != nil || cmd.Name() != name {
+			t.Errorf("%s is no command (%v)", name, err)
+		}
+	}
 }
 
 func TestHelpKnowsThePlugin(t *testing.T) {

@@ -48,7 +48,7 @@ var outputs = map[string]struct {
 	"rollout":         {[]nodework.Outcome{}, []string{"rollout", "plan attach"}},
 	"plan":            {api.Plan{}, []string{"plan status"}},
 	"plans":           {api.Plans{}, []string{"plan list"}},
-	"plan-summary":    {api.PlanSummary{}, []string{"plan create", "plan pause", "plan resume", "plan approve", "plan skip", "plan retry", "plan set-stage", "plan set-selector", "plan cancel"}},
+	"plan-summary":    {api.PlanSummary{}, []string{"plan create", "plan pause", "plan resume", "plan approve", "plan deny", "plan skip", "plan retry", "plan set-stage", "plan set-selector", "plan cancel"}},
 	"plan-schedule":   {api.PlanSchedule{}, []string{"plan schedule"}},
 	"plan-schedules":  {api.PlanSchedules{}, []string{"plan schedule list"}},
 	"plan-preview":    {api.PlanPreview{}, []string{"plan create --dry-run"}},

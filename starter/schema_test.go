@@ -192,7 +192,7 @@ func TestEveryOutputHasASchema(t *testing.T) {
 	var walk func(*cobra.Command)
 	walk = func(c *cobra.Command) {
 		name := strings.TrimPrefix(c.CommandPath(), "drydock ")
-		if c.Flags().Lookup("output") != nil && c.GroupID != "tell" && !known[name] {
+		if c.Flags().Lookup("output") != nil && c.GroupID != "tell" && (!c.HasParent() || c.Parent().GroupID != "tell") && !known[name] {
 			t.Errorf("%s has an output and no schema", name)
 		}
 		for _, sub := range c.Commands() {

@@ -159,7 +159,7 @@ func (o *startOptions) startOne(ctx context.Context, c *invocation.Connection, d
 func begunText(b begun, program string, now time.Time) string {
 	v := b.view
 	if b.adopted {
-		return fmt.Sprintf("%s: the same maintenance for %s is running already, %s", v.Node, v.Requestor, terminal.Words(views.Progress(v.Known()), now))
+		return fmt.Sprintf("%s: the same maintenance for %s is running already, %s", v.Node, v.Requestor, terminal.OneLine(terminal.Words(views.Progress(v.Known()), now)))
 	}
 	text := fmt.Sprintf("%s: maintenance for %s started", v.Node, v.Requestor)
 	if b.unread {

@@ -33,6 +33,8 @@ func TestAStartSaysWhatItWaitsFor(t *testing.T) {
 			started + `; it begins not before 13:00:00 CEST; it waits for approval: "drydock approve worker-01"`},
 		"approved":  {begun{view: startertest.View(api.Pending, approval, approved)}, started},
 		"it did so": {begun{view: startertest.View(api.Ready), adopted: true}, "worker-01: the same maintenance for ops is running already, Ready"},
+		"it failed": {begun{view: startertest.View(api.RequestorFailed, func(s *api.Status) { s.Failure = "\x1b[2Jno\nfirmware" }), adopted: true},
+			`worker-01: the same maintenance for ops is running already, RequestorFailed: \u{1b}[2Jno firmware`},
 	} {
 		if got := begunText(c.begun, "drydock", startertest.Noon); !strings.HasPrefix(got, c.want) || (c.want == started && got != started) {
 			t.Errorf("%s: %q, want %q", name, got, c.want)

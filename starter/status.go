@@ -55,7 +55,7 @@ func (o *statusOptions) run(ctx context.Context, node string) error {
 		return err
 	}
 	if note != "" {
-		fmt.Fprintln(o.app.Messages(&o.output), note)
+		fmt.Fprintln(o.app.Messages(&o.output), terminal.OneLine(note))
 	}
 	v, err := c.Observe(ctx, t)
 	if err != nil {

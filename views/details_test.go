@@ -7,6 +7,7 @@ import (
 
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/rules/document"
+	"drydock.dev/drydock/rules/drainplan"
 	"drydock.dev/drydock/rules/spec"
 	"drydock.dev/drydock/views"
 )
@@ -69,9 +70,12 @@ func TestDetailsOfAMaintenance(t *testing.T) {
 }
 
 func TestDetailsAreSmall(t *testing.T) {
-	s := api.Status{Phase: api.Draining, Drain: &api.DrainProgress{}}
+	s := api.Status{Phase: api.Draining, Drain: &api.DrainProgress{Total: 300, Tiers: 300, At: time.Unix(1, 0)}, Lockstep: &api.LockstepStatus{}}
 	long := strings.Repeat("x", 1000)
 	for range 300 {
+		entry := drainplan.Entry{PodType: drainplan.Default, PodSelector: "app=" + long}
+		s.Lockstep.Plans, s.Lockstep.Targets = append(s.Lockstep.Plans, "a-plan-of-some-length"), append(s.Lockstep.Targets, entry)
+		s.Drain.Targets = append(s.Drain.Targets, entry)
 		s.Messages = append(s.Messages, api.Received{Name: "started", Comment: long, Effect: long})
 		s.Drain.Blockers = append(s.Drain.Blockers, api.Blocker{Pod: "default/web", Message: long})
 		s.Transitions = append(s.Transitions, api.Transition{Phase: api.Draining, Message: long})

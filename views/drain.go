@@ -23,7 +23,7 @@ func drainFacts(d *document.Document, s *api.Status, r Reader) {
 	if p := s.Drain; looked(s) {
 		d.Fact("Drain", drainCounts(*p)+staysText(*p)+asOf(p.At, r))
 		if p.Tiers > 1 {
-			d.Fact("Tier", fmt.Sprintf("%d of %d%s", p.Tier, p.Tiers, targetsText(p.Targets)))
+			d.Fact("Tier", r.said(fmt.Sprintf("%d of %d%s", p.Tier, p.Tiers, targetsText(p.Targets))))
 		}
 	}
 	if s.Force != "" {

@@ -102,7 +102,7 @@ func whereMaintained(d *document.Document, m api.Maintenance, r Reader) {
 		d.Fact("Requestors", requestorsText(m.Requestors, r))
 	}
 	if m.Lockstep != nil {
-		d.Fact("Plans", plansText(*m.Lockstep))
+		d.Fact("Plans", r.said(plansText(*m.Lockstep)))
 	}
 	d.Fact("Slot", slotText(m.Slot, r))
 	drainFacts(d, &m.Status, r)

@@ -5,7 +5,7 @@ import "drydock.dev/drydock/api"
 // rights are what an activity may do: the types of the workflows that may call it, and the signals that it may send for them, and to whom.
 type rights struct {
 	from  []string
-	sends map[string]addressee
+	sends to
 }
 
 // from are the rights of an activity that sends no signals.
@@ -13,7 +13,7 @@ func from(types ...string) rights { return rights{from: types} }
 
 // sending adds the signals that the activity may send. The worker's rights in the namespace are not those of the callers of its activities:
 // what an input names and its row does not have is refused.
-func (r rights) sending(signals map[string]addressee) rights {
+func (r rights) sending(signals to) rights {
 	r.sends = signals
 	return r
 }

@@ -49,7 +49,7 @@ func (o *ownPod) stay(ctx context.Context, r *run, found *observation) error {
 		pod := found.targets[i].Pod
 		found.refused = append(found.refused, refusedPod{pod, k8s.Verdict{
 			Class: k8s.Refuse, Reason: reasonOnlyWorker, Message: fmt.Sprintf("runs this drain, and no other node takes it: nobody would be left to give "+
-				"the node back. Let it run elsewhere, or leave it on the node (drydock skip-pod %s %s)", pod.Spec.NodeName, k8s.PodName(pod)),
+				"the node back. Let it run elsewhere, or leave it on the node (drydock drain skip %s %s)", pod.Spec.NodeName, k8s.PodName(pod)),
 		}})
 		found.targets = slices.Delete(found.targets, i, i+1)
 	}

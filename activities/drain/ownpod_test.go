@@ -48,7 +48,7 @@ func TestTheOnlyWorkerStaysWhereItCanGoNowhere(t *testing.T) {
 	d.drains.Pod = d.server.Pod("default", "drydock").UID
 	d.start(evict)
 	progress := d.reported()
-	if len(progress.Blockers) != 1 || progress.Blockers[0].Reason != "OnlyWorker" || !strings.Contains(progress.Blockers[0].Message, "drydock skip-pod n1 default/drydock") {
+	if len(progress.Blockers) != 1 || progress.Blockers[0].Reason != "OnlyWorker" || !strings.Contains(progress.Blockers[0].Message, "drydock drain skip n1 default/drydock") {
 		t.Errorf("the workflow got %+v", progress)
 	}
 	if got := d.evictions(); !slices.Equal(got, []string{"web-1"}) {

@@ -36,7 +36,7 @@ func TestErrorsNameTheEntryAndItsField(t *testing.T) {
 		`{"a": {"txet": ""}}`:     `things.a.txet: unknown field; did you mean "text"?`,
 		`{"a": {"text": null}}`:   "things.a.text: null is not a value; leave the field out to get its default",
 		`{"a": {"wait": "soon"}}`: `things.a.wait: "soon" is not a duration: write it like "90s", "1h30m", "2d" or "0s"`,
-		`{"b": {"text": 1}, "a": {"x": 1, "text": 3}}`: "things.a.text: want a string, got number\nthings.b.text: want a string, got number",
+		`{"b": {"text": 1}, "a": {"x": 1, "text": 3}}`: "things.a.text: want a string, got number\nthings.a.x: unknown field\nthings.b.text: want a string, got number",
 	} {
 		if _, err := named.Decode[entry]("things", []byte(input)); err == nil || err.Error() != want {
 			t.Errorf("%s:\n%v\nwant %s", input, err, want)

@@ -22,8 +22,8 @@ import (
 // Kind is the kind of channel that opens and resolves incidents of PagerDuty.
 var Kind = named.Kind[notify.Receiver]{Name: "pagerduty", Config: &Config{}}
 
-// Config opens an incident of PagerDuty where somebody has to act, one for each maintenance, plan or remediation, and resolves it when that
-// is over. Other events are not sent.
+// Config opens an incident of PagerDuty where somebody has to act, one for each maintenance, plan, remediation, storm or disabled health
+// check, and resolves it when that is over. Other events are not sent.
 type Config struct {
 	// RoutingKey is the integration key of a service's Events API v2, a [secret](#secrets).
 	RoutingKey secret.Value `json:"routingKey,omitzero" jsonschema:"required"`
@@ -80,13 +80,15 @@ var severities = map[notices.State]string{
 	notices.SLAExpired: "error", notices.MaintenanceIncomplete: "error", notices.Escalated: "warning",
 	notices.AwaitingApproval: "warning", notices.ApprovalReminder: "warning",
 	notices.PlanCanaryWaits: "warning", notices.PlanPaused: "error",
-	notices.RemediationWaits: "warning", notices.RemediationFailed: "error", notices.HealthStorm: "critical",
+	notices.RemediationWaits: "warning", notices.RemediationFailed: "error", notices.HealthStorm: "critical", notices.HealthCheckDisabled: "error",
 }
 
-// over are the events that resolve one.
+// over are the events that resolve one: MaintenanceScheduled follows an approval, and a drain that was given up.
 var over = map[notices.State]bool{
-	notices.MaintenanceStarted: true, notices.MaintenanceEnded: true, notices.MaintenanceComplete: true, notices.MaintenanceCancelled: true,
-	notices.PlanResumed: true, notices.PlanEnded: true, notices.RemediationEnded: true, notices.HealthStormEnded: true,
+	notices.MaintenanceScheduled: true, notices.MaintenanceStarted: true, notices.ObjectsDrained: true,
+	notices.MaintenanceEnded: true, notices.MaintenanceComplete: true, notices.MaintenanceCancelled: true,
+	notices.PlanResumed: true, notices.PlanEnded: true,
+	notices.RemediationEnded: true, notices.HealthStormEnded: true, notices.HealthCheckEnabled: true,
 }
 
 // event is one of PagerDuty's Events API v2.
@@ -143,9 +145,17 @@ func (s sender) Send(ctx context.Context, d *notify.Delivery) (notify.Receipt, e
 	return notify.Receipt{}, nil
 }
 
-// incident is the key of the one incident of a workflow.
+// incident is the key of the incident that an event is about. A workflow has one, but for a health check: that has one for each node, one for
+// a storm, and one for being disabled.
 func incident(e notices.Event) string {
 	key := e.WorkflowID + "/" + e.RunID
+	switch {
+	case e.HealthCheck == "":
+	case e.Node != "":
+		key += "/" + e.Node
+	case e.State == notices.HealthCheckDisabled, e.State == notices.HealthCheckEnabled:
+		key += "//disabled"
+	}
 	if len(key) > maxKey {
 		key = notify.Hash(key)
 	}

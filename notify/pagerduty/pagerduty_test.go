@@ -31,7 +31,7 @@ type sent struct {
 func TestAnIncidentIsOpenedAndResolved(t *testing.T) {
 	r := notifytest.Receive(t, func(w http.ResponseWriter, _ notifytest.Received) { w.WriteHeader(http.StatusAccepted) })
 	s := senders(t, r)
-	notifytest.Deliver(t, s, notifytest.Message(notifytest.Event(notices.MaintenanceScheduled)))
+	notifytest.Deliver(t, s, notifytest.Message(notifytest.Event(notices.MaintenanceUnknown)))
 	if len(r.All()) > 0 {
 		t.Fatalf("what needs nobody was sent: %s", r.All()[0].Body)
 	}
@@ -55,6 +55,58 @@ func TestAnIncidentIsOpenedAndResolved(t *testing.T) {
 	}
 	if resolved := notifytest.Decode[sent](t, all[2].Body); resolved.Action != "resolve" || resolved.DedupKey != opened.DedupKey || resolved.Payload != nil {
 		t.Errorf("%s", all[2].Body)
+	}
+}
+
+// The nodes of a health check share its workflow: that one of them recovers ends neither the trouble of another nor a storm.
+func TestAHealthCheckHasAnIncidentForEachNode(t *testing.T) {
+	r := notifytest.Receive(t, func(w http.ResponseWriter, _ notifytest.Received) { w.WriteHeader(http.StatusAccepted) })
+	s := senders(t, r)
+	event := func(state notices.State, node string) notices.Event {
+		return notices.Event{ID: "id", State: state, Node: node, HealthCheck: "kubelet", WorkflowID: "health-check/kubelet", RunID: "run"}
+	}
+	open := map[string]bool{}
+	for _, c := range []struct {
+		event notices.Event
+		open  int
+	}{
+		{event(notices.RemediationFailed, "worker-1"), 1},
+		{event(notices.RemediationFailed, "worker-2"), 2},
+		{event(notices.HealthStorm, ""), 3},
+		{event(notices.HealthCheckDisabled, ""), 4},
+		{event(notices.RemediationEnded, "worker-1"), 3},
+		{event(notices.HealthCheckEnabled, ""), 2},
+		{event(notices.HealthStormEnded, ""), 1},
+		{event(notices.RemediationEnded, "worker-2"), 0},
+	} {
+		notifytest.Deliver(t, s, notifytest.Message(c.event))
+		all := r.All()
+		out := notifytest.Decode[sent](t, all[len(all)-1].Body)
+		if out.Action == "resolve" {
+			delete(open, out.DedupKey)
+		} else {
+			open[out.DedupKey] = true
+		}
+		if len(open) != c.open {
+			t.Errorf("after %s of %q %d incidents are open, want %d: %v", c.event.State, c.event.Node, len(open), c.open, open)
+		}
+	}
+}
+
+// What people are called for ends before the maintenance does.
+func TestAnIncidentEndsWithItsReason(t *testing.T) {
+	for state, ends := range map[notices.State]notices.State{
+		notices.AwaitingApproval: notices.MaintenanceScheduled, // with its approval
+		notices.SLAExpired:       notices.ObjectsDrained,
+		notices.Escalated:        notices.MaintenanceScheduled, // it was given back
+	} {
+		r := notifytest.Receive(t, func(w http.ResponseWriter, _ notifytest.Received) { w.WriteHeader(http.StatusAccepted) })
+		s := senders(t, r)
+		notifytest.Deliver(t, s, notifytest.Message(notifytest.Event(state)))
+		notifytest.Deliver(t, s, notifytest.Message(notifytest.Event(ends)))
+		if all := r.All(); len(all) != 2 || notifytest.Decode[sent](t, all[1].Body).Action != "resolve" {
+			t.Errorf("%s does not resolve %s", ends, state)
+		}
 	}
 }
 

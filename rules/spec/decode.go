@@ -33,7 +33,7 @@ func Decode(input, defaults []byte) (Maintenance, error) {
 		return m, err
 	}
 	if err := DecodeStrict(input, &m); err != nil {
-		return m, err
+		return m, errors.Join(err, restOf(input, defaults, err))
 	}
 	if len(defaults) > 0 {
 		if defaults, err = normalize(defaults); err != nil {
@@ -67,6 +67,32 @@ func Decode(input, defaults []byte) (Maintenance, error) {
 		return m, err
 	}
 	return m, m.Validate()
+}
+
+// restOf is what else is wrong with an input: with the sections that the error does not name. Without one that it names, nothing is said of
+// what has to be there.
+func restOf(input, defaults []byte, err error) error {
+	var rest map[string]json.RawMessage
+	if json.Unmarshal(input, &rest) != nil {
+		return nil
+	}
+	before := len(rest)
+	for line := range strings.Lines(err.Error()) {
+		if end := strings.IndexAny(line, ".[:"); end >= 0 {
+			delete(rest, line[:end])
+		}
+	}
+	if len(rest) == before {
+		return nil
+	}
+	if _, given := rest["node"]; !given {
+		rest["node"] = json.RawMessage(`"any"`)
+	}
+	data, err := json.Marshal(rest)
+	if err == nil {
+		_, err = Decode(data, defaults)
+	}
+	return err
 }
 
 // withSectionDefaults fills the defaults of what is absent by default: of a validation, and of an approval.
@@ -137,15 +163,12 @@ func DecodeStrict(data []byte, v any) error {
 		return fmt.Errorf("want a JSON object, got %s", kind(raw))
 	}
 	problems := append(refuseNulls("", object), checkTimes(object, reflect.TypeOf(v))...)
-	if len(problems) > 0 {
-		return errors.Join(problems...)
-	}
 	strict, err := strictjson.UnmarshalStrict(data, v)
 	if err != nil {
-		if found := misfits(object, reflect.TypeOf(v)); len(found) > 0 {
-			return errors.Join(found...)
+		if problems = append(problems, misfits(object, reflect.TypeOf(v))...); len(problems) == 0 {
+			return typeError(err)
 		}
-		return typeError(err)
+		return errors.Join(problems...)
 	}
 	for _, s := range strict {
 		problems = append(problems, fieldFirst(s, reflect.TypeOf(v)))

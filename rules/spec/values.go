@@ -15,7 +15,7 @@ import (
 )
 
 // walk visits the values of a JSON document with the types that they are to become: those that read themselves, and
-// those that hold no others. What has no place in the type is left out.
+// those that hold no others. What has no place in the type has none.
 func walk(path string, value any, t reflect.Type, visit func(path string, value any, t reflect.Type)) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -30,6 +30,11 @@ func walk(path string, value any, t reflect.Type, visit func(path string, value 
 				for _, field := range namedFields(t) {
 					if inside, given := value[field.name]; given {
 						walk(join(path, field.name), inside, field.t, visit)
+					}
+				}
+				for _, name := range slices.Sorted(maps.Keys(value)) {
+					if !slices.ContainsFunc(namedFields(t), func(f namedField) bool { return f.name == name }) {
+						visit(join(path, name), value[name], nil)
 					}
 				}
 				return
@@ -125,9 +130,15 @@ func checkTimes(object map[string]any, t reflect.Type) (problems []error) {
 
 // misfits finds the values that cannot be read, by their fields: a decoder stops at the first, and does not tell the field
 // of one that reads itself.
-func misfits(object map[string]any, t reflect.Type) (problems []error) {
-	walk("", object, t, func(path string, value any, t reflect.Type) {
-		problems = append(problems, misfit(path, value, t)...)
+func misfits(object map[string]any, root reflect.Type) (problems []error) {
+	walk("", object, root, func(path string, value any, t reflect.Type) {
+		switch t {
+		case nil:
+			problems = append(problems, fieldFirst(fmt.Errorf("unknown field %q", path), root))
+		case reflect.TypeFor[Duration](), reflect.TypeFor[time.Time](): // checkTimes has read them
+		default:
+			problems = append(problems, misfit(path, value, t)...)
+		}
 	})
 	return problems
 }

@@ -27,7 +27,7 @@ A check is kept in the worker's configuration (healthChecks), from which the wor
 of medik8s is read as it is.`,
 		Example: `  drydock health list
   drydock health explain worker-07
-  drydock health pause workers --reason "storage moves"
+  drydock health pause workers --comment "storage moves"
   drydock health start --file nodehealthcheck.yaml --paused "moving over"`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },

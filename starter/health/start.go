@@ -105,7 +105,7 @@ func (o *startOptions) run(ctx context.Context, names []string, do func(context.
 			failures = append(failures, explain(c, check.Name, err))
 			continue
 		}
-		fmt.Fprintf(o.app.Messages(&o.output), "%s: %s\n", check.Name, terminal.Words(effect, c.Clock()))
+		fmt.Fprintf(o.app.Messages(&o.output), "%s: %s\n", check.Name, terminal.OneLine(terminal.Words(effect, c.Clock())))
 		if v, err := h.Observe(ctx, api.HealthStatusRequest{Limit: 1}); err == nil {
 			shown = append(shown, v.Summary())
 		}

@@ -21,30 +21,30 @@ type messageOptions struct {
 	by, comment string
 }
 
-// register adds the flags; why names that of the comment.
-func (o *messageOptions) register(cmd *cobra.Command, why, usage string) *cobra.Command {
+// register adds the flags, with the help of the comment.
+func (o *messageOptions) register(cmd *cobra.Command, usage string) *cobra.Command {
 	o.output.Register(cmd)
 	cmd.Flags().StringVar(&o.by, "by", "", "who says it, recorded with the message (default user@host)")
-	cmd.Flags().StringVar(&o.comment, why, "", usage)
+	cmd.Flags().StringVar(&o.comment, "comment", "", usage)
 	return cmd
 }
 
 func newPause(a *invocation.App) *cobra.Command {
 	o := &messageOptions{app: a}
 	return o.register(&cobra.Command{
-		Use:   "pause NAME --reason TEXT",
+		Use:   "pause NAME --comment TEXT",
 		Short: "Begin no more remediations until the check is resumed",
 		Long: `Begin no more remediations, and no further steps of those under way, until "drydock health resume". What is at work goes on, and
 the remediation of a node that recovers is cleared away. A pause belongs to the person who asked for it, and everybody's has to be taken back.`,
-		Example: `  drydock health pause workers --reason "storage moves"`,
+		Example: `  drydock health pause workers --comment "storage moves"`,
 		Args:    oneCheck,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if o.comment == "" {
-				return exit.UsageError("missing --reason: say why: the check shows it to those who wait")
+				return exit.UsageError("missing --comment: say why: the check shows it to those who wait")
 			}
 			return o.run(cmd.Context(), args[0], api.MsgPause, api.HealthMessage{})
 		},
-	}, "reason", "why, shown by the check")
+	}, "why, shown by the check")
 }
 
 func newResume(a *invocation.App) *cobra.Command {
@@ -67,7 +67,7 @@ own specification is taken back where that is written: in the worker's configura
 			}
 			return o.run(cmd.Context(), args[0], api.MsgResume, api.ResumeHealth{Of: of, All: all})
 		},
-	}, "comment", "why, recorded with the message")
+	}, "why, recorded with the message")
 	cmd.Flags().StringVar(&of, "of", "", "whose pause it is (default yours)")
 	cmd.Flags().BoolVar(&all, "all", false, "take everybody's back")
 	return cmd
@@ -85,7 +85,7 @@ within half a minute: take it out of the configuration first, and start the work
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return o.run(cmd.Context(), args[0], api.MsgRemove, api.HealthMessage{})
 		},
-	}, "comment", "why, recorded with the message")
+	}, "why, recorded with the message")
 }
 
 // comesBack says whether a worker may start a removed check again. It is no error that this is not known.
@@ -120,7 +120,7 @@ func (o *messageOptions) send(ctx context.Context, c *invocation.Connection, nam
 	if message == api.MsgRemove {
 		effect += o.comesBack(ctx, h)
 	}
-	fmt.Fprintf(o.app.Messages(&o.output), "%s: %s\n", name, terminal.Words(effect, c.Clock()))
+	fmt.Fprintf(o.app.Messages(&o.output), "%s: %s\n", name, terminal.OneLine(terminal.Words(effect, c.Clock())))
 	if o.output.Table() {
 		return nil
 	}
@@ -148,7 +148,7 @@ A node that is still ill is refused: what it has is shown by "drydock health exp
 		Example: `  drydock health confirm worker-07 --comment "memory replaced, tested for an hour"`,
 		Args:    invocation.OneNode,
 		RunE:    func(cmd *cobra.Command, args []string) error { return o.confirm(cmd.Context(), args[0]) },
-	}, "comment", "how that is known, recorded with the message")
+	}, "how that is known, recorded with the message")
 	cmd.Flags().StringVar(&o.check, "check", "", "the health check whose remediation it is (default the one that remediates the node)")
 	return cmd
 }

@@ -36,6 +36,30 @@ type Form struct {
 	Repeats bool
 }
 
+// Groups are the groups of flags, in the order in which a help shows them.
+var Groups = []string{"Flags of the maintenance", "Flags of the strategy", "Flags of times", "Flags of the drain"}
+
+// sections are the groups of the sections of an input; what is a duration or a time is of times elsewhere.
+var sections = map[string]string{
+	"strategy": Groups[1], "stage": Groups[1], "windows": Groups[2], "ignoreWindows": Groups[2], "onReadyTimeout": Groups[2], "cordon": Groups[3],
+	"drain": Groups[3], "drainPlan": Groups[3], "preflight": Groups[3], "sla": Groups[3], "waitForPodCompletion": Groups[3],
+}
+
+// GroupOf is the group of a flag by the field that it sets; empty where it sets none.
+func GroupOf(f *pflag.Flag) string {
+	section, isTime := f.Annotations[sectionOf], f.Value.Type() == "duration" || f.Value.Type() == "time"
+	switch {
+	case section == nil:
+		return ""
+	case isTime:
+		return cmp.Or(sections[section[0]], Groups[2])
+	}
+	return cmp.Or(sections[section[0]], Groups[0])
+}
+
+// sectionOf annotates a flag with the section of its field.
+const sectionOf = "drydock/section"
+
 // WithFlags are the fields of an input that name a flag.
 func WithFlags(input string) []schemas.Field {
 	return slices.DeleteFunc(schemas.InputOf(input).Below(), func(f schemas.Field) bool { return f.Flag == "" })
@@ -63,6 +87,8 @@ func (s *FieldFlags) Register(cmd *cobra.Command, fields []schemas.Field, forms 
 		if f.Type() == "bool" {
 			registered.NoOptDefVal = "true"
 		}
+		section, _, _ := strings.Cut(strings.ReplaceAll(field.Path, "[]", ""), ".")
+		registered.Annotations = map[string][]string{sectionOf: {section}}
 		if words := cmp.Or(strings.Join(form.Words, ","), strings.Join(field.Values, ",")); words != "" && field.Fields == nil {
 			// It fails only for a flag that does not exist or was registered before.
 			_ = cmd.RegisterFlagCompletionFunc(field.Flag, cobra.FixedCompletions(strings.Split(words, ","), cobra.ShellCompDirectiveNoFileComp))
@@ -90,6 +116,41 @@ func (s *FieldFlags) Put(input map[string]any) error {
 		}
 	}
 	return nil
+}
+
+// ReadFile has what a file writes as flags take it, such as "sla: 30m", become what the fields hold. What cannot be read is left as it
+// is: the decoder says what is wrong with it, and with the rest.
+func (s *FieldFlags) ReadFile(file map[string]any) {
+	for _, f := range s.flags {
+		texts := textsAt(file, f.field.Path)
+		if len(texts) == 0 || f.form.Read == nil || f.field.Type == "boolean" {
+			continue
+		}
+		if value, err := f.form.Read(texts); err == nil {
+			_ = SetField(file, f.field.Path, value) // the objects on the way are there
+		}
+	}
+}
+
+// textsAt are the text at a path, or the list of texts; nil where something else is there.
+func textsAt(input map[string]any, path string) (texts []string) {
+	parent, rest, nested := strings.Cut(path, ".")
+	if nested {
+		object, _ := input[parent].(map[string]any)
+		return textsAt(object, rest)
+	}
+	if text, ok := input[path].(string); ok {
+		return []string{text}
+	}
+	list, _ := input[path].([]any)
+	for _, item := range list {
+		text, ok := item.(string)
+		if !ok {
+			return nil
+		}
+		texts = append(texts, text)
+	}
+	return texts
 }
 
 // Given is the flag that has set a field; empty where none has.

@@ -44,6 +44,7 @@ func (s *Flags) Input(env invocation.Environment, stdin io.Reader) (map[string]a
 		if input, err = ReadObject(s.file, stdin); err != nil {
 			return nil, err
 		}
+		s.ReadFile(input)
 	}
 	if _, inFile := input["requestor"]; !inFile || env.Get(invocation.EnvRequestor) != "" {
 		input["requestor"] = env.Requestor()

@@ -93,6 +93,41 @@ func normal(t *testing.T, value any) any {
 	return parsed(t, string(data))
 }
 
+func TestAFileMayHoldWhatTheFlagTakes(t *testing.T) {
+	for name, c := range map[string]struct{ file, want string }{
+		"texts": {
+			"{sla: 30m=kill, windows: nights, notify: none, hooks: [afterDrain=a, afterDrain=b], drain: {escalation: [1h=notify, 2h=fail], podEvictionFilters: nvidia}}",
+			`{"requestor":"ops","sla":{"after":"30m","do":"kill"},"windows":["nights"],"notify":[],"hooks":{"afterDrain":["a","b"]},
+			"drain":{"escalation":[{"after":"1h","do":"notify"},{"after":"2h","do":"fail"}],"podEvictionFilters":[{"byResourceNameRegex":"nvidia"}]}}`,
+		},
+		"objects": {"{sla: {after: 30m}, cordon: false, drain: {escalation: []}}", `{"requestor":"ops","sla":{"after":"30m"},"cordon":false,"drain":{"escalation":[]}}`},
+	} {
+		input, err := buildInput(t, invocation.Environment{invocation.EnvRequestor + "=ops"}, c.file, "-f", "-")
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if diff := cmp.Diff(parsed(t, c.want), normal(t, input)); diff != "" {
+			t.Errorf("%s: want - got +\n%s", name, diff)
+		}
+	}
+	input, err := buildInput(t, nil, "notBefore: 48h", "-f", "-")
+	if at, _ := input["notBefore"].(string); err != nil || !strings.HasSuffix(at, "Z") {
+		t.Errorf("notBefore is %v (%v)", input["notBefore"], err)
+	}
+}
+
+func TestAllErrorsOfAFileAreToldAtOnce(t *testing.T) {
+	input, err := buildInput(t, nil, "{fo: 1, readyTimeout: soon, type: odd, sla: soon, priority: high, drain: {mod: 3, force: never}}", "-f", "-")
+	if err == nil {
+		_, _, err = forNode(input, "worker-01")
+	}
+	for _, want := range []string{"fo: unknown field", `readyTimeout: "soon"`, `type: "odd"`, `sla.after: "soon"`, "priority: want", `drain.mod: unknown field; did you mean "mode"?`, "drain.force: want"} {
+		if err == nil || strings.Count("\n"+err.Error(), "\n"+want) != 1 {
+			t.Errorf("%v: want %s once", err, want)
+		}
+	}
+}
+
 func TestFlagsGoOverEnvironmentOverFileOverUser(t *testing.T) {
 	file := "requestor: file\nreason: from the file\ndrain: {mode: wait, force: true}\n"
 	for name, c := range map[string]struct {

@@ -36,7 +36,7 @@ type globalFlags struct {
 func (g *globalFlags) Register(flags *pflag.FlagSet) {
 	flags.StringVar(&g.address, "address", "", "Temporal server, host:port (env TEMPORAL_ADDRESS)")
 	flags.StringVar(&g.namespace, "namespace", "", "Temporal namespace (env TEMPORAL_NAMESPACE)")
-	flags.StringVar(&g.profile, "profile", "", "profile of Temporal's configuration file (env TEMPORAL_PROFILE)")
+	flags.StringVar(&g.profile, "temporal-profile", "", "profile of Temporal's configuration file (env TEMPORAL_PROFILE)")
 	flags.StringVar(&g.cluster, "cluster", "", "name of the cluster, as in the worker's configuration (env "+EnvCluster+")")
 	flags.StringVar(&g.taskQueue, "task-queue", "", "task queue of the workers, without the cluster (env "+envTaskQueue+`, default "`+api.DefaultTaskQueue+`")`)
 	flags.StringVar(&g.kubeconfig, "kubeconfig", "", "kubeconfig file (env KUBECONFIG)")

@@ -80,7 +80,11 @@ func (s *Session) steps(st Stops) Outcome {
 	case errors.Is(err, exit.ErrInterrupted):
 		return s.cancelled(st, v.Maintenance, adopted, Outcome{Result: resultCancelled, Note: whyAbandoned(st.Abandon) + " before the node was ready", Code: exit.Cancelled})
 	case errors.Is(err, exit.ErrTimedOut):
-		return s.cancelled(st, v.Maintenance, adopted, Outcome{Result: ResultFailed, Note: fmt.Sprintf("not ready within %s, cancelled", s.ReadyWithin), Code: exit.OwnError})
+		note := fmt.Sprintf("not ready within %s", s.ReadyWithin)
+		if ready.Status != nil {
+			note += " (" + views.Progress(ready.Known()) + ")"
+		}
+		return s.cancelled(st, v.Maintenance, adopted, Outcome{Result: ResultFailed, Note: note + ", cancelled", Code: exit.OwnError})
 	case err != nil:
 		return Outcome{Result: ResultFailed, Note: err.Error(), Code: exit.OwnError}
 	case !ready.Running():

@@ -88,7 +88,7 @@ func (f *fakeMaintenances) awaitReady(ctx context.Context, _ client.Maintenance)
 	f.did("await ready")
 	if f.neverReady {
 		<-ctx.Done()
-		return startertest.View(api.Pending), exit.StopCause(ctx)
+		return startertest.View(api.Pending, startertest.WaitingFor("a free slot")), exit.StopCause(ctx)
 	}
 	return startertest.View(api.Ready, func(s *api.Status) { s.Spec.ReadyTimeout = spec.Duration(3 * time.Second) }), f.readyErr
 }
@@ -240,7 +240,7 @@ func TestSessionLeavesANodeThatIsNotReadyToItsPlan(t *testing.T) {
 func TestSessionCancelsWhatIsNotReadyInTime(t *testing.T) {
 	maintenances := &fakeMaintenances{neverReady: true, endPhase: api.Cancelled}
 	got := runSession(t, maintenances, noInterrupts(t), "exit 0", func(s *Session) { s.ReadyWithin = 30 * time.Millisecond })
-	maintenances.check(t, got, Outcome{Result: ResultFailed, Code: exit.OwnError}, "not ready within 30ms", "begin", "await ready", "tell cancel, release true", "await end")
+	maintenances.check(t, got, Outcome{Result: ResultFailed, Code: exit.OwnError}, "not ready within 30ms (Pending: waiting for a free slot), cancelled", "begin", "await ready", "tell cancel, release true", "await end")
 }
 
 func TestSessionInterruptedWhileItWorksStopsTheCommand(t *testing.T) {
@@ -359,7 +359,7 @@ func TestExtendEvery(t *testing.T) {
 func TestACancellationThatNobodyReadsIsNotWaitedFor(t *testing.T) {
 	f := &fakeMaintenances{neverReady: true, neverEnds: true, unanswered: &client.NoWorkerError{Silent: true}}
 	o := runSession(t, f, noInterrupts(t), "true", func(s *Session) { s.ReadyWithin = time.Millisecond })
-	if o.Result != ResultFailed || o.Code != exit.OwnError || !strings.Contains(o.Note, "not ready within 1ms, cancelled; it is undone when a worker runs: no worker answers") {
+	if o.Result != ResultFailed || o.Code != exit.OwnError || !strings.Contains(o.Note, "not ready within 1ms (Pending: waiting for a free slot), cancelled; it is undone when a worker runs: no worker answers") {
 		t.Errorf("%+v", o)
 	}
 	if slices.Contains(f.calls, "await end") {

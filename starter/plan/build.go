@@ -54,6 +54,8 @@ func (p *planFlags) build(stdin io.Reader, name string, nodes []string) (json.Ra
 			}
 			name, fields = cmp.Or(name, named), converted
 		}
+		p.own.ReadFile(fields)
+		p.shared.ReadFile(fields) // for what the plan has a field for itself
 	}
 	if p.name = name; name == "" {
 		return nil, plan.Plan{}, exit.UsageError("missing NAME: only a file with KEP-4212's NodeMaintenance names its plan itself")
@@ -116,6 +118,7 @@ func (p *planFlags) putShared(fields map[string]any) error {
 	if !ok {
 		maintenance = map[string]any{}
 	}
+	p.shared.ReadFile(maintenance)
 	before := maps.Clone(maintenance)
 	if err := p.shared.Put(maintenance); err != nil {
 		return err

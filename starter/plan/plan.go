@@ -29,7 +29,10 @@ terminal is gone.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newCreate(a), newStatus(a), newList(a), newPause(a), newResume(a), newApprove(a), newSkip(a), newRetry(a), newSetStage(a), newSetSelector(a), newCancel(a), newSchedule(a))
+	cmd.AddCommand(newCreate(a), newStatus(a), newList(a), newSetStage(a), newSetSelector(a), newSchedule(a))
+	for _, m := range messages {
+		cmd.AddCommand(m.command(a))
+	}
 	cmd.AddCommand(work...)
 	return cmd
 }

@@ -13,6 +13,66 @@ import (
 	"drydock.dev/drydock/starter/terminal"
 )
 
+// message declares the command of a message to a plan, or to some of its nodes.
+type message struct {
+	use, name                  string
+	payload                    any
+	short, long, example, ends string
+	// denies: it is for a plan that asks for approval.
+	denies bool
+}
+
+var messages = []message{{
+	use: "pause NAME", name: api.MsgPause, payload: api.Simple{}, short: "Begin no more nodes of a plan until it is resumed",
+	long:    `Begin no more nodes of a plan until "drydock plan resume". What runs goes on.`,
+	example: `  drydock plan pause kernel-6.12 --comment "incident 4711"`,
+}, {
+	use: "resume NAME", name: api.MsgResume, payload: api.Simple{}, short: "Go on with a plan that is paused",
+	long:    `Go on with a plan that is paused. Failures that are known by now do not pause it again.`,
+	example: `  drydock plan resume kernel-6.12 --comment "the disk was bad, not the kernel"`,
+}, {
+	use: "approve NAME", name: api.MsgApprove, payload: api.Simple{}, short: "Let a plan go on after its canary",
+	long:    `Let a plan go on after its canary, where its strategy asks for somebody's approval. It may be given before the canary is done.`,
+	example: `  drydock plan approve kernel-6.12 --comment "the canary looks good"`,
+}, {
+	use: "deny NAME", name: api.MsgCancel, payload: api.Cancel{}, ends: "deny", denies: true, short: "End a plan that asks for approval after its canary",
+	long:    `End a plan whose strategy asks for somebody's approval, as "drydock plan cancel" ends any plan.`,
+	example: `  drydock plan deny kernel-6.12 --comment "the canary has lost its disks"`,
+}, {
+	use: "cancel NAME", name: api.MsgCancel, payload: api.Cancel{}, ends: "cancel",
+	short: "End a plan: give back the nodes that are not Ready, finish those that are",
+	long: `End a plan. Nothing more is begun; nodes that are not Ready yet are given back, and those that are Ready are finished:
+the plan ends when they are.
+
+Where the plan is neither for you nor started by you, it asks first; --yes takes the place of the answer, and is needed
+where nobody is there to give one.`,
+	example: `  drydock plan cancel kernel-6.12 --comment "change postponed"`,
+}, {
+	use: "skip NAME NODE...", name: api.MsgSkip, short: "Leave nodes of a plan out",
+	long: `Leave nodes of a plan out. One that is not Ready yet is given back; one that is Ready is finished, and one that waits for
+a decision needs that first.`,
+	example: `  drydock plan skip kernel-6.12 worker-07 worker-08 --comment "to be scrapped"`,
+}, {
+	use: "retry NAME NODE...", name: api.MsgRetry, short: "Begin nodes of a plan anew that failed or were skipped",
+	long: `Begin nodes of a plan anew, in their turn, that failed or were skipped. The maintenance of one that waits for a decision is
+told to try again.`,
+	example: `  drydock plan retry kernel-6.12 worker-07 --comment "disk replaced"`,
+}}
+
+// command is the command of a message.
+func (m message) command(a *invocation.App) *cobra.Command {
+	o := &messageOptions{app: a, denies: m.denies}
+	cmd := o.register(&cobra.Command{Use: m.use, Short: m.short, Long: m.long, Example: m.example, Args: onePlan, RunE: o.says(m.name, m.payload)})
+	if m.payload == nil {
+		cmd.Args, cmd.RunE = planAndNodes, o.saysOfNodes(m.name)
+	}
+	if m.ends != "" {
+		o.owned = &invocation.Owned{Says: m.ends}
+		cmd.Flags().BoolVarP(&o.owned.Yes, "yes", "y", false, "do not ask where the plan is somebody else's")
+	}
+	return cmd
+}
+
 // messageOptions are what the commands that send a plan a message have in common.
 type messageOptions struct {
 	app         *invocation.App
@@ -20,6 +80,8 @@ type messageOptions struct {
 	by, comment string
 	// owned says how to ask before the message ends what is somebody else's; nil where it may.
 	owned *invocation.Owned
+	// denies: the message is for a plan that asks for approval, and no other.
+	denies bool
 }
 
 func (o *messageOptions) register(cmd *cobra.Command) *cobra.Command {
@@ -27,86 +89,6 @@ func (o *messageOptions) register(cmd *cobra.Command) *cobra.Command {
 	cmd.Flags().StringVar(&o.by, "by", "", "who says it, recorded with the message (default user@host)")
 	cmd.Flags().StringVar(&o.comment, "comment", "", "why, recorded with the message")
 	return cmd
-}
-
-func newPause(a *invocation.App) *cobra.Command {
-	o := &messageOptions{app: a}
-	return o.register(&cobra.Command{
-		Use:     "pause NAME",
-		Short:   "Begin no more nodes of a plan until it is resumed",
-		Long:    `Begin no more nodes of a plan until "drydock plan resume". What runs goes on.`,
-		Example: `  drydock plan pause kernel-6.12 --comment "incident 4711"`,
-		Args:    onePlan,
-		RunE:    o.says(api.MsgPause, api.Simple{}),
-	})
-}
-
-func newResume(a *invocation.App) *cobra.Command {
-	o := &messageOptions{app: a}
-	return o.register(&cobra.Command{
-		Use:     "resume NAME",
-		Short:   "Go on with a plan that is paused",
-		Long:    `Go on with a plan that is paused. Failures that are known by now do not pause it again.`,
-		Example: `  drydock plan resume kernel-6.12 --comment "the disk was bad, not the kernel"`,
-		Args:    onePlan,
-		RunE:    o.says(api.MsgResume, api.Simple{}),
-	})
-}
-
-func newApprove(a *invocation.App) *cobra.Command {
-	o := &messageOptions{app: a}
-	return o.register(&cobra.Command{
-		Use:     "approve NAME",
-		Short:   "Let a plan go on after its canary",
-		Long:    `Let a plan go on after its canary, where its strategy asks for somebody's approval. It may be given before the canary is done.`,
-		Example: `  drydock plan approve kernel-6.12 --comment "the canary looks good"`,
-		Args:    onePlan,
-		RunE:    o.says(api.MsgApprove, api.Simple{}),
-	})
-}
-
-func newCancel(a *invocation.App) *cobra.Command {
-	o := &messageOptions{app: a, owned: &invocation.Owned{Says: "cancel"}}
-	cmd := o.register(&cobra.Command{
-		Use:   "cancel NAME",
-		Short: "End a plan: give back the nodes that are not Ready, finish those that are",
-		Long: `End a plan. Nothing more is begun; nodes that are not Ready yet are given back, and those that are Ready are finished:
-the plan ends when they are.
-
-Where the plan is neither for you nor started by you, it asks first; --yes takes the place of the answer, and is needed
-where nobody is there to give one.`,
-		Example: `  drydock plan cancel kernel-6.12 --comment "change postponed"`,
-		Args:    onePlan,
-		RunE:    o.says(api.MsgCancel, api.Cancel{}),
-	})
-	cmd.Flags().BoolVarP(&o.owned.Yes, "yes", "y", false, "do not ask where the plan is somebody else's")
-	return cmd
-}
-
-func newSkip(a *invocation.App) *cobra.Command {
-	o := &messageOptions{app: a}
-	return o.register(&cobra.Command{
-		Use:   "skip NAME NODE...",
-		Short: "Leave nodes of a plan out",
-		Long: `Leave nodes of a plan out. One that is not Ready yet is given back; one that is Ready is finished, and one that waits for
-a decision needs that first.`,
-		Example: `  drydock plan skip kernel-6.12 worker-07 worker-08 --comment "to be scrapped"`,
-		Args:    planAndNodes,
-		RunE:    o.saysOfNodes(api.MsgSkip),
-	})
-}
-
-func newRetry(a *invocation.App) *cobra.Command {
-	o := &messageOptions{app: a}
-	return o.register(&cobra.Command{
-		Use:   "retry NAME NODE...",
-		Short: "Begin nodes of a plan anew that failed or were skipped",
-		Long: `Begin nodes of a plan anew, in their turn, that failed or were skipped. The maintenance of one that waits for a decision is
-told to try again.`,
-		Example: `  drydock plan retry kernel-6.12 worker-07 --comment "disk replaced"`,
-		Args:    planAndNodes,
-		RunE:    o.saysOfNodes(api.MsgRetry),
-	})
 }
 
 // says is a command that sends a plan a message.
@@ -162,7 +144,7 @@ func (o *messageOptions) send(ctx context.Context, c *invocation.Connection, p *
 	if err != nil {
 		return Explain(c, p.Name, err)
 	}
-	fmt.Fprintf(o.app.Messages(&o.output), "%s: %s\n", p.Name, terminal.Words(sent.Effect, c.Clock()))
+	fmt.Fprintf(o.app.Messages(&o.output), "%s: %s\n", p.Name, terminal.OneLine(terminal.Words(sent.Effect, c.Clock())))
 	return nil
 }
 
@@ -174,6 +156,9 @@ func (o *messageOptions) agree(ctx context.Context, c *invocation.Connection, p 
 	}
 	if v.Status == nil || !v.Running() {
 		return nil // the message's own error says why nobody answers, or that the plan has ended
+	}
+	if c := v.Status.Plan.Strategy.Canary; o.denies && (c == nil || !c.Approval) {
+		return exit.Hint(fmt.Errorf("plan %s asks for no approval", p.Name), `To end it: "%s plan cancel %s".`, o.app.Name, p.Name)
 	}
 	starter := ""
 	if v.Status.Starter != nil {

@@ -30,7 +30,7 @@ func New(a *invocation.App) *cobra.Command {
 them as its configuration file has them; a node names its profiles in the label cloud.sap/maintenance-profile.
 
 The worker reads the file that its configuration names (profiles.file), anew at each evaluation. "drydock profile lint" says before
-what is wrong with one. The flag --profile of all commands is another thing: that of Temporal's own configuration.`,
+what is wrong with one. The profiles of Temporal's own configuration are another thing: --temporal-profile.`,
 		Example: `  drydock profile lint maintenance.yaml
   drydock profile graph os-patching --file maintenance.yaml
   drydock profile list --state in-maintenance

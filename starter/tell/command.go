@@ -20,8 +20,10 @@ import (
 
 // row declares the command of a message.
 type row struct {
-	// use begins with the name of the message; the words in capitals that follow are its arguments.
-	use                  string
+	// use begins with the verb, which stands below a noun where there is one; the words in capitals that follow are its arguments.
+	noun, use string
+	// message is the name of the message; empty where that is the verb.
+	message              string
 	short, long, example string
 	// form makes the payload.
 	form form
@@ -49,19 +51,45 @@ type form interface {
 	payload(ctx context.Context, o *order) (payload any, question string, err error)
 }
 
-// Commands are a command for each message to a maintenance.
+// Commands are a command for each message to a maintenance, below its noun where it has one.
 func Commands(a *invocation.App) []*cobra.Command {
 	var all []*cobra.Command
+	below := map[string][]*cobra.Command{}
 	for _, r := range rows() {
-		all = append(all, (&order{row: r, app: a}).command())
+		below[r.noun] = append(below[r.noun], (&order{row: r, app: a}).command())
 	}
-	return all
+	for _, noun := range nouns {
+		cmd := &cobra.Command{
+			Use: noun.name, Short: noun.short, Long: noun.long, Example: below[noun.name][0].Example, Args: noArgs,
+			RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+			// Arguments say more of what was meant than the flags of another program.
+			FParseErrWhitelist: cobra.FParseErrWhitelist{UnknownFlags: true},
+		}
+		cmd.AddCommand(below[noun.name]...)
+		all = append(all, cmd)
+	}
+	return append(below[""], all...)
 }
 
-func (r row) name() string {
-	name, _, _ := strings.Cut(r.use, " ")
-	return name
+// noArgs refuses what stands where the verb of a noun would, such as the node of "drain NODE".
+func noArgs(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	meant := ""
+	if cmd.Name() == "drain" {
+		meant = fmt.Sprintf("; to drain a node: %s start %s", cmd.Root().DisplayName(), args[0])
+	}
+	return fmt.Errorf("unknown command %q for %q%s", args[0], cmd.CommandPath(), meant)
 }
+
+func (r row) verb() string {
+	verb, _, _ := strings.Cut(r.use, " ")
+	return verb
+}
+
+// name is that of the message.
+func (r row) name() string { return cmp.Or(r.message, r.verb()) }
 
 // order is a command under way: what its flags say, and the maintenance that it is about.
 type order struct {
@@ -91,11 +119,10 @@ func (o *order) command() *cobra.Command {
 	o.output.Register(cmd)
 	f.StringVarP(&o.requestor, "requestor", "r", "", cmp.Or(o.whose, invocation.OfMaintenance))
 	f.StringVar(&o.comment, "comment", "", "why, recorded with the message")
-	if o.ends != "" {
-		f.BoolVarP(&o.yes, "yes", "y", false, "do not ask where the maintenance is somebody else's")
-	}
 	if o.asks {
 		invocation.RegisterYes(f, &o.yes)
+	} else if o.ends != "" {
+		f.BoolVarP(&o.yes, "yes", "y", false, "do not ask where the maintenance is somebody else's")
 	}
 	if o.awaits != "" {
 		f.BoolVar(&o.wait, "wait", false, "wait for the end of the maintenance: the node is back in service")
@@ -168,13 +195,13 @@ func (o *order) run(ctx context.Context) (err error) {
 	}
 	out := o.app.Messages(&o.output)
 	if note != "" {
-		fmt.Fprintln(out, note)
+		fmt.Fprintln(out, terminal.OneLine(note))
 	}
 	said, err := o.conn.SendMessage(ctx, o.found.Maintenance, m)
 	if err != nil {
 		return o.conn.Stopped(exit.OrStopped(ctx, err), client.View{Maintenance: o.found.Maintenance}, "the effect")
 	}
-	fmt.Fprintf(out, "%s: %s\n", o.node(), terminal.Words(said, o.conn.Clock()))
+	fmt.Fprintf(out, "%s: %s\n", o.node(), terminal.OneLine(terminal.Words(said, o.conn.Clock())))
 	return o.report(ctx)
 }
 

@@ -3,6 +3,7 @@ package tell
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -35,17 +36,10 @@ func (done) payload(_ context.Context, o *order) (any, string, error) {
 	return api.Done{Requestor: o.found.For}, "", nil
 }
 
-type failed struct {
-	simple
-	reason string
-}
+type failed struct{ simple }
 
-func (p *failed) register(f *pflag.FlagSet) {
-	f.StringVar(&p.reason, "reason", "", "what failed, shown everywhere")
-}
-
-func (p *failed) payload(_ context.Context, o *order) (any, string, error) {
-	return api.FailedMessage{Requestor: o.found.For, Reason: p.reason}, "", nil
+func (failed) payload(_ context.Context, o *order) (any, string, error) {
+	return api.FailedMessage{Requestor: o.found.For}, "", nil
 }
 
 type cancel struct {
@@ -57,14 +51,39 @@ func (p *cancel) register(f *pflag.FlagSet) {
 	f.BoolVar(&p.release, "release", false, "give the node back even if it was Ready already")
 }
 
-func (p *cancel) payload(_ context.Context, o *order) (any, string, error) {
+// payload leaves a node that is not Ready yet alone if it becomes Ready meanwhile, and asks before a Ready one becomes RequestorFailed.
+func (p *cancel) payload(ctx context.Context, o *order) (any, string, error) {
 	if p.release {
 		o.next = ""
-	} else {
-		o.ends = "" // the node stays out of service, or was not touched
+		return api.Cancel{Release: true}, "", nil
 	}
-	// A Ready node would become RequestorFailed, which is no end to wait for.
-	return api.Cancel{Release: p.release, BeforeReady: o.wait && !p.release}, "", nil
+	o.ends = "" // the node stays out of service, or was not touched
+	if o.wait || o.yes {
+		return api.Cancel{BeforeReady: o.wait}, "", nil // RequestorFailed is no end to wait for
+	}
+	s, err := o.status(ctx)
+	if err != nil {
+		return nil, "", err
+	}
+	m, turns := cancelOf(s)
+	if err := o.app.CanConfirm(false); turns != "" && err != nil {
+		return nil, "", fmt.Errorf("%s: %s: %w", o.node(), turns, err)
+	}
+	if turns != "" {
+		turns += ". Cancel?"
+	}
+	return m, turns, nil
+}
+
+// cancelOf is what cancels a maintenance, with what its node turns into where that is not the way back.
+func cancelOf(s *api.Status) (m api.Cancel, turns string) {
+	switch {
+	case s != nil && s.Phase == api.Ready:
+		return m, "it is Ready, and becomes RequestorFailed: out of service, with its slot, until somebody decides; --release gives it back as it is"
+	case s != nil && (s.Phase == api.RequestorFailed || s.Phase == api.Validating):
+		return m, "" // the maintenance says why that is not enough
+	}
+	return api.Cancel{BeforeReady: true}, ""
 }
 
 type extend struct {

@@ -18,8 +18,8 @@ func TestEveryMessageToAMaintenanceHasACommand(t *testing.T) {
 	var names []string
 	for _, r := range rows() {
 		names = append(names, r.name())
-		if r.ends != "" && r.asks {
-			t.Errorf("%s has two flags --yes", r.name())
+		if r.noun != "" && !slices.ContainsFunc(nouns, func(n noun) bool { return n.name == r.noun }) {
+			t.Errorf("%s is below %s, which is no command", r.use, r.noun)
 		}
 	}
 	want := api.MessagesTo(api.NodeMaintenanceType)
@@ -34,9 +34,12 @@ func TestEveryMessageToAMaintenanceHasACommand(t *testing.T) {
 func orderOf(t *testing.T, line string) (*order, error) {
 	t.Helper()
 	words := strings.Fields(line)
-	i := slices.IndexFunc(rows(), func(r row) bool { return r.name() == words[0] })
+	i := slices.IndexFunc(rows(), func(r row) bool { return strings.HasPrefix(line, strings.TrimSpace(r.noun+" "+r.verb())+" ") })
 	if i < 0 {
 		t.Fatalf("there is no command %s", words[0])
+	}
+	if rows()[i].noun != "" {
+		words = words[1:]
 	}
 	app := &invocation.App{Name: "drydock", Env: invocation.Environment{invocation.EnvRequestor + "=net"}, Clock: startertest.ClockAtNoon}
 	o := &order{row: rows()[i], app: app, found: client.Found{Maintenance: startertest.View(api.Ready).Maintenance, For: "net"}}
@@ -54,25 +57,25 @@ func orderOf(t *testing.T, line string) (*order, error) {
 func TestACommandLineMakesThePayload(t *testing.T) {
 	for line, want := range map[string]string{
 		"done worker-01":                                          `{"requestor":"net"}`,
-		"failed worker-01 --reason broken":                        `{"requestor":"net","reason":"broken"}`,
+		"fail worker-01 --comment broken":                         `{"requestor":"net"}`,
 		"retry worker-01":                                         `{}`,
-		"cancel worker-01":                                        `{}`,
+		"cancel worker-01 --yes":                                  `{}`,
 		"cancel worker-01 --wait":                                 `{"beforeReady":true}`,
 		"cancel worker-01 --wait --release":                       `{"release":true}`,
 		"extend worker-01":                                        `{}`,
 		"extend worker-01 --for 1h":                               `{"for":"1h0m0s"}`,
-		"started worker-01":                                       `{}`,
+		"work begin worker-01":                                    `{}`,
 		"join worker-01":                                          `{"requestor":"net"}`,
 		"leave worker-01 --requestor bios --of ops":               `{"requestor":"bios"}`,
 		"escalate worker-01 --do giveBack --comment late":         `{"do":"giveBack"}`,
-		"skip-pod worker-01 a/db-0":                               `{"pod":"a/db-0"}`,
+		"drain skip worker-01 a/db-0":                             `{"pod":"a/db-0"}`,
 		"consent worker-01 --force --pod a/b --comment y --yes":   `{"force":true,"pods":["a/b"]}`,
 		"consent worker-01 --delete-emptydir-data --comment y -y": `{"deleteEmptyDir":true}`,
 		"reschedule worker-01 --not-before 0s":                    `{"notBefore":"2026-07-01T10:00:00Z"}`,
-		"hook-done worker-01 move --failed":                       `{"hook":"move","failed":true}`,
-		"skip-hook worker-01 move":                                `{"hook":"move"}`,
+		"hook done worker-01 move --failed":                       `{"hook":"move","failed":true}`,
+		"hook skip worker-01 move":                                `{"hook":"move"}`,
 		"note worker-01 --comment found":                          `{}`,
-		"validated worker-01 --comment good":                      `{}`,
+		"validation pass worker-01 --comment good":                `{}`,
 	} {
 		o, err := orderOf(t, line)
 		if err != nil {
@@ -101,14 +104,14 @@ func TestWhatCannotBeMeantIsRefusedBeforeAnythingIsLookedAt(t *testing.T) {
 		"escalate worker-01 --do reboot --comment y":             `--do "reboot": want one of`,
 		"escalate worker-01 --do giveBack":                       "missing --comment: it is recorded with the rung",
 		"escalate worker-01 --do kill --comment y":               "pass --yes",
-		"skip-pod worker-01 a/b/c":                               "want NAMESPACE/NAME",
+		"drain skip worker-01 a/b/c":                             "want NAMESPACE/NAME",
 		"consent worker-01 --comment y --yes":                    "missing what to consent to",
 		"consent worker-01 --force --pod web --comment y --yes":  "--pod",
 		"consent worker-01 --force --comment y":                  "pass --yes",
 		"reschedule worker-01":                                   "until when?",
 		"reschedule worker-01 --not-before 2026-01-01T00:00:00Z": "is over",
 		"note worker-01":                                         "missing --comment: it is what goes on record",
-		"validated worker-01":                                    "say with --comment why",
+		"validation pass worker-01":                              "say with --comment why",
 		"done worker-01 --timeout 5m":                            "--timeout needs --wait",
 		"join worker-01 --requestor No/Name":                     "requestor",
 	} {
@@ -137,13 +140,34 @@ func TestDangerousMessagesAreAskedAbout(t *testing.T) {
 }
 
 func TestOnlyWhatEndsAMaintenanceIsAskedAbout(t *testing.T) {
-	for line, want := range map[string]string{"cancel worker-01": "", "cancel worker-01 --release": "cancel --release", "done worker-01": "done", "retry worker-01": ""} {
+	for line, want := range map[string]string{"cancel worker-01 --yes": "", "cancel worker-01 --release": "cancel --release", "done worker-01": "done", "retry worker-01": ""} {
 		o, err := orderOf(t, line)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if _, _, err := o.form.payload(context.Background(), o); err != nil || o.ends != want {
 			t.Errorf("%s: %q, %v", line, o.ends, err)
+		}
+	}
+}
+
+func TestCancelTurnsAReadyNodeIntoAFailedOneOnlyIfAgreedTo(t *testing.T) {
+	for phase, want := range map[api.Phase]string{
+		"":                  `{"beforeReady":true}`,
+		api.Pending:         `{"beforeReady":true}`,
+		api.Draining:        `{"beforeReady":true}`,
+		api.Ready:           `{} it is Ready, and becomes RequestorFailed`,
+		api.RequestorFailed: `{}`,
+		api.Validating:      `{}`,
+	} {
+		var s *api.Status
+		if phase != "" {
+			s = startertest.View(phase).Status
+		}
+		m, turns := cancelOf(s)
+		got, err := json.Marshal(m)
+		if text := strings.TrimSpace(string(got) + " " + turns); err != nil || !strings.HasPrefix(text, want) || (turns == "") != (phase != api.Ready) {
+			t.Errorf("%s: %s (%v), want %s", phase, text, err, want)
 		}
 	}
 }

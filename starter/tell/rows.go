@@ -7,6 +7,18 @@ import (
 	"drydock.dev/drydock/starter/invocation"
 )
 
+// noun is a part of a maintenance that has commands of its own.
+type noun struct{ name, short, long string }
+
+var nouns = []noun{
+	{"work", "Record what the work on a Ready node comes to", `Record what the work on a Ready node comes to. "drydock done" and "drydock fail" end it.`},
+	{"drain", "Help a drain that does not end", `Help a drain that does not end. To drain a node: "drydock start NODE", which cordons it, drains it and holds it.
+
+"drydock escalate" takes the next rung of the drain's escalation, and "drydock consent" lets it lose pods or data.`},
+	{"validation", "Say whether a node may return to production", `Say whether a node may return to production, where its validation waits for somebody or has failed.`},
+	{"hook", "End a hook that a maintenance waits for", `End a hook that a maintenance waits for, or go on without it.`},
+}
+
 // asksFirst is the help of the commands that do not end what is somebody else's by a slip.
 const asksFirst = `Where the maintenance is neither for you nor started by you, it asks first; --yes takes the place of the answer, and is
 needed where nobody is there to give one.`
@@ -42,7 +54,7 @@ completed: they go on without it.
   drydock done worker-01 --wait --timeout 10m
   drydock done worker-01 --requestor network-team`,
 	}, {
-		use: "failed NODE", form: &failed{}, next: `To undo the maintenance: "PROGRAM cancel NODE".`, ends: api.MsgFailed, shared: true,
+		use: "fail NODE", message: api.MsgFailed, form: failed{}, next: `To undo the maintenance: "PROGRAM cancel NODE".`, ends: "fail", shared: true,
 		short: "Mark the work on a node failed, so that it stays out of service",
 		long: `Say that the work on a node has failed.
 
@@ -50,7 +62,7 @@ A Ready node becomes RequestorFailed: it stays cordoned and keeps its slot until
 makes it Ready for another try, "drydock done" puts it back, and "drydock cancel --release" gives it back as it is.
 
 ` + asksFirst,
-		example: `  drydock failed worker-01 --reason "firmware update stopped at 40%"`,
+		example: `  drydock fail worker-01 --comment "firmware update stopped at 40%"`,
 	}, {
 		use: "retry NODE", form: simple{},
 		short: "Make a node whose work has failed Ready again, or validate it again",
@@ -66,16 +78,16 @@ A node whose validation has failed is validated again; where a hook before the r
 func holdRows() []row {
 	return []row{{
 		use: "cancel NODE", form: &cancel{}, next: `"PROGRAM cancel NODE --release" gives the node back as it is.`,
-		ends: "cancel --release", awaits: api.Cancelled,
+		ends: "cancel --release", asks: true, awaits: api.Cancelled,
 		short: "Cancel a maintenance, and undo it while the node is not Ready yet",
 		long: `Cancel a maintenance.
 
-Before the node is Ready everything is undone and the maintenance ends Cancelled. From Ready on the node may be half
-worked on, so it becomes RequestorFailed and stays out of service; with --release it is given back as it is, and the
-maintenance ends Cancelled. With --wait the command waits for the end.
+Before the node is Ready everything is undone and the maintenance ends Cancelled. A Ready node may be half worked on: it
+becomes RequestorFailed and stays out of service with its slot until somebody decides. With --release a node that was
+Ready is given back as it is, and the maintenance ends Cancelled. With --wait the command waits for the end.
 
-With --release it asks first where the maintenance is neither for you nor started by you; --yes takes the place of the
-answer, and is needed where nobody is there to give one.`,
+It asks before a Ready node becomes RequestorFailed, and with --release where the maintenance is neither for you nor
+started by you. --yes takes the place of the answer, and is needed where nobody is there to give one.`,
 		example: `  drydock cancel worker-01 --comment "change postponed"
   drydock cancel worker-01 --release --wait`,
 	}, {
@@ -86,17 +98,17 @@ answer, and is needed where nobody is there to give one.`,
 Without --for it is the maintenance's own ready timeout, counted from now.`,
 		example: `  drydock extend worker-01 --for 2h --comment "BIOS takes longer"`,
 	}, {
-		use: "started NODE", form: started{}, next: waitForIt,
+		noun: "work", use: "begin NODE", message: api.MsgStarted, form: started{}, next: waitForIt,
 		short: "Record that the work on a Ready node has begun",
 		long: `Record that the work on a Ready node has begun. It changes nothing but the record, where auditors look for it;
 exec and rollout send it by themselves.`,
-		example: `  drydock started worker-01`,
+		example: `  drydock work begin worker-01`,
 	}, {
-		use: "drained NODE", form: simple{}, next: waitForIt,
+		noun: "drain", use: "done NODE", message: api.MsgDrained, form: simple{}, next: waitForIt,
 		short: "Declare a node with drain mode external empty",
 		long: `Say that a node is empty, where somebody else than Drydock drains it: a maintenance with --drain-mode external waits
 for this and then becomes Ready.`,
-		example: `  drydock drained worker-01`,
+		example: `  drydock drain done worker-01`,
 	}, {
 		use: "join NODE", form: &membership{}, next: `Start one of your own: "PROGRAM start NODE".`,
 		whose: "who joins (env " + invocation.EnvRequestor + ", default you)",
@@ -134,7 +146,7 @@ names, which need not be in the maintenance's plan. "drydock status" shows which
   fail          end the maintenance as Failed
 
 No rung consents to the loss of pods without a controller or of emptyDir data: that is "drydock consent", or
-"drydock skip-pod" for a pod that is to stay.
+"drydock drain skip" for a pod that is to stay.
 
 bypassBudget, kill and fail are asked about first; --yes takes the place of the answer, and is needed where nobody is
 there to give one.`,
@@ -142,14 +154,14 @@ there to give one.`,
   drydock escalate worker-01 --do bypassBudget --comment "team db agrees, INC-4711"
   drydock escalate worker-01 --do kill --yes --comment "the node is on fire"`,
 	}, {
-		use: "skip-pod NODE POD", form: skipPod{}, next: seeStatus,
+		noun: "drain", use: "skip NODE POD", message: api.MsgSkipPod, form: skipPod{}, next: seeStatus,
 		short: "Leave a pod on a Draining node: neither evict it nor wait for it",
 		long: `Leave a pod on a Draining node. The drain neither evicts it nor waits for it, so that the node becomes Ready with the
 pod still on it: whatever is then done to the node is done to the pod too. It cannot be taken back.
 
 POD is NAMESPACE/NAME. The name alone is enough for a pod that "drydock status" lists as a blocker.`,
-		example: `  drydock skip-pod worker-01 batch/crawler-0 --comment "may be lost, says team search"
-  drydock skip-pod worker-01 crawler-0`,
+		example: `  drydock drain skip worker-01 batch/crawler-0 --comment "may be lost, says team search"
+  drydock drain skip worker-01 crawler-0`,
 	}, {
 		use: "consent NODE (--force | --delete-emptydir-data) --comment WHY", form: &consent{}, asks: true,
 		why: "missing --comment: it is recorded with the consent", next: seeStatus,
@@ -163,13 +175,13 @@ It holds for the pods of --pod, or for all pods of the node. Budgets are obeyed 
 		example: `  drydock consent worker-01 --pod batch/crawler-0 --force --comment "may be lost, says team search"
   drydock consent worker-01 --delete-emptydir-data --comment "caches only, INC-4711" --yes`,
 	}, {
-		use: "retry-now NODE", form: simple{}, next: seeStatus,
+		noun: "drain", use: "retry NODE", message: api.MsgRetryNow, form: simple{}, next: seeStatus,
 		short: "End a pause: retry evictions, or ask for the next slot, now",
 		long: `End the pause that a maintenance is in. Of a Draining node, evictions that were refused are tried again at once. A node
 that was given back, because it did not empty, asks for its next slot at once.
 
 It is about Drydock's own attempts. For another try at your work on a RequestorFailed node say "drydock retry NODE".`,
-		example: `  drydock retry-now worker-01 --comment "the budget is mended"`,
+		example: `  drydock drain retry worker-01 --comment "the budget is mended"`,
 	}}
 }
 
@@ -199,35 +211,35 @@ told the old time is told the new one. With --not-before 0s it begins at once.`,
 // recordRows are words about validations and hooks, and notes.
 func recordRows() []row {
 	return []row{{
-		use: "validated NODE --comment WHY", form: simple{}, why: "say with --comment why the node is good: it is recorded",
-		next: seeStatus, ends: api.MsgValidated,
+		noun: "validation", use: "pass NODE --comment WHY", message: api.MsgValidated, form: simple{}, why: "say with --comment why the node is good: it is recorded",
+		next: seeStatus, ends: "validation pass",
 		short: "Declare a node validated: it may return to production",
 		long: `Say that a node is good: for a maintenance whose validation waits for somebody's word, and for one whose validation
 has failed, which is overruled by it. Who said so and why is on record.
 
 ` + asksFirst,
-		example: `  drydock validated worker-01 --comment "burn-in passed, run 8812"`,
+		example: `  drydock validation pass worker-01 --comment "burn-in passed, run 8812"`,
 	}, {
-		use: "validation-failed NODE", form: simple{}, next: seeStatus,
+		noun: "validation", use: "fail NODE", message: api.MsgValidationFailed, form: simple{}, next: seeStatus,
 		short: "Declare a node's validation failed: it stays out of service",
 		long: `Say that a node is not good, for a maintenance whose validation waits for somebody's word. The node stays out of
-service with its slot until somebody says "drydock retry", "drydock validated" or "drydock cancel --release".`,
-		example: `  drydock validation-failed worker-01 --comment "GPU 3 throttles"`,
+service with its slot until somebody says "drydock retry", "drydock validation pass" or "drydock cancel --release".`,
+		example: `  drydock validation fail worker-01 --comment "GPU 3 throttles"`,
 	}, {
-		use: "hook-done NODE HOOK", form: &hookDone{}, next: seeStatus,
+		noun: "hook", use: "done NODE HOOK", message: api.MsgHookDone, form: &hookDone{}, next: seeStatus,
 		short: "Mark a hook that waits for a signal done, or failed",
 		long: `Say that a hook of kind signal, which a maintenance waits for, is done or has failed. Whether the maintenance goes on
 after one that failed is a matter of the worker's configuration (hooks.NAME.onFailure).
 
 Work of kind signal is told the same, by its name: done brings the node back, --failed makes it RequestorFailed.`,
-		example: `  drydock hook-done worker-01 storage-moved
-  drydock hook-done worker-01 storage-moved --failed --comment "rebuild runs"`,
+		example: `  drydock hook done worker-01 storage-moved
+  drydock hook done worker-01 storage-moved --failed --comment "rebuild runs"`,
 	}, {
-		use: "skip-hook NODE HOOK", form: hook{}, next: seeStatus,
+		noun: "hook", use: "skip NODE HOOK", message: api.MsgSkipHook, form: hook{}, next: seeStatus,
 		short: "Go on without a hook that a maintenance waits for",
 		long: `Go on without a hook that a maintenance waits for. What it has begun is not undone, and its closing is called all the
 same. Who skipped it and why is on record.`,
-		example: `  drydock skip-hook worker-01 silence-alerts --comment "Alertmanager is down, on-call knows"`,
+		example: `  drydock hook skip worker-01 silence-alerts --comment "Alertmanager is down, on-call knows"`,
 	}, {
 		use: "note NODE --comment TEXT", form: simple{}, why: "missing --comment: it is what goes on record",
 		short: "Put a comment on record",

@@ -83,9 +83,27 @@ func (o *Output) Write(w io.Writer, value any, table func(io.Writer)) error {
 		_, err := io.WriteString(w, strings.Join(append(names, ""), "\n"))
 		return err
 	default:
-		table(o.Page(w))
-		return nil
+		page := o.Page(w)
+		to := &written{to: page.Writer}
+		page.Writer = to
+		table(page)
+		return to.err
 	}
+}
+
+// written keeps the first error of a writer, since tables are drawn in many pieces.
+type written struct {
+	to  io.Writer
+	err error
+}
+
+func (w *written) Write(p []byte) (int, error) {
+	if w.err != nil {
+		return 0, w.err
+	}
+	var n int
+	n, w.err = w.to.Write(p)
+	return n, w.err
 }
 
 // WriteLine renders value as one line of JSON.

@@ -64,7 +64,17 @@ func stands(name string, stand stand, changes ...func(*node)) option {
 func drained(n *node)   { n.target.Revision, n.target.Targets, n.Drained = 1, tiersOf(10), true }
 func unsent(n *node)    { n.target.Revision, n.target.Targets, n.Unsent = 1, tiersOf(10), true }
 func postponed(n *node) { n.Tries, n.RetryAt = 1, now.Add(20*time.Second).Unix() }
-func endSent(n *node)   { n.Unsent = false }
+
+// emptied is a drain that has told that the node is empty, to the last of its targets, a while ago.
+func emptied(ago time.Duration) func(*node) {
+	return func(n *node) {
+		drained(n)
+		n.target.Last, n.DrainedAt = true, now.Add(-ago).Unix()
+	}
+}
+
+func isReady(n *node) { n.progress.Phase = api.Ready }
+func endSent(n *node) { n.Unsent = false }
 
 // decidedBefore is that plans and nodes have not changed since the last decision, and plans received.
 func decidedBefore(l *lockstep) {
@@ -118,6 +128,9 @@ func TestLockstepDecides(t *testing.T) {
 		"others wait for those":          {[]option{accepted("a", drain, "n1"), stands("n1", asked), patient}, nil, "steer/0[n1 ask], watch, wake 10s"},
 		"but not for long":               {[]option{accepted("a", drain, "n1"), stands("n1", asked)}, nil, "steer/0[n1 ask], progress/a[n1], watch"},
 		"no plan wants a node":           {[]option{stands("n1", held)}, nil, "end/0[n1], watch"},
+		"which is about to be ready":     {[]option{stands("n1", held, emptied(20*time.Second))}, nil, "watch, wake 40s"},
+		"and is not":                     {[]option{stands("n1", held, emptied(time.Minute))}, nil, "end/0[n1], watch"},
+		"or is":                          {[]option{stands("n1", held, emptied(0), isReady)}, nil, "end/0[n1], watch"},
 		"unless a plan that comes does":  {[]option{stands("n1", held), says("a", drain, "n1")}, nil, "check[a], watch"},
 		"its end was sent":               {[]option{stands("n1", ending, endSent)}, nil, "watch"},
 		"a plan is complete":             {[]option{accepted("a", complete, "n1")}, nil, "progress/a[n1 complete], watch"},

@@ -3,6 +3,7 @@ package lockstep
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/rules/drainplan"
@@ -143,6 +144,20 @@ type nodeState struct {
 	WordsAt int64 `json:"o,omitempty"`
 	// Stale: its maintenance has to know its targets anew.
 	Stale bool `json:"l,omitempty"`
+	// DrainedAt is when Drained was reported, zero once the maintenance is past its drain.
+	DrainedAt int64 `json:"m,omitempty"`
+}
+
+// readyWithin is how long a maintenance whose node is drained may take to be Ready before it is cancelled where no plan wants it any more.
+const readyWithin = time.Minute
+
+// readyBy is until when the maintenance is about to be Ready: its drain has reported the node empty, and it has not said so itself. The zero
+// time is that it is not. To end it now would cancel it, and give the node back without validation.
+func (n *node) readyBy() time.Time {
+	if n.Stand != held || !n.Drained || !n.target.Last || n.progress.Phase != api.Draining || n.DrainedAt == 0 {
+		return time.Time{}
+	}
+	return time.Unix(n.DrainedAt, 0).Add(readyWithin)
 }
 
 // group is plans that want the same nodes, oldest first: thousands of nodes may have the same plans.

@@ -113,6 +113,9 @@ func (v *inventory) wake(d *controller.Decision, now time.Time) {
 				d.WakeAt(time.Unix(at, 0), "send a maintenance a target")
 			}
 		}
+		if by := n.readyBy(); by.After(now) && !n.isWanted() {
+			d.WakeAt(by, "cancel a maintenance that is not ready")
+		}
 	}
 }
 

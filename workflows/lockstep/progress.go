@@ -81,6 +81,12 @@ func (v *inventory) report(said api.NodeProgress, now time.Time) {
 	}
 	said.Targets, said.Plans, said.Gang = nil, nil, nil // they are those of n.target, or out of date
 	n.progress = said
+	switch {
+	case said.Phase != api.Draining:
+		n.DrainedAt = 0
+	case n.Drained && !before:
+		n.DrainedAt = now.Unix()
+	}
 	if n.Drained && !before && !v.ungrouped { // where plans or nodes came, the next decision finds out anew
 		v.ready = v.ready || slices.ContainsFunc(n.group.plans, func(p *planEntry) bool { return p.Stage == api.StageDrain && p.isDrained() })
 	}

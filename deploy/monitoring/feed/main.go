@@ -200,7 +200,7 @@ func (s *stack) steps() []step {
 			},
 		},
 		{"another waits for its slot", drydock("start worker-03"), []string{`drydock_pending_requests{reason="MaxParallel"} == 1`, phase("Pending")}},
-		{"somebody freezes", drydock("freeze --reason weekend"), []string{`drydock_freezes{scope="grants"} == 1`, `drydock_pending_requests{reason="Frozen"} == 1`}},
+		{"somebody freezes", drydock("freeze --comment weekend"), []string{`drydock_freezes{scope="grants"} == 1`, `drydock_pending_requests{reason="Frozen"} == 1`}},
 		{"and thaws", drydock("thaw", "cancel worker-03"), []string{`sum(drydock_freezes) == 0`, `drydock_maintenances_ended_total{outcome="Cancelled"} == 1`}},
 		{"the budget lets the pod go", func(ctx context.Context) error {
 			return s.kubectl(ctx, "", "patch", "poddisruptionbudget", "web", "--type=merge", "-p", `{"spec":{"maxUnavailable":6}}`)

@@ -29,7 +29,7 @@ func TestAConsentLetsADrainUnderWayGoOn(t *testing.T) {
 	s.Exits(s.Drydock("consent", "worker-01", "--force", "--yes"), 2, "--comment")
 	s.Exits(s.Drydock("consent", "worker-01", "--comment", "why", "--yes"), 2, "--force, --delete-emptydir-data or both")
 	s.Exits(s.Drydock("consent", "worker-01", "--delete-emptydir-data", "--comment", "why", "--yes"), 1, "policy no-data")
-	s.Exits(s.Drydock("skip-pod", "worker-01", ns+"/nosuch"), 1, "there is no pod "+ns+"/nosuch")
+	s.Exits(s.Drydock("drain", "skip", "worker-01", ns+"/nosuch"), 1, "there is no pod "+ns+"/nosuch")
 	s.Exits(s.Drydock("consent", "worker-01", "--pod", ns+"/nosuch", "--force", "--comment", "why", "--yes"), 1, "there is no pod "+ns+"/nosuch")
 	s.MustStay(*one)
 

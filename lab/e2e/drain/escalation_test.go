@@ -135,7 +135,7 @@ func TestASkippedPodStaysAndIsNotWaitedFor(t *testing.T) {
 	pod, other := s.One(ns, "web"), s.One(ns, "other")
 	run := s.Begin("worker-01")
 	s.RefusedOnce(ns)
-	s.Exits(s.Drydock("skip-pod", "worker-01", ns+"/"+pod.Name, "--comment", "may be lost"), 0, "stays")
+	s.Exits(s.Drydock("drain", "skip", "worker-01", ns+"/"+pod.Name, "--comment", "may be lost"), 0, "stays")
 	status := s.Until(run, api.Ready)
 	s.UntilGone(other)
 	s.MustStay(pod)
@@ -163,7 +163,7 @@ func TestRetryNowEndsThePauseAfterANodeWasGivenBack(t *testing.T) {
 	}
 	s.MustBeFree("worker-01")
 	s.Allow(ns, "web")
-	s.Exits(s.Drydock("retry-now", "worker-01", "--comment", "the budget is mended"), 0, "worker-01")
+	s.Exits(s.Drydock("drain", "retry", "worker-01", "--comment", "the budget is mended"), 0, "worker-01")
 	status = s.Until(run, api.Ready)
 	if status.Slot == nil || !status.Slot.GrantedAt.Before(next) || !status.CordonedAt.Before(next) {
 		t.Errorf("slot %+v, cordoned at %s; the pause was until %s", status.Slot, status.CordonedAt, next)

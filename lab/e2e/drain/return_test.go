@@ -198,8 +198,8 @@ hooks:
 	}
 	s.MustDrydock("reschedule", node, "--not-before", "0s", "--comment", "now")
 	s.UntilStatus(run, "the hook is waited for", func(status api.Status) bool { return slices.Contains(status.OpenHooks, "move-storage") })
-	s.Exits(s.Drydock("hook-done", node, "other"), 1, "move-storage")
-	s.MustDrydock("skip-hook", node, "move-storage", "--comment", "no storage here")
+	s.Exits(s.Drydock("hook", "done", node, "other"), 1, "move-storage")
+	s.MustDrydock("hook", "skip", node, "move-storage", "--comment", "no storage here")
 	s.Until(run, api.Ready)
 	showsConditions(s, node, "Drained", "MaintenanceInProgress")
 	if silenced := r.Requests("/silences"); len(silenced) != 1 || !strings.Contains(silenced[0].Body, node) || len(r.Requests("/unsilence/silence-1")) != 0 {
@@ -315,12 +315,12 @@ func TestPeopleDecide(t *testing.T) {
 	s.Until(run, api.Ready)
 	s.MustDrydock("done", "worker-01")
 	s.Until(run, api.Validating)
-	s.MustDrydock("validation-failed", "worker-01", "--comment", "fan is loud")
-	s.Exits(s.Drydock("validation-failed", "worker-01"), 0, "already")
+	s.MustDrydock("validation", "fail", "worker-01", "--comment", "fan is loud")
+	s.Exits(s.Drydock("validation", "fail", "worker-01"), 0, "already")
 	s.MustBeHeld("worker-01", run.GetRunID())
-	s.MustDrydock("validated", "worker-01", "--comment", "fan replaced")
+	s.MustDrydock("validation", "pass", "worker-01", "--comment", "fan replaced")
 	s.UntilStatus(run, "the hook is waited for", func(status api.Status) bool { return slices.Contains(status.OpenHooks, "move-storage") })
-	s.MustDrydock("hook-done", "worker-01", "move-storage")
+	s.MustDrydock("hook", "done", "worker-01", "move-storage")
 	s.MustEnd(run, api.Completed)
 	s.UntilSays([]string{"history", "worker-01", "--details"}, "go", "fan is loud", "fan replaced", "move-storage")
 }

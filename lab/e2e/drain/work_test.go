@@ -166,7 +166,7 @@ work:
 	s.Sub("cancelled", func(s *site.Site) {
 		run := s.BeginWith("worker-03", `"work":"endless"`)
 		s.UntilStatus(run, "the Job runs", func(status api.Status) bool { return site.WorkRuns(status) && status.RunningWork().Job != "" })
-		s.MustDrydock("cancel", "worker-03")
+		s.MustDrydock("cancel", "worker-03", "--yes")
 		s.Until(run, api.RequestorFailed)
 		status := s.UntilStatus(run, "the work has ended", func(status api.Status) bool { return !site.WorkRuns(status) })
 		if got := status.Work[0].Outcome; !strings.HasPrefix(got, "ended: ") || !strings.HasSuffix(got, "its Job is deleted") {

@@ -418,7 +418,7 @@ func (c *clinic) breaks(node string) time.Time { return c.condition(node, broken
 // breakAtOnce makes nodes ill that the check is to see together, however long the API server takes for each.
 func (g *group) breakAtOnce(nodes []string) {
 	g.Helper()
-	g.Exits(g.Drydock("health", "pause", g.name, "--reason", "several nodes break at once", "--by", "test"), 0)
+	g.Exits(g.Drydock("health", "pause", g.name, "--comment", "several nodes break at once", "--by", "test"), 0)
 	for _, node := range nodes {
 		g.breaks(node)
 	}

@@ -232,8 +232,8 @@ func groups(c *clinic, fields string) {
 
 func paused(c *clinic, fields string) {
 	g := c.check("paused", 3, fields)
-	g.Exits(g.Drydock("health", "pause", "paused", "--reason", "storage moves", "--by", "jane"), 0, "paused")
-	g.Exits(g.Drydock("health", "pause", "paused", "--reason", "and the network", "--by", "bob"), 0, "paused")
+	g.Exits(g.Drydock("health", "pause", "paused", "--comment", "storage moves", "--by", "jane"), 0, "paused")
+	g.Exits(g.Drydock("health", "pause", "paused", "--comment", "and the network", "--by", "bob"), 0, "paused")
 	g.breaks(g.nodes[0])
 	g.until("it is paused, and counts", func(s api.HealthStatus) bool {
 		return s.Phase == health.PhasePaused && s.ObservedNodes == 3 && s.HealthyNodes == 2 && s.Unhealthy == 1 && s.Remediating == 0
@@ -248,7 +248,7 @@ func paused(c *clinic, fields string) {
 	g.Exits(g.Drydock("health", "resume", "paused", "--of", "bob", "--by", "jane"), 0)
 	g.remediated(fence, g.nodes[0])
 	// A pause stops what is new alone.
-	g.Exits(g.Drydock("health", "pause", "paused", "--reason", "again", "--by", "jane"), 0)
+	g.Exits(g.Drydock("health", "pause", "paused", "--comment", "again", "--by", "jane"), 0)
 	g.mends(g.nodes[0])
 	g.released(fence, g.nodes[0])
 	g.Exits(g.Drydock("health", "resume", "paused", "--all", "--by", "jane"), 0)

@@ -51,17 +51,18 @@ func TestMessagesFromTheCommandLine(t *testing.T) {
 	run := s.RunOf("worker-01")
 	s.Until(run, api.Draining)
 	s.Exits(s.Drydock("done", "worker-01"), 1, "not Ready")
-	s.MustDrydock("drained", "worker-01")
+	s.MustDrydock("drain", "done", "worker-01")
 	s.Until(run, api.Ready)
-	s.MustDrydock("started", "worker-01")
-	s.Exits(s.Drydock("started", "worker-01"), 0, "the work has begun already")
+	s.MustDrydock("work", "begin", "worker-01")
+	s.Exits(s.Drydock("work", "begin", "worker-01"), 0, "the work has begun already")
 	s.Exits(s.Drydock("retry", "worker-01"), 0, "is Ready already")
+	s.Exits(s.Drydock("cancel", "worker-01"), 2, "it is Ready, and becomes RequestorFailed", "--release", "--yes")
 	s.Exits(s.Drydock("cancel", "worker-01", "--wait"), 1, "refuses cancel", "--release")
 	s.Exits(s.Drydock("extend", "worker-01", "--for", "3h"), 0, "may be held until")
 	s.Exits(s.Drydock("join", "worker-01", "--requestor", "net"), 0, "net shares the maintenance of ops")
 	s.Exits(s.Drydock("join", "worker-01", "--requestor", "bios"), 0)
 	s.Exits(s.Drydock("leave", "worker-01", "--requestor", "bios"), 0)
-	s.Exits(s.Drydock("failed", "worker-01", "--reason", "stuck at 40%"), 0, "RequestorFailed")
+	s.Exits(s.Drydock("fail", "worker-01", "--comment", "stuck at 40%"), 0, "RequestorFailed")
 	s.Exits(s.Drydock("cancel", "worker-01"), 1, "--release")
 	s.Exits(s.Drydock("retry", "worker-01"), 0)
 	s.Exits(s.Drydock("done", "worker-01"), 0, "net is done too")
@@ -80,7 +81,7 @@ func TestMessagesFromTheCommandLine(t *testing.T) {
 
 func TestWatchInAPipePrintsLines(t *testing.T) {
 	s := site.New(t, "")
-	s.MustDrydock("freeze", "--by", "ann", "--reason", "first things first")
+	s.MustDrydock("freeze", "--by", "ann", "--comment", "first things first")
 	s.MustDrydock("start", "worker-01")
 	watch := s.Spawn("watch", "worker-01")
 	watch.Says("frozen by ann (first things first)")
@@ -165,8 +166,8 @@ func TestCompletionKnowsWhatIsThere(t *testing.T) {
 		{[]string{"start", "worker-01", "--drain-mode", ""}, "external"},
 		{[]string{"start", "worker-01", "--notify", ""}, "nodes\nnone\n"},
 		{[]string{"start", "worker-01", "--hook", "afterDrain="}, "afterDrain=move\n"},
-		{[]string{"skip-hook", "worker-07", ""}, "move\n"},
-		{[]string{"skip-pod", "worker-08", ns + "/"}, ns + "/web-"},
+		{[]string{"hook", "skip", "worker-07", ""}, "move\n"},
+		{[]string{"drain", "skip", "worker-08", ns + "/"}, ns + "/web-"},
 		{[]string{"done", "worker-07", "--requestor", ""}, "ops\n"},
 		{[]string{"list", "--phase", "Re"}, "Ready\n"},
 		{[]string{"list", "-o", ""}, "name\n"},

@@ -83,7 +83,7 @@ func TestWhatTheWorkerRefusesFailsTheCommand(t *testing.T) {
 		t.Errorf("%s left of two days", left)
 	}
 
-	s.MustDrydock("failed", "worker-01", "--reason", "no power")
+	s.MustDrydock("fail", "worker-01", "--comment", "no power")
 	s.MustDrydock("retry", "worker-01")
 	s.Exits(s.Drydock("extend", "worker-01", "--for", "4d"), 0, "may be held until")
 	s.Exits(s.Drydock("extend", "worker-01"), 0, "may be held until", "already")
@@ -107,7 +107,7 @@ func TestSomebodyElsesMaintenanceIsNotEndedByASlip(t *testing.T) {
 	s.MustDrydock("start", "worker-01", "--wait")
 	run := s.RunOf("worker-01")
 	for _, args := range [][]string{
-		{"done", "worker-01"}, {"failed", "worker-01", "--reason", "x"}, {"cancel", "worker-01", "--release"},
+		{"done", "worker-01"}, {"fail", "worker-01", "--comment", "x"}, {"cancel", "worker-01", "--release"},
 	} {
 		s.Exits(bob.Drydock(args...), 2, "is in maintenance for ops", "you are bob", "--yes")
 	}
@@ -115,11 +115,11 @@ func TestSomebodyElsesMaintenanceIsNotEndedByASlip(t *testing.T) {
 	if phase := s.MustStatus(run).Phase; phase != api.Ready {
 		t.Fatalf("it is %s", phase)
 	}
-	s.Exits(bob.Drydock("validated", "worker-01"), 2, "--comment")
+	s.Exits(bob.Drydock("validation", "pass", "worker-01"), 2, "--comment")
 	// Whom one names, and has started oneself, is no slip.
 	s.Exits(bob.Drydock("join", "worker-01"), 0, "bob shares")
 	s.Exits(bob.Drydock("done", "worker-01"), 0, "bob is done")
-	s.Exits(bob.Drydock("failed", "worker-01", "--requestor", "ops", "--yes", "--reason", "bob says so"), 0, "RequestorFailed")
+	s.Exits(bob.Drydock("fail", "worker-01", "--requestor", "ops", "--yes", "--comment", "bob says so"), 0, "RequestorFailed")
 	s.Exits(bob.AtTerminal("y", "cancel", "worker-01", "--release", "--wait"), 0, "Say cancel --release all the same?", "Cancelled")
 	s.Back("worker-01", before)
 

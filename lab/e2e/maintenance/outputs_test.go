@@ -38,7 +38,7 @@ func TestOutputsAreAsTheirSchemasSay(t *testing.T) {
 	s.Deployment(ns, "web", 2, site.On("worker-01"))
 	s.Budget(ns, "web", 2)
 
-	holds("freezes", 0, "freeze", "--by", "ann", "--reason", "first things first")
+	holds("freezes", 0, "freeze", "--by", "ann", "--comment", "first things first")
 	holds("summaries", 0, "start", "worker-01", "--reason", "kernel 6.12", "--ticket", "OPS-7", "--escalation", "1s=notify", "--approval")
 	holds("status", 0, "status", "worker-01")
 	holds("summary", 0, "approve", "worker-01", "--comment", "go")
@@ -61,7 +61,7 @@ func TestOutputsAreAsTheirSchemasSay(t *testing.T) {
 		return nil
 	})
 	for _, pod := range s.Pods(ns) {
-		s.MustDrydock("skip-pod", "worker-01", ns+"/"+pod.Name, "--comment", "stays")
+		s.MustDrydock("drain", "skip", "worker-01", ns+"/"+pod.Name, "--comment", "stays")
 	}
 	s.Until(s.RunOf("worker-01"), api.Ready)
 	if out := holds("status", 0, "status", "worker-01"); !strings.Contains(out, `"node": "worker-01"`) || strings.Contains(out, "+09:00") {

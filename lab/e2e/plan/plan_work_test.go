@@ -97,7 +97,7 @@ windows:
 	}
 	s.Exits(s.Drydock("plan", "create", "tonight", "worker-03", "--window", "soon", "--ready-timeout", "1s", "--on-ready-timeout", "release", "--yes"), 0, "plan started")
 	// A freeze that ends before the window opens changes nothing.
-	s.MustDrydock("freeze", "--reason", "audit")
+	s.MustDrydock("freeze", "--comment", "audit")
 	s.MustDrydock("thaw")
 	s.Within(time.Until(opens)+site.Patience, "the window opens", func() error {
 		if p := planOf(s, "tonight"); p.Phase != api.PlanCompleted {

@@ -87,7 +87,7 @@ checks:
 	})
 	now := s.Reset(run)
 	s.UntilStatus(now, "its hook is open again", func(status api.Status) bool { return slices.Equal(status.OpenHooks, []string{"stuck"}) })
-	s.MustDrydock("skip-hook", "worker-01", "stuck", "--requestor", "ops", "--comment", "nobody there")
+	s.MustDrydock("hook", "skip", "worker-01", "stuck", "--requestor", "ops", "--comment", "nobody there")
 	s.Until(now, api.Ready)
 	s.MustDrydock("done", "worker-01", "--requestor", "ops")
 	s.Until(now, api.Validating)

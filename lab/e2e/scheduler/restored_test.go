@@ -67,7 +67,7 @@ func TestARestoredMaintenanceIsNotDoneTwice(t *testing.T) {
 	s := site.PrepareOf(t, site.Shared.Lanes.Take(t), temporal, "")
 	s.StartWorker()
 	before := s.Imprint("worker-01")
-	s.MustDrydock("freeze", "--by", "e2e", "--reason", "backup")
+	s.MustDrydock("freeze", "--by", "e2e", "--comment", "backup")
 	run := s.Begin("worker-01")
 	s.Until(run, api.Pending)
 	standStill(s, temporal, func() error { return copyFiles(at, backup) })

@@ -32,7 +32,7 @@ func TestTheSchedulerTerminatedByHandComesBackWithWhatItKnew(t *testing.T) {
 		runs[name] = s.Begin(name)
 		s.WaitsFor(runs[name], "maxParallel 2")
 	}
-	s.MustDrydock("freeze", "--by", "incident-4711", "--reason", "look first")
+	s.MustDrydock("freeze", "--by", "incident-4711", "--comment", "look first")
 
 	terminateScheduler(s)
 	s.Within(schedulerEvery+site.Patience, "the scheduler is back", func() error {
@@ -84,8 +84,8 @@ func terminateScheduler(s *site.Site) {
 
 func TestAFreezeEndsWhenEverybodysIsTakenBack(t *testing.T) {
 	s := site.New(t, "")
-	s.MustDrydock("freeze", "--by", "ann", "--reason", "incident 1")
-	s.MustDrydock("freeze", "--by", "bob", "--reason", "incident 2")
+	s.MustDrydock("freeze", "--by", "ann", "--comment", "incident 1")
+	s.MustDrydock("freeze", "--by", "bob", "--comment", "incident 2")
 	run := s.Begin("worker-01")
 	s.WaitsFor(run, "frozen by ann (incident 1), by bob (incident 2)")
 	s.MustDrydock("thaw", "--by", "ann")
@@ -109,7 +109,7 @@ func TestAFreezeOfRunningMaintenancesHoldsADrain(t *testing.T) {
 	run := s.Begin("worker-01")
 	s.Until(run, api.Draining)
 	s.RefusedOnce(ns)
-	s.MustDrydock("freeze", "--by", "ann", "--reason", "incident", "--running")
+	s.MustDrydock("freeze", "--by", "ann", "--comment", "incident", "--running")
 	s.UntilStatus(run, "held", func(status api.Status) bool {
 		return strings.Contains(status.WaitingFor, "thaw") && strings.Contains(status.WaitingFor, "incident")
 	})

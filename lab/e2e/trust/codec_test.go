@@ -51,7 +51,7 @@ func TestPayloadsAreEncrypted(t *testing.T) {
 
 	s.MustDrydock("start", "worker-01", "--reason", encryptedReason, "--wait")
 	s.Exits(s.Drydock("status", "worker-01"), 0, encryptedReason, "Ready")
-	s.MustDrydock("failed", "worker-01", "--reason", encryptedReason+"-of-a-failure")
+	s.MustDrydock("fail", "worker-01", "--comment", encryptedReason+"-of-a-failure")
 	s.Exits(s.Drydock("status", "worker-01"), 0, encryptedReason+"-of-a-failure")
 	s.MustDrydock("done", "worker-01", "--wait")
 	for _, from := range [][]string{nil, {"--from", audit}} {

@@ -53,7 +53,7 @@ func TestNoSecretIsInAnyHistoryLogOrError(t *testing.T) {
 	}
 	for _, args := range [][]string{
 		{"status", "worker-01"}, {"status", "worker-01", "-o", "json"}, {"list", "--all", "-o", "json"}, {"limits"}, {"doctor"},
-		{"failed", "worker-02", "--reason", "it broke"}, {"retry", "worker-02"}, {"done", "worker-02", "--wait"}, {"cancel", "worker-01", "--wait"},
+		{"fail", "worker-02", "--comment", "it broke"}, {"retry", "worker-02"}, {"done", "worker-02", "--wait"}, {"cancel", "worker-01", "--wait"},
 		{"list", "--address", "127.0.0.1:1"}, {"list", "--namespace", "nobodys"},
 	} {
 		say(args...)

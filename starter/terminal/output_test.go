@@ -1,0 +1,44 @@
+package terminal
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"testing"
+
+	"drydock.dev/drydock/rules/document"
+)
+
+// full is a disk with room for some writes.
+type full struct{ room int }
+
+var errFull = errors.New("no space left on device")
+
+func (f *full) Write(p []byte) (int, error) {
+	if f.room--; f.room < 0 {
+		return 0, errFull
+	}
+	return len(p), nil
+}
+
+// A table that is cut is an error, as JSON that is cut is one.
+func TestATableThatCannotBeWrittenIsAnError(t *testing.T) {
+	var d document.Document
+	d.Fact("Records", "7")
+	d.Fact("Verdict", "intact")
+	table := func(w io.Writer) { Show(w, d) }
+	for _, format := range []string{FormatTable, FormatWide, FormatJSON, FormatYAML} {
+		o := Output{Format: format}
+		if err := o.Write(&full{}, d, table); !errors.Is(err, errFull) {
+			t.Errorf("-o %s: %v", format, err)
+		}
+	}
+	o := Output{Format: FormatTable}
+	if err := o.Write(&full{room: 1}, d, table); !errors.Is(err, errFull) {
+		t.Errorf("after a line: %v", err)
+	}
+	var out bytes.Buffer
+	if err := o.Write(&out, d, table); err != nil || out.String() != "Records:  7\nVerdict:  intact\n" {
+		t.Errorf("%v, %q", err, out.String())
+	}
+}
