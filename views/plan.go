@@ -33,7 +33,7 @@ func Plan(p api.Plan, r Reader) document.Document {
 		d.Fact("Strategy", strategyText(s.Strategy))
 	}
 	if p.Stages != nil {
-		stageFacts(&d, *p.Stages)
+		stageFacts(&d, *p.Stages, r)
 	}
 	d.PaintedFact("Phase", PlanStyle(p.Phase), standing(string(p.Phase), p.Since, p.Execution, r))
 	if p.Counts != nil {
@@ -138,14 +138,14 @@ func strategyText(s plan.Strategy) string {
 }
 
 // stageFacts are how far a plan is whose nodes go through stages together.
-func stageFacts(d *document.Document, s api.PlanStages) {
+func stageFacts(d *document.Document, s api.PlanStages, r Reader) {
 	d.Fact("Stage", string(s.Stage))
 	if s.Stage == api.StageDrain {
 		tier := fmt.Sprintf("all %d are drained", len(s.Tiers))
 		if s.Tier < len(s.Tiers) {
 			tier = fmt.Sprintf("%d of %d, %s", s.Tier+1, len(s.Tiers), tierText(s.Tiers[s.Tier]))
 		}
-		d.Fact("Tier", tier)
+		d.Fact("Tier", r.said(tier))
 	}
 	d.Fact("Drained", fmt.Sprintf("%t (%s)", s.Drained.Status, drainedText(s.Nodes)))
 }
