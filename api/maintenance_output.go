@@ -5,6 +5,18 @@ import (
 	"time"
 )
 
+// Execution is the workflow of a maintenance, a plan or a health check, as summaries have it.
+type Execution struct {
+	WorkflowID string `json:"workflowId"`
+	// RunID is the first run of the chain, which stays the same. Of a plan or a health check that no worker has answered for, it is the
+	// present run.
+	RunID     string     `json:"runId"`
+	CreatedAt time.Time  `json:"createdAt"`
+	EndedAt   *time.Time `json:"endedAt,omitempty"`
+	// Unanswered is the error that kept the phase from being read.
+	Unanswered string `json:"unanswered,omitempty"`
+}
+
 // MaintenanceSummary is a maintenance as lists have it, as far as it is known without a worker. Its Status has the same names.
 type MaintenanceSummary struct {
 	Node      string `json:"node"`
@@ -20,14 +32,8 @@ type MaintenanceSummary struct {
 	Reason  string `json:"reason,omitempty"`
 	Ticket  string `json:"ticket,omitempty"`
 	// Attempt counts the slots asked for.
-	Attempt    int    `json:"attempt,omitempty"`
-	WorkflowID string `json:"workflowId"`
-	// RunID is the first run of its chain, which stays the same.
-	RunID     string     `json:"runId"`
-	CreatedAt time.Time  `json:"createdAt"`
-	EndedAt   *time.Time `json:"endedAt,omitempty"`
-	// Unanswered is the error that kept the phase from being read.
-	Unanswered string `json:"unanswered,omitempty"`
+	Attempt int `json:"attempt,omitempty"`
+	Execution
 }
 
 // Maintenance is all that is known of a maintenance: its own answer, and what the server knows besides.
@@ -37,13 +43,17 @@ type Maintenance struct {
 }
 
 // Answer is what a maintenance answers to its status query. A field that a MaintenanceSummary has too is that one's.
-type Answer struct{ Status }
+type Answer struct{ Given }
+
+// Given has the fields of the answer one level below those of Execution, which count where both have a name.
+type Given struct{ Status }
 
 // MaintenanceOf is a maintenance that runs, as its own answer has it.
 func MaintenanceOf(s Status) Maintenance {
-	return Maintenance{Answer: Answer{s}, MaintenanceSummary: MaintenanceSummary{
+	return Maintenance{Answer: Answer{Given{s}}, MaintenanceSummary: MaintenanceSummary{
 		Node: s.Spec.Node, Requestor: s.Spec.Requestor, Phase: s.Phase, Since: &s.Since, WaitingFor: s.WaitingFor, Message: s.Failure,
-		Reason: s.Spec.Reason, Ticket: s.Spec.Ticket, Attempt: s.Attempt, WorkflowID: s.WorkflowID, RunID: s.RunID, CreatedAt: s.CreatedAt,
+		Reason: s.Spec.Reason, Ticket: s.Spec.Ticket, Attempt: s.Attempt,
+		Execution: Execution{WorkflowID: s.WorkflowID, RunID: s.RunID, CreatedAt: s.CreatedAt},
 	}}
 }
 

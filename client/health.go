@@ -135,6 +135,26 @@ type HealthCheckView struct {
 	Refused bool
 }
 
+// Known is all that is known of the check: its own answer, or as much of that as is known without a worker.
+func (v HealthCheckView) Known() api.HealthCheck {
+	c := api.HealthCheck{HealthCheckSummary: api.HealthCheckSummary{Execution: v.execution()}}
+	if v.Status != nil {
+		c = api.HealthCheckOf(*v.Status)
+	}
+	c.Name, c.Message, c.Unanswered = v.Name, cmp.Or(c.Message, v.Failure), textOf(v.Unanswered)
+	c.Configured, c.Source = v.Configured, api.SourceByHand
+	if v.Configured {
+		c.Source = api.SourceConfigured
+	}
+	if !v.Running() {
+		c.EndedAt = &v.Ended
+	}
+	return c
+}
+
+// Summary is the check as lists have it.
+func (v HealthCheckView) Summary() api.HealthCheckSummary { return v.Known().HealthCheckSummary }
+
 // Observe looks at the check. That no worker answers is no error: the view says so. Where there was no such check it is a
 // NoneError.
 func (h *HealthCheck) Observe(ctx context.Context, asked api.HealthStatusRequest) (HealthCheckView, error) {

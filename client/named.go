@@ -87,17 +87,32 @@ func (n Named) failed(doing string, err error) error {
 
 // Run is one run of a workflow as Temporal's lists know it.
 type Run struct {
-	Name           string
-	RunID          string
-	Started, Ended time.Time
-	Execution      enumspb.WorkflowExecutionStatus
+	Name, WorkflowID, RunID string
+	Started, Ended          time.Time
+	Execution               enumspb.WorkflowExecutionStatus
+}
+
+// execution is the run as summaries have it, without its end.
+func (r Run) execution() api.Execution {
+	return api.Execution{WorkflowID: r.WorkflowID, RunID: r.RunID, CreatedAt: r.Started}
+}
+
+// textOf is an error in words; empty where there is none.
+func textOf(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
 }
 
 // Running reports whether it runs.
 func (r Run) Running() bool { return r.Execution == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING }
 
 func runOf(name string, info *workflowpb.WorkflowExecutionInfo) Run {
-	run := Run{Name: name, RunID: info.GetExecution().GetRunId(), Started: info.GetStartTime().AsTime(), Execution: info.GetStatus()}
+	run := Run{
+		Name: name, WorkflowID: info.GetExecution().GetWorkflowId(), RunID: info.GetExecution().GetRunId(),
+		Started: info.GetStartTime().AsTime(), Execution: info.GetStatus(),
+	}
 	if info.GetCloseTime() != nil {
 		run.Ended = info.GetCloseTime().AsTime()
 	}

@@ -56,6 +56,31 @@ func (v PlanView) Message() string {
 	}
 }
 
+// Known is all that is known of the plan: its own answer, or as much of that as is known without a worker.
+func (v PlanView) Known() api.Plan {
+	p := api.Plan{PlanSummary: api.PlanSummary{Execution: v.execution()}, Nodes: []api.PlanNode{}}
+	if r := v.Result; r != nil {
+		p.Counts, p.CreatedAt, p.RunID = &r.Counts, r.CreatedAt, r.RunID
+	}
+	if v.Status != nil {
+		p = api.PlanOf(*v.Status)
+	}
+	p.Name, p.Phase, p.Message = v.Name, v.Phase(), v.Message()
+	if v.Running() {
+		p.Unanswered = textOf(v.Unanswered)
+		return p
+	}
+	ended := v.Ended
+	if v.Result != nil && !v.Result.EndedAt.IsZero() {
+		ended = v.Result.EndedAt
+	}
+	p.Since, p.EndedAt, p.WaitingFor, p.Until = &ended, &ended, "", nil
+	return p
+}
+
+// Summary is the plan as lists have it.
+func (v PlanView) Summary() api.PlanSummary { return v.Known().PlanSummary }
+
 // As is the plan for messages in somebody else's name; an empty one changes nothing.
 func (p *Plan) As(by string) *Plan {
 	if by == "" {

@@ -15,14 +15,14 @@ const schedulesAtOnce = 500
 
 // ListRecurring finds the recurring plans of the cluster, by their names. A list of schedules says less of each than Look: neither its plan
 // nor what became of its runs. One that was just made may be missing.
-func ListRecurring(ctx context.Context, c *Client) ([]RecurringView, error) {
+func ListRecurring(ctx context.Context, c *Client) (api.PlanSchedules, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*CallTimeout)
 	defer cancel()
 	all, err := c.server.temporal.ScheduleClient().List(ctx, temporalclient.ScheduleListOptions{PageSize: schedulesAtOnce})
 	if err != nil {
 		return nil, failedCall("listing the schedules of plans", err)
 	}
-	var found []RecurringView
+	var found api.PlanSchedules
 	for all.HasNext() {
 		entry, err := all.Next()
 		if err != nil {
@@ -32,16 +32,15 @@ func ListRecurring(ctx context.Context, c *Client) ([]RecurringView, error) {
 		if err != nil || cluster != c.options.Cluster {
 			continue // somebody else's
 		}
-		v := RecurringView{Name: name, When: recurrenceOf(entry.Spec), Paused: entry.Paused, Note: entry.Note, Next: entry.NextActionTimes}
-		for _, action := range entry.RecentActions {
-			run := RecurringRun{Due: action.ScheduleTime, Began: action.ActualTime}
-			if action.StartWorkflowResult != nil {
-				run.WorkflowID = action.StartWorkflowResult.WorkflowID
-			}
-			v.Runs = append(v.Runs, run)
+		s := api.PlanScheduleSummary{Name: name, Recurrence: recurrenceOf(entry.Spec), Paused: entry.Paused, Note: entry.Note, ScheduleID: entry.ID}
+		if !s.Paused && len(entry.NextActionTimes) > 0 {
+			s.NextAt = &entry.NextActionTimes[0]
 		}
-		found = append(found, v)
+		if n := len(entry.RecentActions); n > 0 {
+			s.LastStartedAt = &entry.RecentActions[n-1].ActualTime
+		}
+		found = append(found, s)
 	}
-	slices.SortFunc(found, func(a, b RecurringView) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(found, func(a, b api.PlanScheduleSummary) int { return strings.Compare(a.Name, b.Name) })
 	return found, nil
 }

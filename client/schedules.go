@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -218,50 +219,24 @@ func (r *Recurring) Trigger(ctx context.Context) error {
 	return r.failed("beginning a run of plan "+r.Name, err)
 }
 
-// RecurringView is what is known of a recurring plan at one moment.
-type RecurringView struct {
-	Name string
-	// When has no fields where somebody else made a schedule of another form.
-	When plan.Recurrence
-	// Plan is nil where it cannot be read, as where a codec has hidden it.
-	Plan   *plan.Plan
-	Paused bool
-	// Note says who paused or resumed it last, and why.
-	Note string
-	// Next are the next times, at most ten; Runs the last runs, at most ten, the oldest first.
-	Next []time.Time
-	Runs []RecurringRun
-	// Overlapped counts the runs that were skipped because the one before went on, Missed those that came too late.
-	Overlapped, Missed int
-	Created            time.Time
-}
-
-// RecurringRun is one run of a recurring plan.
-type RecurringRun struct {
-	// Due is when it was to begin, Began when it did.
-	Due, Began time.Time
-	WorkflowID string
-	Running    bool
-	// Result is what it returned; nil while it runs and where it returned nothing. Failure says why it did not complete.
-	Result  *api.PlanRunResult
-	Failure string
-}
-
 // Look returns the state of the schedule, and the results of its last runs.
-func (r *Recurring) Look(ctx context.Context) (RecurringView, error) {
+func (r *Recurring) Look(ctx context.Context) (api.PlanSchedule, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*CallTimeout)
 	defer cancel()
 	described, err := r.handle(ctx).Describe(ctx)
 	if err != nil {
-		return RecurringView{}, r.failed("looking at the schedule of plan "+r.Name, err)
+		return api.PlanSchedule{}, r.failed("looking at the schedule of plan "+r.Name, err)
 	}
 	info := described.Info
-	v := RecurringView{
-		Name: r.Name, When: recurrenceOf(described.Schedule.Spec), Plan: r.planIn(described.Schedule.Action), Next: info.NextActionTimes,
-		Overlapped: info.NumActionsSkippedOverlap, Missed: info.NumActionsMissedCatchupWindow, Created: info.CreatedAt,
+	s := api.PlanSchedule{
+		Name: r.Name, Recurrence: recurrenceOf(described.Schedule.Spec), Plan: r.planIn(described.Schedule.Action), Next: info.NextActionTimes,
+		Overlapped: info.NumActionsSkippedOverlap, Missed: info.NumActionsMissedCatchupWindow, ScheduleID: r.ID(), CreatedAt: info.CreatedAt,
 	}
 	if state := described.Schedule.State; state != nil {
-		v.Paused, v.Note = state.Paused, state.Note
+		s.Paused, s.Note = state.Paused, state.Note
+	}
+	if s.Paused {
+		s.Next = nil
 	}
 	for _, action := range info.RecentActions {
 		if action.StartWorkflowResult == nil {
@@ -269,11 +244,11 @@ func (r *Recurring) Look(ctx context.Context) (RecurringView, error) {
 		}
 		run, err := r.run(ctx, action)
 		if err != nil {
-			return v, err
+			return s, err
 		}
-		v.Runs = append(v.Runs, run)
+		s.Runs = append(s.Runs, run)
 	}
-	return v, nil
+	return s, nil
 }
 
 func (r *Recurring) planIn(action temporalclient.ScheduleAction) *plan.Plan {
@@ -294,15 +269,14 @@ func (r *Recurring) planIn(action temporalclient.ScheduleAction) *plan.Plan {
 }
 
 // run is what became of a run.
-func (r *Recurring) run(ctx context.Context, action temporalclient.ScheduleActionResult) (RecurringRun, error) {
-	run := RecurringRun{Due: action.ScheduleTime, Began: action.ActualTime, WorkflowID: action.StartWorkflowResult.WorkflowID}
+func (r *Recurring) run(ctx context.Context, action temporalclient.ScheduleActionResult) (api.PlanScheduleRun, error) {
+	run := api.PlanScheduleRun{DueAt: action.ScheduleTime, StartedAt: action.ActualTime, WorkflowID: action.StartWorkflowResult.WorkflowID}
 	// Without a run ID: it may have been reset since.
 	described, err := r.server.describe(ctx, run.WorkflowID, "")
 	var gone *serviceerror.NotFound
 	switch {
 	case errors.As(err, &gone):
-		run.Failure = "Temporal does not keep it any more"
-		return run, nil
+		return runEnded(run, ending[api.PlanRunResult]{Failure: "Temporal does not keep it any more"}), nil
 	case err != nil:
 		return run, failedCall("looking at the runs of plan "+r.Name, err)
 	}
@@ -313,6 +287,17 @@ func (r *Recurring) run(ctx context.Context, action temporalclient.ScheduleActio
 	}
 	end, err := endingOf(ctx, r.server, run.WorkflowID, info.GetExecution().GetRunId(), "it was terminated by hand", "it was cancelled",
 		func(r api.PlanRunResult) string { return r.Message })
-	run.Result, run.Failure = end.Result, end.Failure
-	return run, failedCall("looking at the runs of plan "+r.Name, err)
+	return runEnded(run, end), failedCall("looking at the runs of plan "+r.Name, err)
+}
+
+// runEnded is a run with how it has ended.
+func runEnded(run api.PlanScheduleRun, end ending[api.PlanRunResult]) api.PlanScheduleRun {
+	run.Message = end.Failure
+	if r := end.Result; r != nil {
+		run.Phase, run.Skipped, run.Message = r.Phase, r.Skipped, cmp.Or(end.Failure, r.Message)
+	}
+	if run.Phase == "" && !run.Skipped {
+		run.Phase = api.PlanFailed
+	}
+	return run
 }

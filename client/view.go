@@ -140,10 +140,7 @@ func undecided(s *api.Status) bool {
 func (v View) Summary() api.MaintenanceSummary {
 	s := api.MaintenanceSummary{
 		Node: v.Node, Requestor: v.Requestor, Phase: v.Phase(), Message: v.Message(),
-		WorkflowID: v.WorkflowID, RunID: v.FirstRunID, CreatedAt: v.Began(),
-	}
-	if v.Unanswered != nil {
-		s.Unanswered = v.Unanswered.Error()
+		Execution: api.Execution{WorkflowID: v.WorkflowID, RunID: v.FirstRunID, CreatedAt: v.Began(), Unanswered: textOf(v.Unanswered)},
 	}
 	if v.Status != nil {
 		s.Since, s.Attempt, s.WaitingFor = &v.Status.Since, v.Status.Attempt, v.Status.WaitingFor

@@ -18,7 +18,6 @@ import (
 	"drydock.dev/drydock/rules/schedule"
 	"drydock.dev/drydock/rules/setup"
 	"drydock.dev/drydock/starter/exit"
-	"drydock.dev/drydock/starter/health"
 	"drydock.dev/drydock/starter/invocation"
 	"drydock.dev/drydock/starter/nodework"
 	"drydock.dev/drydock/starter/profile"
@@ -48,16 +47,16 @@ var outputs = map[string]struct {
 	"report":          {record.Report{}, []string{"report"}},
 	"audit-verify":    {record.Verdict{}, []string{"audit verify"}},
 	"rollout":         {[]nodework.Outcome{}, []string{"rollout", "plan attach"}},
-	"plan":            {show.Plan{}, []string{"plan status"}},
-	"plans":           {show.Plans{}, []string{"plan list"}},
-	"plan-summary":    {show.PlanSummary{}, []string{"plan create", "plan pause", "plan resume", "plan approve", "plan deny", "plan skip", "plan retry", "plan set-stage", "plan set-selector", "plan cancel"}},
-	"plan-schedule":   {show.PlanSchedule{}, []string{"plan schedule"}},
-	"plan-schedules":  {show.PlanSchedules{}, []string{"plan schedule list"}},
-	"plan-preview":    {show.PlanPreview{}, []string{"plan create --dry-run"}},
-	"health":          {health.Check{}, []string{"health status"}},
-	"health-checks":   {health.Checks{}, []string{"health list", "health start", "health apply"}},
-	"health-summary":  {health.Summary{}, []string{"health pause", "health resume", "health confirm", "health remove"}},
-	"health-explain":  {[]health.Explained{}, []string{"health explain"}},
+	"plan":            {api.Plan{}, []string{"plan status"}},
+	"plans":           {api.Plans{}, []string{"plan list"}},
+	"plan-summary":    {api.PlanSummary{}, []string{"plan create", "plan pause", "plan resume", "plan approve", "plan deny", "plan skip", "plan retry", "plan set-stage", "plan set-selector", "plan cancel"}},
+	"plan-schedule":   {api.PlanSchedule{}, []string{"plan schedule"}},
+	"plan-schedules":  {api.PlanSchedules{}, []string{"plan schedule list"}},
+	"plan-preview":    {api.PlanPreview{}, []string{"plan create --dry-run"}},
+	"health":          {api.HealthCheck{}, []string{"health status"}},
+	"health-checks":   {api.HealthChecks{}, []string{"health list", "health start", "health apply"}},
+	"health-summary":  {api.HealthCheckSummary{}, []string{"health pause", "health resume", "health confirm", "health remove"}},
+	"health-explain":  {[]api.CheckExplanation{}, []string{"health explain"}},
 	"profile-lint":    {rules.Report{}, []string{"profile lint"}},
 	"profiles":        {profile.Nodes{}, []string{"profile list"}},
 	"profile-explain": {api.ProfileExplanation{}, []string{"profile explain"}},

@@ -30,6 +30,7 @@ import (
 	"drydock.dev/drydock/starter/show"
 	"drydock.dev/drydock/starter/startertest"
 	"drydock.dev/drydock/starter/terminal"
+	"drydock.dev/drydock/views"
 )
 
 // comments are those of the types of inputs and outputs: to read them takes a while.
@@ -214,24 +215,26 @@ func TestSchemasFromTheCommandLine(t *testing.T) {
 	}
 }
 
-func aPlan(t *testing.T) plan.Plan {
+func aPlan(t *testing.T, now time.Time) api.Plan {
 	t.Helper()
 	p, err := plan.Decode("kernel", []byte(`{"nodes":["a"],"maintenance":{"priority":3},"strategy":{"maxParallel":"10%","canary":{"nodes":1,"soak":"1h"},"onBlocked":"skip"}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return p
+	all := api.PlanOf(api.PlanStatus{Plan: p, Nodes: []api.PlanNode{{Node: "a", State: "held", Since: now}}})
+	all.MoreNodes, all.Slowest = 1, []api.SlowNode{views.SlowNode(startertest.Draining().Known())}
+	return all
 }
 
 // TestOutputsHoldToTheirSchemas has values with as much in them as the tests have.
 func TestOutputsHoldToTheirSchemas(t *testing.T) {
-	views := []client.View{past("1", 30), past("2", 3), startertest.View(api.Ready)}
+	seen := []client.View{past("1", 30), past("2", 3), startertest.View(api.Ready)}
 	ended := past("3", 2)
 	now := startertest.Noon
 	values := map[string][]any{
-		"summaries": {client.Summaries(views), client.Summaries(nil)},
-		"summary":   {views[0].Summary()},
-		"status":    {views[0].Known(), views[2].Known(), client.View{}.Known()},
+		"summaries": {client.Summaries(seen), client.Summaries(nil)},
+		"summary":   {seen[0].Summary()},
+		"status":    {seen[0].Known(), seen[2].Known(), client.View{}.Known()},
 		"limits":    {show.SchedulerOf(api.State{ObservedAt: &now}), show.SchedulerOf(api.State{Holders: make([]api.Holder, api.PackAbove+1)})},
 		"freezes":   {[]schedule.Freeze(nil), []schedule.Freeze{{By: "ann", At: now}}},
 		"preflight": {[]any{startertest.StoppedReport()}},
@@ -239,13 +242,11 @@ func TestOutputsHoldToTheirSchemas(t *testing.T) {
 		"history":   {[]record.Record(nil), []record.Record{ended.Record("", now)}},
 		"report":    {record.Summarize([]record.Record{ended.Record("", now)}, now.Add(-24*time.Hour), now)},
 		"plan": {
-			show.PlanOf(client.PlanView{Status: &api.PlanStatus{Plan: aPlan(t), Nodes: []api.PlanNode{{Node: "a", State: "held", Since: now}}}}, "id", []api.PlanNode{{Node: "a", Since: now}}, 1,
-				[]show.SlowNode{show.SlowNodeOf(views[0])}),
-			show.PlanOf(client.PlanView{}, "id", nil, 0, nil),
+			aPlan(t, now), client.PlanView{}.Known(),
 		},
-		"plans":        {show.Plans{show.PlanSummaryOf(client.PlanView{}, "id")}, show.Plans(nil)},
-		"plan-summary": {show.PlanSummaryOf(client.PlanView{Result: &api.PlanResult{Phase: api.PlanCompleted}}, "id")},
-		"plan-preview": {show.PlanPreview{Spec: aPlan(t), Waves: []show.PlanWave{{Nodes: []string{"a"}}}, Estimate: &show.PlanEstimate{}}},
+		"plans":        {api.Plans{client.PlanView{}.Summary()}, api.Plans(nil)},
+		"plan-summary": {client.PlanView{Result: &api.PlanResult{Phase: api.PlanCompleted}}.Summary()},
+		"plan-preview": {api.PlanPreview{Spec: *aPlan(t, now).Spec, Waves: []api.PlanWave{{Nodes: []string{"a"}}}, Estimate: &api.PlanEstimate{}}},
 		"version":      {Versions{Client: "v1", Go: "go1"}},
 	}
 	for name, all := range values {
@@ -268,7 +269,7 @@ func TestOutputsHaveTheNamesOfTheQueries(t *testing.T) {
 	elsewhere := map[string][]string{
 		"plan": {"failure", "troubles", "nextOffset", "cells"},
 		"health": {
-			"troubles", "inFlightRemediations", "nextOffset",
+			"inFlightRemediations", "nextOffset",
 			"observedNodes", "healthyNodes", "minHealthy", "soon", "unhealthy", "remediating",
 		},
 	}

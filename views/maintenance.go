@@ -87,18 +87,14 @@ func byAt(a *api.ApprovalStatus, r Reader) string {
 }
 
 func whereMaintained(d *document.Document, m api.Maintenance, r Reader) {
-	style := PhaseStyle(m.Phase)
-	switch {
-	case m.EndedAt != nil:
-		ended := *m.EndedAt
-		d.PaintedFact("Phase", style, fmt.Sprintf("%s (ended %s, after %s)", m.Phase, r.ago(ended), period.Age(ended.Sub(m.CreatedAt))))
+	d.PaintedFact("Phase", PhaseStyle(m.Phase), standing(string(m.Phase), m.Since, m.Execution, r))
+	if m.EndedAt != nil {
 		d.Fact("Message", r.words(m.Message))
 		return
-	case !m.IsAnswered():
-		d.Fact("Phase", fmt.Sprintf("unknown (started %s)", r.ago(m.CreatedAt)))
+	}
+	if !m.IsAnswered() {
 		return
 	}
-	d.PaintedFact("Phase", style, fmt.Sprintf("%s (since %s)", m.Phase, r.ago(m.Status.Since)))
 	d.Fact("Waiting for", r.words(waitingFor(m)))
 	if !r.brief {
 		d.Fact("Next", strings.Join(Next(m), " | "))
@@ -138,6 +134,18 @@ func waitingFor(m api.Maintenance) string {
 		return m.WaitingFor
 	}
 	return pod + strings.TrimPrefix(m.WaitingFor, pod+": "+first.Message)
+}
+
+// standing is the phase of something with since when that is, or when its end was.
+func standing(phase string, since *time.Time, e api.Execution, r Reader) string {
+	switch {
+	case e.EndedAt != nil:
+		return fmt.Sprintf("%s (ended %s, after %s)", phase, r.ago(*e.EndedAt), period.Age(e.EndedAt.Sub(e.CreatedAt)))
+	case phase == "" || since == nil:
+		return fmt.Sprintf("unknown (started %s)", r.ago(e.CreatedAt))
+	default:
+		return fmt.Sprintf("%s (since %s)", phase, r.ago(*since))
+	}
 }
 
 // plansText says which plans share a maintenance, and how far they have its node drained.

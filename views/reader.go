@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"drydock.dev/drydock/rules/bounds"
+	"drydock.dev/drydock/rules/document"
 	"drydock.dev/drydock/rules/moment"
 	"drydock.dev/drydock/rules/period"
 )
@@ -31,7 +32,17 @@ const (
 	briefList     = 20
 	briefMessages = 5
 	briefText     = 200
+	// mostWarnings bounds the warnings of any view.
+	mostWarnings = 20
 )
+
+// heading is the title of a table that has none in a terminal. In Markdown it keeps two lists apart.
+func (r Reader) heading(title string) string {
+	if r.brief {
+		return title
+	}
+	return ""
+}
 
 // at writes a moment.
 func (r Reader) at(t time.Time) string {
@@ -65,6 +76,14 @@ func (r Reader) age(t time.Time) string {
 	return period.Age(r.now.Sub(t))
 }
 
+// since is the age of what began at a moment; empty for no moment.
+func (r Reader) since(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return r.age(t)
+}
+
 // words is a program's text with the moments in it as the reader has them.
 func (r Reader) words(text string) string { return moment.InText(text, r.at) }
 
@@ -94,6 +113,17 @@ func last[T any](r Reader, all []T) []T {
 		some = append(some, all[i])
 	}
 	return some
+}
+
+// warn adds a line for each of some warnings.
+func warn(d *document.Document, r Reader, warnings ...string) {
+	shown := min(mostWarnings, len(warnings))
+	for _, text := range warnings[:shown] {
+		d.Line("Warning: %s", r.words(text))
+	}
+	if len(warnings) > shown {
+		d.Line("%s", document.AndMore(len(warnings)-shown))
+	}
 }
 
 // colon puts a colon before a text that is not empty.

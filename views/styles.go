@@ -3,6 +3,7 @@ package views
 import (
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/rules/document"
+	"drydock.dev/drydock/rules/health"
 	"drydock.dev/drydock/rules/plan"
 )
 
@@ -33,6 +34,22 @@ func PlanStyle(phase api.PlanPhase) document.Style {
 		return document.Faint
 	case api.PlanRunning:
 		return document.Active
+	default:
+		return document.Plain
+	}
+}
+
+// HealthStyle is the same for the phases of health checks.
+func HealthStyle(phase health.Phase) document.Style {
+	switch phase {
+	case health.PhaseEnabled:
+		return document.Good
+	case health.PhaseDisabled:
+		return document.Bad
+	case health.PhaseRemediating:
+		return document.Active
+	case health.PhasePaused:
+		return document.Faint
 	default:
 		return document.Plain
 	}

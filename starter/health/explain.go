@@ -16,11 +16,11 @@ import (
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/client"
 	"drydock.dev/drydock/rules/health"
-	"drydock.dev/drydock/rules/period"
 	"drydock.dev/drydock/rules/spec"
 	"drydock.dev/drydock/starter/exit"
 	"drydock.dev/drydock/starter/invocation"
 	"drydock.dev/drydock/starter/terminal"
+	"drydock.dev/drydock/views"
 )
 
 type explainOptions struct {
@@ -47,26 +47,19 @@ are shown that know the node because it is not healthy.`,
 	return cmd
 }
 
-// Explained is what a check says of a node.
-type Explained struct {
-	Check string `json:"check"`
-	// Selected reports whether the check's selector selects the node, by Kubernetes' answer; absent where it did not answer.
-	Selected *bool        `json:"selected,omitempty"`
-	Phase    health.Phase `json:"phase,omitempty"`
-	// Blocked says what keeps all remediations of the check from beginning.
-	Blocked string `json:"blocked,omitempty"`
-	health.Explanation
-
+// explained is what a check says of a node, and which nodes it selects.
+type explained struct {
+	api.CheckExplanation
 	selector metav1.LabelSelector
 }
 
 // underRemediation are the states of a node that has a remediation.
 var underRemediation = []string{health.NodeRemediating, health.NodeRecovered, health.NodeRemoving}
 
-func (e Explained) remediates() bool { return e.Found && slices.Contains(underRemediation, e.State) }
+func (e explained) remediates() bool { return e.Found && slices.Contains(underRemediation, e.State) }
 
 // concerned reports whether the check has anything to do with the node.
-func (e Explained) concerned() bool { return e.Found || e.Selected != nil && *e.Selected }
+func (e explained) concerned() bool { return e.Found || e.Selected != nil && *e.Selected }
 
 func (o *explainOptions) run(ctx context.Context, node string) error {
 	if err := spec.NodeName(node); err != nil {
@@ -85,13 +78,18 @@ func (o *explainOptions) run(ctx context.Context, node string) error {
 		return err
 	}
 	if o.check != "" {
-		all = slices.DeleteFunc(all, func(e Explained) bool { return e.Check != o.check })
+		all = slices.DeleteFunc(all, func(e explained) bool { return e.Check != o.check })
 		if len(all) == 0 {
 			return explain(c, o.check, &client.NoneError{What: "health check " + o.check})
 		}
 	}
 	asked, missing := o.selected(ctx, node, all)
-	known := slices.DeleteFunc(slices.Clone(all), func(e Explained) bool { return !e.concerned() })
+	known := []api.CheckExplanation{}
+	for _, one := range all {
+		if one.concerned() {
+			known = append(known, one.CheckExplanation)
+		}
+	}
 	if len(known) == 0 && missing != nil {
 		return missing
 	}
@@ -104,13 +102,13 @@ func (o *explainOptions) run(ctx context.Context, node string) error {
 			if i > 0 {
 				fmt.Fprintln(w)
 			}
-			explained(w, one, c.Clock())
+			terminal.Show(w, views.CheckExplanation(one, views.At(c.Clock())))
 		}
 	})
 }
 
 // ask asks every check that runs for a node. One that does not answer keeps no other from it, unless none does.
-func ask(ctx context.Context, c *invocation.Connection, node string) ([]Explained, error) {
+func ask(ctx context.Context, c *invocation.Connection, node string) ([]explained, error) {
 	runs, err := client.ListHealthChecks(ctx, c.Client, true)
 	if err != nil {
 		return nil, c.Explain(err)
@@ -118,7 +116,7 @@ func ask(ctx context.Context, c *invocation.Connection, node string) ([]Explaine
 	if len(runs) == 0 {
 		return nil, exit.Hint(fmt.Errorf("no health check runs"), `Checks are in the worker's configuration (healthChecks), or started with "%s health start --file FILE".`, c.Program)
 	}
-	all, failures := make([]Explained, len(runs)), make([]error, len(runs))
+	all, failures := make([]explained, len(runs)), make([]error, len(runs))
 	var group errgroup.Group
 	group.SetLimit(observedAtOnce)
 	for i, run := range runs {
@@ -128,7 +126,7 @@ func ask(ctx context.Context, c *invocation.Connection, node string) ([]Explaine
 		})
 	}
 	_ = group.Wait() // what failed is in failures
-	answered := []Explained{}
+	answered := []explained{}
 	for i, one := range all {
 		if failures[i] == nil {
 			answered = append(answered, one)
@@ -140,13 +138,15 @@ func ask(ctx context.Context, c *invocation.Connection, node string) ([]Explaine
 	return answered, nil
 }
 
-func askOne(ctx context.Context, h *client.HealthCheck, node string) (Explained, error) {
+func askOne(ctx context.Context, h *client.HealthCheck, node string) (explained, error) {
 	status, err := h.Status(ctx, api.HealthStatusRequest{Limit: 1})
 	if err != nil {
-		return Explained{}, err
+		return explained{}, err
 	}
 	said, err := h.Explain(ctx, node)
-	return Explained{Check: h.Name, Phase: status.Phase, Blocked: status.Blocked, Explanation: said, selector: status.Spec.Selector}, err
+	return explained{
+		api.CheckExplanation{Check: h.Name, Phase: status.Phase, Blocked: status.Blocked, HealthExplanation: said}, status.Spec.Selector,
+	}, err
 }
 
 // kubernetesWithin bounds the question for a node's labels, which is a courtesy.
@@ -154,7 +154,7 @@ const kubernetesWithin = 3 * time.Second
 
 // selected finds out which checks select the node. Asked is false where Kubernetes does not answer; missing says that there is
 // no such node.
-func (o *explainOptions) selected(ctx context.Context, node string, all []Explained) (asked bool, missing error) {
+func (o *explainOptions) selected(ctx context.Context, node string, all []explained) (asked bool, missing error) {
 	k, err := o.app.Nodes(kubernetesWithin)
 	if err != nil {
 		return false, nil //nolint:nilerr // without Kubernetes the checks' own words are shown
@@ -179,7 +179,7 @@ func (o *explainOptions) selected(ctx context.Context, node string, all []Explai
 }
 
 // nobody says that no check has anything to do with a node.
-func nobody(node string, all []Explained, asked bool) string {
+func nobody(node string, all []explained, asked bool) string {
 	names := make([]string, len(all))
 	for i, one := range all {
 		names[i] = one.Check
@@ -189,43 +189,4 @@ func nobody(node string, all []Explained, asked bool) string {
 		return fmt.Sprintf("No health check selects %s: there is %s.", node, checks)
 	}
 	return fmt.Sprintf("%s is healthy for %s, or not selected: Kubernetes could not be asked which.", node, checks)
-}
-
-// explained shows what a check says of a node.
-func explained(w io.Writer, e Explained, now time.Time) {
-	head := terminal.NewRows(w)
-	head.Add("Node:", e.Node)
-	head.AddPainted(1, phaseStyle(e.Phase), "Check:", e.Check+" ("+string(e.Phase)+")")
-	head.Add("State:", e.State+terminal.Colon(terminal.Words(e.Summary, now)))
-	for _, c := range e.Conditions {
-		head.Add("Condition:", conditionText(c, now))
-	}
-	if e.Blocked != "" && !slices.Contains(e.Blocks, e.Blocked) {
-		head.Add("Blocked:", terminal.Words(e.Blocked, now))
-	}
-	for _, block := range e.Blocks {
-		head.Add("Blocked:", terminal.Words(block, now))
-	}
-	if e.Next != "" {
-		head.Add("Next:", nextText(e.Next, e.At, now))
-	}
-	head.Done()
-	if len(e.Steps) == 0 {
-		return
-	}
-	fmt.Fprintln(w)
-	r := terminal.NewRows(w, "STEP", "WHAT", "TIMEOUT", "STATE")
-	for _, s := range e.Steps {
-		r.Add(fmt.Sprint(s.Step), s.What, s.Timeout, terminal.Words(s.State, now))
-	}
-	r.Done()
-}
-
-// conditionText says since when a node has a condition, and when that makes it ill.
-func conditionText(c health.ExplainCondition, now time.Time) string {
-	text := fmt.Sprintf("%s is %s since %s (%s); ", c.Type, c.Status, terminal.Clock(c.Since, now), period.Age(now.Sub(c.Since)))
-	if c.Over {
-		return text + fmt.Sprintf("ill after %s, since %s", c.Duration, terminal.Clock(c.IllAt, now))
-	}
-	return text + fmt.Sprintf("ill after %s, at %s (in %s)", c.Duration, terminal.Clock(c.IllAt, now), period.Age(c.IllAt.Sub(now)))
 }

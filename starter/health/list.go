@@ -15,6 +15,7 @@ import (
 	"drydock.dev/drydock/starter/input"
 	"drydock.dev/drydock/starter/invocation"
 	"drydock.dev/drydock/starter/terminal"
+	"drydock.dev/drydock/views"
 )
 
 type listOptions struct {
@@ -65,30 +66,30 @@ func (o *listOptions) run(ctx context.Context) error {
 		return err
 	}
 	defer c.Close()
-	views, err := observe(ctx, c, !o.all)
+	observed, err := observe(ctx, c, !o.all)
 	if err != nil {
 		return c.Explain(err)
 	}
-	checks := Checks{}
-	for _, v := range views {
-		checks = append(checks, SummaryOf(v, api.HealthCheckID(c.Cluster(), v.Name)))
+	checks := api.HealthChecks{}
+	for _, v := range observed {
+		checks = append(checks, v.Summary())
 	}
-	warnUnanswered(o.app.Stderr, views)
+	warnUnanswered(o.app.Stderr, observed)
 	if path != "" && path != "-" {
-		checks.compare(input.NamesIn(path, "healthChecks"))
+		compare(checks, input.NamesIn(path, "healthChecks"))
 	}
 	if len(checks) == 0 && o.output.Table() {
 		fmt.Fprintln(o.app.Stderr, map[bool]string{true: "No health checks.", false: "No health checks run."}[o.all])
 		return nil
 	}
-	return o.output.Write(o.app.Stdout, checks, func(w io.Writer) { list(w, checks, o.output.Wide(), c.Clock()) })
+	return o.output.Write(o.app.Stdout, checks, func(w io.Writer) { terminal.Show(w, views.HealthChecks(checks, o.output.Wide(), views.At(c.Clock()))) })
 }
 
 // compare marks what a worker has started and is not in its configuration any more.
-func (c Checks) compare(configured []string) {
+func compare(c api.HealthChecks, configured []string) {
 	for i := range c {
 		if c[i].Configured && c[i].EndedAt == nil && !slices.Contains(configured, c[i].Name) {
-			c[i].Left, c[i].Source = true, sourceLeft
+			c[i].Left, c[i].Source = true, api.SourceLeft
 		}
 	}
 }
@@ -99,21 +100,21 @@ func observe(ctx context.Context, c *invocation.Connection, running bool) ([]cli
 	if err != nil {
 		return nil, err
 	}
-	views := make([]client.HealthCheckView, len(runs))
+	observed := make([]client.HealthCheckView, len(runs))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(observedAtOnce)
 	for i, run := range runs {
 		group.Go(func() (err error) {
-			views[i], err = client.HealthCheckOf(c.Client, run.Name).Look(ctx, run, api.HealthStatusRequest{Limit: 1})
+			observed[i], err = client.HealthCheckOf(c.Client, run.Name).Look(ctx, run, api.HealthStatusRequest{Limit: 1})
 			return err
 		})
 	}
-	return views, group.Wait()
+	return observed, group.Wait()
 }
 
 // warnUnanswered says once why checks do not answer.
-func warnUnanswered(w io.Writer, views []client.HealthCheckView) {
-	for _, v := range views {
+func warnUnanswered(w io.Writer, observed []client.HealthCheckView) {
+	for _, v := range observed {
 		if v.Unanswered != nil {
 			fmt.Fprintf(w, "Warning: %s\n", terminal.OneLine(invocation.WithoutKeys(v.Unanswered).Error()))
 			return

@@ -97,7 +97,7 @@ func (o *startOptions) run(ctx context.Context, names []string, do func(context.
 		return err
 	}
 	defer c.Close()
-	shown, failures := Checks{}, []error{}
+	shown, failures := api.HealthChecks{}, []error{}
 	for _, check := range checks {
 		h := client.HealthCheckOf(c.Client, check.Name).As(o.by)
 		effect, err := do(ctx, c, h, check)
@@ -107,7 +107,7 @@ func (o *startOptions) run(ctx context.Context, names []string, do func(context.
 		}
 		fmt.Fprintf(o.app.Messages(&o.output), "%s: %s\n", check.Name, terminal.OneLine(terminal.Words(effect, c.Clock())))
 		if v, err := h.Observe(ctx, api.HealthStatusRequest{Limit: 1}); err == nil {
-			shown = append(shown, SummaryOf(v, h.WorkflowID()))
+			shown = append(shown, v.Summary())
 		}
 	}
 	if !o.output.Table() {

@@ -12,6 +12,7 @@ import (
 	"drydock.dev/drydock/rules/health/nhc"
 	"drydock.dev/drydock/starter/invocation"
 	"drydock.dev/drydock/starter/terminal"
+	"drydock.dev/drydock/views"
 )
 
 // formatNHC is the form of medik8s' NodeHealthCheck, in YAML.
@@ -72,8 +73,8 @@ func (o *statusOptions) run(ctx context.Context, name string) error {
 		yaml := terminal.Output{Format: terminal.FormatYAML}
 		return yaml.Write(o.app.Stdout, nhc.Show(name, v.Status.Spec, v.Status.Status), nil)
 	}
-	shown := CheckOf(v, check.WorkflowID())
-	return o.output.Write(o.app.Stdout, shown, func(w io.Writer) { status(w, shown, c.Clock()) })
+	shown := v.Known()
+	return o.output.Write(o.app.Stdout, shown, func(w io.Writer) { terminal.Show(w, views.HealthCheck(shown, views.At(c.Clock()))) })
 }
 
 // notAnswered is why a check has no status.

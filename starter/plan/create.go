@@ -14,7 +14,6 @@ import (
 	"drydock.dev/drydock/rules/plan"
 	"drydock.dev/drydock/starter/exit"
 	"drydock.dev/drydock/starter/invocation"
-	"drydock.dev/drydock/starter/show"
 	"drydock.dev/drydock/starter/terminal"
 )
 
@@ -174,7 +173,7 @@ func (o *createOptions) start(ctx context.Context, c *invocation.Connection, p *
 		fmt.Fprintln(out, next(c.Program, p.Name, of))
 	}
 	if !o.output.Table() {
-		if err := o.output.Write(o.app.Stdout, show.PlanSummaryOf(v, p.WorkflowID()), nil); err != nil {
+		if err := o.output.Write(o.app.Stdout, v.Summary(), nil); err != nil {
 			return err
 		}
 	}

@@ -76,7 +76,7 @@ func (f *follower) see(v client.PlanView) {
 			f.gone(v.Status)
 		}
 	}
-	f.display.Update(v.Name, show.PlanLine(v, now))
+	f.display.Update(v.Name, show.PlanLine(v.Summary(), now))
 }
 
 // node says that a node came into another state. Whose turn has not come has nothing to say.

@@ -24,8 +24,8 @@ func kepOf(t *testing.T, name string, p plan.Plan) show.NodeMaintenance {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return show.KEP(show.Plan{
-		PlanSummary: show.PlanSummary{Name: name, Reason: p.Reason}, Spec: &p,
+	return show.KEP(api.Plan{
+		PlanSummary: api.PlanSummary{Name: name, Reason: p.Reason}, Spec: &p,
 		Stages:    &api.PlanStages{Stage: p.Stage, Tiers: tiers.Entries(), Begun: []api.StageBegun{{Stage: p.Stage, At: time.Unix(1, 0).UTC()}}},
 		MoreNodes: 3,
 	})

@@ -12,8 +12,8 @@ import (
 	"drydock.dev/drydock/client"
 	"drydock.dev/drydock/starter/exit"
 	"drydock.dev/drydock/starter/invocation"
-	"drydock.dev/drydock/starter/show"
 	"drydock.dev/drydock/starter/terminal"
+	"drydock.dev/drydock/views"
 )
 
 type listOptions struct {
@@ -74,12 +74,12 @@ func (o *listOptions) run(ctx context.Context) error {
 		fmt.Fprintln(o.app.Stderr, map[bool]string{true: "No plans.", false: "No plans are running."}[o.all])
 		return nil
 	}
-	return o.output.Write(o.app.Stdout, plans, func(w io.Writer) { show.PlanList(w, plans, o.output.Wide(), c.Clock()) })
+	return o.output.Write(o.app.Stdout, plans, func(w io.Writer) { terminal.Show(w, views.Plans(plans, o.output.Wide(), views.At(c.Clock()))) })
 }
 
 // plans asks those that run, and reads what the others returned.
-func (o *listOptions) plans(ctx context.Context, c *invocation.Connection, runs []client.Run) (show.Plans, error) {
-	plans, unanswered := make(show.Plans, len(runs)), make([]error, len(runs))
+func (o *listOptions) plans(ctx context.Context, c *invocation.Connection, runs []client.Run) (api.Plans, error) {
+	plans, unanswered := make(api.Plans, len(runs)), make([]error, len(runs))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(observedAtOnce)
 	for i, run := range runs {
@@ -91,7 +91,7 @@ func (o *listOptions) plans(ctx context.Context, c *invocation.Connection, runs 
 			} else {
 				v, err = p.Ended(ctx, run)
 			}
-			plans[i], unanswered[i] = show.PlanSummaryOf(v, p.WorkflowID()), v.Unanswered
+			plans[i], unanswered[i] = v.Summary(), v.Unanswered
 			return err
 		})
 	}

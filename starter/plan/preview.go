@@ -19,8 +19,8 @@ import (
 	"drydock.dev/drydock/rules/preflight"
 	"drydock.dev/drydock/starter/exit"
 	"drydock.dev/drydock/starter/invocation"
-	"drydock.dev/drydock/starter/show"
 	"drydock.dev/drydock/starter/terminal"
+	"drydock.dev/drydock/views"
 )
 
 const (
@@ -42,10 +42,10 @@ func (o *createOptions) preview(ctx context.Context, c *invocation.Connection, n
 			return err
 		}
 	}
-	preview := show.PlanPreview{Name: name, Spec: p, Total: len(chosen.nodes), Warnings: chosen.warnings(p), Waves: []show.PlanWave{}}
+	preview := api.PlanPreview{Name: name, Spec: p, Total: len(chosen.nodes), Warnings: chosen.warnings(p), Waves: []api.PlanWave{}}
 	groups := waves(p, chosen, c.Clock())
 	for _, nodes := range groups {
-		preview.Waves = append(preview.Waves, show.PlanWave{Nodes: nodes})
+		preview.Waves = append(preview.Waves, api.PlanWave{Nodes: nodes})
 	}
 	turns, known := groups, true
 	ahead, err := limitsAhead(ctx, c.Scheduler(), chosen.labels)
@@ -64,11 +64,13 @@ func (o *createOptions) preview(ctx context.Context, c *invocation.Connection, n
 	}
 	if len(each) > 0 && known {
 		median := plan.Median(each)
-		preview.Estimate = &show.PlanEstimate{
+		preview.Estimate = &api.PlanEstimate{
 			Duration: period.Duration(plan.Estimate(p.Strategy, turns, median).Round(time.Second)), Each: period.Duration(median.Round(time.Second)), Of: len(each), Among: among,
 		}
 	}
-	if err := o.output.Write(o.app.Stdout, preview, func(w io.Writer) { show.PlanDryRun(w, preview, o.output.Wide()) }); err != nil {
+	if err := o.output.Write(o.app.Stdout, preview, func(w io.Writer) {
+		terminal.Show(w, views.PlanPreview(preview, o.output.Wide(), views.At(c.Clock())))
+	}); err != nil {
 		return err
 	}
 	if slices.ContainsFunc(preview.Preflights, func(r preflight.Report) bool { return r.ProblemCount() > 0 }) {
@@ -78,7 +80,7 @@ func (o *createOptions) preview(ctx context.Context, c *invocation.Connection, n
 }
 
 // lookAhead looks at what would stop the drains of the first nodes.
-func (o *createOptions) lookAhead(ctx context.Context, c *invocation.Connection, p plan.Plan, groups [][]string, preview *show.PlanPreview) error {
+func (o *createOptions) lookAhead(ctx context.Context, c *invocation.Connection, p plan.Plan, groups [][]string, preview *api.PlanPreview) error {
 	left := o.preflights
 	preview.Preflights = []preflight.Report{}
 	if left > 0 && preview.Total > 0 {
@@ -151,11 +153,11 @@ func pastDurations(ctx context.Context, c *invocation.Connection, requestor stri
 		return m.Execution != enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED || m.Closed.Before(since)
 	})
 	all, among = alike(all, requestor, nodes)
-	views, err := c.ObserveAll(ctx, all[:min(maxPast, len(all))])
+	observed, err := c.ObserveAll(ctx, all[:min(maxPast, len(all))])
 	if err != nil {
 		return nil, "", err
 	}
-	for _, v := range views {
+	for _, v := range observed {
 		if d, ok := worked(v); ok {
 			took = append(took, d)
 		}

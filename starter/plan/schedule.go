@@ -18,8 +18,8 @@ import (
 	"drydock.dev/drydock/rules/spec"
 	"drydock.dev/drydock/starter/exit"
 	"drydock.dev/drydock/starter/invocation"
-	"drydock.dev/drydock/starter/show"
 	"drydock.dev/drydock/starter/terminal"
+	"drydock.dev/drydock/views"
 )
 
 type scheduleOptions struct {
@@ -149,12 +149,11 @@ func (o *scheduleOptions) run(ctx context.Context, cmd *cobra.Command, name stri
 	if o.remove || o.output.Table() && (set || o.pause || o.resume || o.now) {
 		return nil
 	}
-	v, err := r.Look(ctx)
+	shown, err := r.Look(ctx)
 	if err != nil {
 		return explainSchedule(c, name, err)
 	}
-	shown := show.PlanScheduleOf(v, r.ID())
-	return o.output.Write(o.app.Stdout, shown, func(w io.Writer) { show.PlanScheduleStatus(w, shown, c.Clock()) })
+	return o.output.Write(o.app.Stdout, shown, func(w io.Writer) { terminal.Show(w, views.PlanSchedule(shown, views.At(c.Clock()))) })
 }
 
 // set makes the schedule or replaces it, after asking.
@@ -164,7 +163,7 @@ func (o *scheduleOptions) set(ctx context.Context, r *client.Recurring, when pla
 		return err
 	}
 	announce(o.app.Stderr, r.Name, p, chosen)
-	fmt.Fprintf(o.app.Stderr, "It runs %s.\n", show.RecurrenceText(when))
+	fmt.Fprintf(o.app.Stderr, "It runs %s.\n", views.RecurrenceText(when))
 	if err := o.app.Confirm("Make this schedule?", "nothing was changed", o.yes); err != nil {
 		return err
 	}

@@ -9,8 +9,8 @@ import (
 
 	"drydock.dev/drydock/client"
 	"drydock.dev/drydock/starter/invocation"
-	"drydock.dev/drydock/starter/show"
 	"drydock.dev/drydock/starter/terminal"
+	"drydock.dev/drydock/views"
 )
 
 func newScheduleList(a *invocation.App) *cobra.Command {
@@ -40,17 +40,13 @@ func listSchedules(ctx context.Context, a *invocation.App, output *terminal.Outp
 		return err
 	}
 	defer c.Close()
-	found, err := client.ListRecurring(ctx, c.Client)
+	schedules, err := client.ListRecurring(ctx, c.Client)
 	if err != nil {
 		return c.Explain(err)
-	}
-	schedules := make(show.PlanSchedules, len(found))
-	for i, v := range found {
-		schedules[i] = show.PlanScheduleSummaryOf(v, client.RecurringOf(c.Client, v.Name).ID())
 	}
 	if len(schedules) == 0 && output.Table() {
 		fmt.Fprintln(a.Stderr, "No plan has a schedule.")
 		return nil
 	}
-	return output.Write(a.Stdout, schedules, func(w io.Writer) { show.PlanScheduleList(w, schedules, c.Clock()) })
+	return output.Write(a.Stdout, schedules, func(w io.Writer) { terminal.Show(w, views.PlanSchedules(schedules, views.At(c.Clock()))) })
 }

@@ -16,6 +16,7 @@ import (
 	"drydock.dev/drydock/starter/invocation"
 	"drydock.dev/drydock/starter/show"
 	"drydock.dev/drydock/starter/terminal"
+	"drydock.dev/drydock/views"
 )
 
 // states are those of a plan's nodes, in words.
@@ -102,20 +103,23 @@ func (o *statusOptions) run(ctx context.Context, name string) error {
 	if v.Unanswered != nil {
 		fmt.Fprintf(o.app.Stderr, "Warning: %s\n", terminal.OneLine(invocation.WithoutKeys(v.Unanswered).Error()))
 	}
-	nodes, more, err := o.nodes(ctx, p, v)
-	if err != nil {
-		return Explain(c, name, err)
+	shown := v.Known()
+	if v.Status != nil && (o.all || len(o.states) > 0) {
+		shown.MoreNodes = 0
+		if shown.Nodes, err = allNodes(ctx, p, o.states); err != nil {
+			return Explain(c, name, err)
+		}
 	}
 	if o.output.Format == formatKEP {
-		return o.kep(v, p, nodes, more)
+		return o.kep(v, shown)
 	}
-	shown := show.PlanOf(v, p.WorkflowID(), nodes, more, slowest(ctx, c, p, v))
+	shown.Slowest = slowest(ctx, c, p, v)
 	shown.Warnings = append(shown.Warnings, aheadOfStatus(ctx, o.app, c, p, v.Status)...)
-	return o.output.Write(o.app.Stdout, shown, func(w io.Writer) { show.PlanStatus(w, shown, c.Clock()) })
+	return o.output.Write(o.app.Stdout, shown, func(w io.Writer) { terminal.Show(w, views.Plan(shown, views.At(c.Clock()))) })
 }
 
 // kep shows a plan of strategy allAtOnce as the KEP would.
-func (o *statusOptions) kep(v client.PlanView, p *client.Plan, nodes []api.PlanNode, more int) error {
+func (o *statusOptions) kep(v client.PlanView, shown api.Plan) error {
 	switch {
 	case v.Status == nil:
 		return fmt.Errorf("-o kep needs the plan's own answer: %w", v.Unanswered)
@@ -123,24 +127,7 @@ func (o *statusOptions) kep(v client.PlanView, p *client.Plan, nodes []api.PlanN
 		return exit.UsageError("-o kep is for plans of strategy all-at-once, and %s is rolling", v.Name)
 	}
 	yaml := terminal.Output{Format: terminal.FormatYAML}
-	return yaml.Write(o.app.Stdout, show.KEP(show.PlanOf(v, p.WorkflowID(), nodes, more, nil)), nil)
-}
-
-// nodes are those to be shown, and how many of them are left out.
-func (o *statusOptions) nodes(ctx context.Context, p *client.Plan, v client.PlanView) (nodes []api.PlanNode, more int, err error) {
-	switch {
-	case v.Status == nil:
-		return []api.PlanNode{}, 0, nil
-	case o.all || len(o.states) > 0:
-		nodes, err = allNodes(ctx, p, o.states)
-		return nodes, 0, err
-	}
-	nodes = show.Notable(v.Status.Nodes)
-	if v.Status.NextOffset > 0 && len(nodes) == len(v.Status.Nodes) {
-		counts := v.Status.Counts
-		more = max(0, counts.Running+counts.Held+counts.Failed+counts.Skipped-len(nodes))
-	}
-	return nodes, more, nil
+	return yaml.Write(o.app.Stdout, show.KEP(shown), nil)
 }
 
 // allNodes are all nodes of a plan in some states, or in any.
@@ -164,7 +151,7 @@ const maxSlowest = 5
 
 // slowest are the nodes that have been running for the longest, with the status of their maintenances. A maintenance that does not answer
 // is left out: the plan's own status has the node, too.
-func slowest(ctx context.Context, c *invocation.Connection, p *client.Plan, v client.PlanView) []show.SlowNode {
+func slowest(ctx context.Context, c *invocation.Connection, p *client.Plan, v client.PlanView) []api.SlowNode {
 	if v.Status == nil || v.Status.Counts.Running == 0 {
 		return nil
 	}
@@ -180,14 +167,14 @@ func slowest(ctx context.Context, c *invocation.Connection, p *client.Plan, v cl
 	for i, n := range running {
 		maintenances[i] = p.MaintenanceIn(*v.Status, n)
 	}
-	views, err := c.ObserveAll(ctx, maintenances)
+	observed, err := c.ObserveAll(ctx, maintenances)
 	if err != nil {
 		return nil
 	}
-	var all []show.SlowNode
-	for _, one := range views {
+	var all []api.SlowNode
+	for _, one := range observed {
 		if one.Running() {
-			all = append(all, show.SlowNodeOf(one))
+			all = append(all, views.SlowNode(one.Known()))
 		}
 	}
 	return all

@@ -10,7 +10,6 @@ import (
 	"drydock.dev/drydock/client"
 	"drydock.dev/drydock/starter/exit"
 	"drydock.dev/drydock/starter/invocation"
-	"drydock.dev/drydock/starter/show"
 	"drydock.dev/drydock/starter/terminal"
 )
 
@@ -137,7 +136,7 @@ func (o *messageOptions) run(ctx context.Context, name, message string, payloads
 	if err != nil {
 		return Explain(c, name, err)
 	}
-	return o.output.Write(o.app.Stdout, show.PlanSummaryOf(v, p.WorkflowID()), nil)
+	return o.output.Write(o.app.Stdout, v.Summary(), nil)
 }
 
 func (o *messageOptions) send(ctx context.Context, c *invocation.Connection, p *client.Plan, message string, payload any) error {

@@ -28,7 +28,7 @@ func watch(ctx context.Context, a *invocation.App, c *invocation.Connection, p *
 	}
 	var (
 		last  client.PlanView
-		slow  []show.SlowNode
+		slow  []api.SlowNode
 		asked time.Time
 	)
 	notes := follower{display: terminal.NewNotes(a.Stderr, c.Clock), clock: c.Clock}
@@ -40,7 +40,8 @@ func watch(ctx context.Context, a *invocation.App, c *invocation.Connection, p *
 		if now := c.Clock(); now.Sub(asked) > askSlowestEvery || !v.Running() {
 			slow, asked = slowest(ctx, c, p, v), now
 		}
-		shown, cells := show.PlanOf(v, p.WorkflowID(), nil, 0, slow), ""
+		shown, cells := v.Known(), ""
+		shown.Slowest = slow
 		if v.Status != nil {
 			cells = v.Status.Cells
 		}

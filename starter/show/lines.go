@@ -4,6 +4,7 @@ package show
 import (
 	"time"
 
+	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/client"
 	"drydock.dev/drydock/starter/terminal"
 	"drydock.dev/drydock/views"
@@ -12,15 +13,28 @@ import (
 // LineOf names the requestor too where it is not self, since a node can have maintenances of several.
 func LineOf(v client.View, self string, now time.Time) terminal.Line {
 	m := v.Known()
-	l := terminal.Line{Label: v.Node, Text: terminal.Words(views.Progress(m), now), Style: views.PhaseStyle(m.Phase), Age: now.Sub(v.Started)}
+	l := terminal.Line{Label: v.Node, Text: terminal.Words(views.Progress(m), now), Style: views.PhaseStyle(m.Phase), Age: ageOf(m.Execution, m.Since, now)}
 	if v.Requestor != self {
 		l.Label += " (" + v.Requestor + ")"
 	}
-	switch {
-	case m.EndedAt != nil:
-		l.Age = m.EndedAt.Sub(m.CreatedAt)
-	case m.Since != nil:
-		l.Age = now.Sub(*m.Since)
-	}
 	return l
+}
+
+// PlanLine says in one line where a plan is.
+func PlanLine(p api.PlanSummary, now time.Time) terminal.Line {
+	return terminal.Line{
+		Label: p.Name, Text: views.PlanProgress(p, views.At(now)), Style: views.PlanStyle(p.Phase), Age: ageOf(p.Execution, p.Since, now),
+	}
+}
+
+// ageOf is how long something has been in its phase, or how long it took where it has ended.
+func ageOf(e api.Execution, since *time.Time, now time.Time) time.Duration {
+	switch {
+	case e.EndedAt != nil:
+		return e.EndedAt.Sub(e.CreatedAt)
+	case since != nil:
+		return now.Sub(*since)
+	default:
+		return now.Sub(e.CreatedAt)
+	}
 }

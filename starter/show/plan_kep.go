@@ -79,7 +79,7 @@ type KEPNodeRef struct {
 const MoreNodesAnnotation = "drydock.dev/more-nodes"
 
 // KEP is a plan of strategy allAtOnce in the shape of KEP-4212.
-func KEP(p Plan) NodeMaintenance {
+func KEP(p api.Plan) NodeMaintenance {
 	m := NodeMaintenance{APIVersion: "v1alpha1", Kind: "NodeMaintenance", Metadata: KEPMetadata{Name: p.Name}}
 	annotations := map[string]string{}
 	if p.MoreNodes > 0 {
@@ -179,7 +179,7 @@ func without(selector corev1.NodeSelector, names []string) *corev1.NodeSelector 
 }
 
 // nodeSelectorOf is how a plan chooses its nodes, as a v1.NodeSelector.
-func nodeSelectorOf(p Plan) *corev1.NodeSelector {
+func nodeSelectorOf(p api.Plan) *corev1.NodeSelector {
 	if p.Spec == nil {
 		return nil
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/document"
 	"drydock.dev/drydock/rules/period"
 	"drydock.dev/drydock/rules/plan"
 	"drydock.dev/drydock/starter/terminal"
@@ -37,46 +38,34 @@ var rankOf = func() map[byte]int {
 
 // PlanPicture draws a plan as a picture of so many lines: its stage where it has stages, a cell a node, the counts, and the slowest nodes
 // with what is in their way. Letters are those of PlanStatus.Cells.
-func PlanPicture(w io.Writer, p Plan, letters string, height int, now time.Time) {
+func PlanPicture(w io.Writer, p api.Plan, letters string, height int, now time.Time) {
 	page := terminal.PageOf(w)
-	title := p.Name + "  " + string(p.Phase)
+	title := string(p.Phase)
 	if p.Since != nil {
 		title += " for " + period.Age(now.Sub(*p.Since))
 	}
 	head := terminal.OneLineEach(page)
-	head.AddPainted(1, views.PlanStyle(p.Phase), p.Name, strings.TrimPrefix(title, p.Name+"  ")+terminal.Colon(planNews(p, now)))
+	head.AddPainted(1, views.PlanStyle(p.Phase), p.Name, title+terminal.Colon(views.PlanNews(p.PlanSummary, views.At(now))))
 	around := 2
 	const forEach = 3
 	if p.Stages != nil {
-		head.Add("", stageLine(*p.Stages))
+		head.Add("", views.Stage(*p.Stages))
 		around++
 	}
 	head.Done()
+	slowest := views.Slowest(p.Slowest, views.At(now))
+	if len(slowest.Rows) > 0 {
+		around++
+	}
 	rows := max(1, height-around-min(len(p.Slowest)*forEach, height/2))
 	for _, row := range drawCells(page, letters, rows) {
 		fmt.Fprintln(page, row)
 	}
 	fmt.Fprintln(page, legend(page, p.Counts))
-	if len(p.Slowest) == 0 {
-		return
-	}
-	r := terminal.OneLineEach(page)
-	for _, s := range p.Slowest {
-		addSlow(r, s, now)
-	}
-	r.Done()
-}
-
-// planNews is what a plan waits for, or why it paused or ended.
-func planNews(p Plan, now time.Time) string {
-	switch {
-	case p.Message != "":
-		return terminal.Words(p.Message, now)
-	case p.WaitingFor != "":
-		return "waits for " + waitText(p.PlanSummary, now)
-	default:
-		return ""
-	}
+	var d document.Document
+	slowest.OneLine = true
+	d.Table(slowest)
+	terminal.Show(page, d)
 }
 
 // drawCells draws a sign a node, or one for several where they do not fit into so many rows.

@@ -8,7 +8,8 @@ import (
 
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/rules/bounds"
-	"drydock.dev/drydock/workflows/details"
+	"drydock.dev/drydock/rules/document"
+	"drydock.dev/drydock/views"
 	"drydock.dev/drydock/workflows/handover"
 	"drydock.dev/drydock/workflows/meter"
 )
@@ -241,11 +242,11 @@ func (b *Base) Troubles() []api.Trouble {
 	return all
 }
 
-// ShowTroubles shows each trouble as a paragraph in Markdown; empty where there is none.
-func (b *Base) ShowTroubles() string { return details.Troubles(b.Troubles()) }
-
-// ShowNotes shows the latest of the notes as a list in Markdown, newest first; empty where there are none.
-func (b *Base) ShowNotes() string { return details.Notes(b.Notes) }
+// Details are a document with the latest of the notes below it, as the Temporal UI shows them.
+func (b *Base) Details(d document.Document) string {
+	d.Table(views.Notes(b.Notes, views.Brief()))
+	return document.Details(d)
+}
 
 // seen reports whether a message of this ID was received before.
 func (b *Base) seen(id string) bool { return id != "" && slices.Contains(b.Seen, id) }

@@ -21,6 +21,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/document"
 	"drydock.dev/drydock/workflows/call"
 	"drydock.dev/drydock/workflows/controller"
 	"drydock.dev/drydock/workflows/controller/controllertest"
@@ -49,7 +50,7 @@ func (s *stub) Reset(time.Time)     { s.Verdict += "reset " }
 func (s *stub) Cancel(time.Time)    { s.Received = append(s.Received, "cancelled") }
 
 func (s *stub) Page(time.Time) controller.Page {
-	return controller.Page{Details: s.ShowNotes(), Attributes: s.attended, Memo: s.memo}
+	return controller.Page{Details: s.Details(document.Document{}), Attributes: s.attended, Memo: s.memo}
 }
 
 func (s *stub) Outcome(o controller.Outcome, now time.Time) {

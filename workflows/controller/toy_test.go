@@ -19,6 +19,8 @@ import (
 	"pgregory.net/rapid"
 
 	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/document"
+	"drydock.dev/drydock/views"
 	"drydock.dev/drydock/workflows/call"
 	"drydock.dev/drydock/workflows/controller"
 	"drydock.dev/drydock/workflows/controller/controllertest"
@@ -206,7 +208,10 @@ func (y *toy) Cancel(time.Time) {
 }
 
 func (y *toy) Page(time.Time) controller.Page {
-	return controller.Page{Details: fmt.Sprint(len(y.Jobs), " jobs") + y.ShowTroubles() + y.ShowNotes()}
+	var d document.Document
+	d.Line("%d jobs", len(y.Jobs))
+	views.Troubles(&d, y.Troubles(), views.Brief())
+	return controller.Page{Details: y.Details(d)}
 }
 
 type status struct{}

@@ -3,15 +3,13 @@ package health
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/rules/health"
-	"drydock.dev/drydock/rules/markdown"
 	"drydock.dev/drydock/rules/spec"
+	"drydock.dev/drydock/views"
 	"drydock.dev/drydock/workflows/controller"
-	"drydock.dev/drydock/workflows/details"
 )
 
 // pageSize and maxPageSize bound a page of the status, in nodes; shownNodes what the details show.
@@ -29,11 +27,15 @@ func (q status) Answer(c *check, now time.Time) (any, error) {
 	if limit <= 0 {
 		limit = pageSize
 	}
+	return c.page(now, max(q.Offset, 0), min(limit, maxPageSize)), nil
+}
+
+func (c *check) page(now time.Time, offset, limit int) api.HealthStatus {
 	return api.HealthStatus{
 		Name: c.name, WorkflowID: c.Info.WorkflowID, RunID: c.Info.Run, CreatedAt: c.CreatedAt, Spec: c.Spec,
-		Status: health.Look(c.input(now), max(q.Offset, 0), min(limit, maxPageSize)), WaitingFor: c.waitsFor(now), Troubles: slices.Concat(c.troubles(now), c.nodeTroubles(now)),
+		Status: health.Look(c.input(now), offset, limit), WaitingFor: c.waitsFor(now), Troubles: slices.Concat(c.troubles(now), c.nodeTroubles(now)),
 		Events: c.Events, Messages: c.Messages,
-	}, nil
+	}
 }
 
 // explain asks what the check makes of a node.
@@ -86,43 +88,8 @@ func (c *check) attributes(kind, node string) map[string]string {
 }
 
 func (c *check) Page(now time.Time) controller.Page {
-	status := health.Look(c.input(now), 0, shownNodes)
-	var text strings.Builder
-	fmt.Fprintf(&text, "**%s**: %s\n\n%d of %d nodes are healthy, %d have to be", status.Phase, markdown.Text(status.Reason),
-		status.HealthyNodes, status.ObservedNodes, status.MinHealthy)
-	if waits := c.waitsFor(now); waits != "" {
-		fmt.Fprintf(&text, "\n\nwaiting for %s", markdown.Text(waits))
-	}
-	text.WriteString(details.Troubles(c.troubles(now)))
-	if status.Overlap != "" {
-		fmt.Fprintf(&text, "\n\n%s", markdown.Text(status.Overlap))
-	}
-	if status.Blocked != "" {
-		fmt.Fprintf(&text, "\n\nNothing begins: %s", markdown.Text(status.Blocked))
-	}
-	if len(status.UnhealthyNodes) > 0 {
-		text.WriteString("\n")
-	}
-	for _, n := range status.UnhealthyNodes {
-		fmt.Fprintf(&text, "\n- %s: %s", markdown.Text(n.Name), markdown.Text(n.Ill))
-		if n.Step > 0 {
-			fmt.Fprintf(&text, ", step %d of %d", n.Step, n.Steps)
-		}
-		if n.Blocked != "" {
-			fmt.Fprintf(&text, ", %s", markdown.Text(n.Blocked))
-		}
-		if n.Next != "" {
-			fmt.Fprintf(&text, "; next: %s", markdown.Text(n.Next))
-			if n.NextAt != nil {
-				fmt.Fprintf(&text, " at %s", n.NextAt.UTC().Format(time.RFC3339))
-			}
-		}
-	}
-	if more := status.Unhealthy - len(status.UnhealthyNodes); more > 0 {
-		fmt.Fprintf(&text, "\n- and %d more", more)
-	}
 	return controller.Page{
-		Details: text.String() + c.ShowNotes(), Attributes: c.attributes(api.KindHealthCheck, ""),
+		Details: c.Details(views.HealthCheck(api.HealthCheckOf(c.page(now, 0, shownNodes)), views.Brief())), Attributes: c.attributes(api.KindHealthCheck, ""),
 		Memo: map[string]any{api.MemoHealthCheck: api.HealthCheckMemo{Selector: c.Spec.SelectorText(), CreatedAt: c.CreatedAt}},
 	}
 }

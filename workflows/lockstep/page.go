@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"drydock.dev/drydock/api"
-	"drydock.dev/drydock/rules/markdown"
 	"drydock.dev/drydock/rules/number"
+	"drydock.dev/drydock/views"
 	"drydock.dev/drydock/workflows/controller"
 )
 
@@ -18,8 +18,6 @@ const (
 	maxPageSize = 1000
 	maxPageText = 512 << 10
 	heldPage    = 5000
-	// shownPlans is how many the details show.
-	shownPlans = 20
 )
 
 var queries = []controller.Query[*lockstep]{
@@ -128,30 +126,8 @@ func (v *inventory) heldPage(asked api.HeldRequest) api.LockstepHeld {
 }
 
 func (l *lockstep) Page(now time.Time) controller.Page {
-	v := &l.Inventory
-	var text strings.Builder
-	text.WriteString(markdown.Text(v.summary()))
-	if waits := l.rebuilding(now); waits != "" {
-		fmt.Fprintf(&text, "\n\n%s", markdown.Text(waits))
-	}
-	text.WriteString(l.ShowTroubles())
-	if len(v.plans) > 0 {
-		text.WriteString("\n")
-	}
-	for _, p := range v.plans[:min(len(v.plans), shownPlans)] {
-		fmt.Fprintf(&text, "\n- plan %s: %s", markdown.Text(p.Name), p.Stage)
-		if p.Stage == api.StageDrain {
-			fmt.Fprintf(&text, ", tier %d of %d", min(p.Tier+1, p.tiers.Len()), p.tiers.Len())
-		}
-		fmt.Fprintf(&text, ", %s", number.Of(len(p.Nodes), "node"))
-		if len(p.Left) > 0 {
-			fmt.Fprintf(&text, ", %d left", len(p.Left))
-		}
-	}
-	if more := len(v.plans) - shownPlans; more > 0 {
-		fmt.Fprintf(&text, "\n- and %d more", more)
-	}
-	return controller.Page{Details: text.String() + l.ShowNotes()}
+	state, _ := l.page(api.LockstepRequest{Limit: 1}, now) // fails for a plan that there is not
+	return controller.Page{Details: l.Details(views.Lockstep(state, l.Inventory.summary(), views.Brief()))}
 }
 
 // summary says in one line how it stands.

@@ -13,8 +13,8 @@ import (
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/rules/bounds"
 	"drydock.dev/drydock/rules/drainplan"
-	"drydock.dev/drydock/rules/markdown"
 	"drydock.dev/drydock/rules/plan"
+	"drydock.dev/drydock/views"
 	"drydock.dev/drydock/workflows/controller"
 )
 
@@ -248,32 +248,6 @@ func (p *maintenancePlan) attributes() map[string]string {
 }
 
 func (p *maintenancePlan) Page(time.Time) controller.Page {
-	var text strings.Builder
-	fmt.Fprintf(&text, "**%s**", p.Phase)
-	if p.Failure != "" {
-		fmt.Fprintf(&text, ": %s", markdown.Text(p.Failure))
-	}
-	fmt.Fprintf(&text, "\n\n%s", markdown.Text(p.summary()))
-	if p.WaitingFor != "" {
-		fmt.Fprintf(&text, "\n\nWaits for %s", markdown.Text(p.WaitingFor))
-		if !p.Until.IsZero() {
-			fmt.Fprintf(&text, ", until %s", p.Until.UTC().Format(time.RFC3339))
-		}
-	}
-	text.WriteString(p.ShowTroubles())
-	for _, warning := range p.Warnings {
-		fmt.Fprintf(&text, "\n\nWarning: %s", markdown.Text(warning))
-	}
-	const shown = 20
-	for _, i := range p.notable()[:min(len(p.Nodes), shown)] {
-		n := &p.Nodes[i]
-		if n.State == plan.Waiting && n.NotBefore == 0 || n.State == plan.Done || n.State == plan.Gone {
-			break
-		}
-		fmt.Fprintf(&text, "\n- %s: %s", markdown.Text(n.Name), n.State.Word())
-		if note := p.noteOf(n); note != "" {
-			fmt.Fprintf(&text, ", %s", markdown.Text(note))
-		}
-	}
-	return controller.Page{Details: text.String() + p.ShowNotes(), Attributes: p.attributes()}
+	status, _ := p.page(api.PlanStatusRequest{}) // fails for states that there are not
+	return controller.Page{Details: p.Details(views.Plan(api.PlanOf(status), views.Brief())), Attributes: p.attributes()}
 }

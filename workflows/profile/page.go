@@ -1,16 +1,14 @@
 package profile
 
 import (
-	"fmt"
-	"strings"
 	"time"
 
 	"drydock.dev/drydock/api"
-	"drydock.dev/drydock/rules/markdown"
+	"drydock.dev/drydock/rules/document"
 	"drydock.dev/drydock/rules/number"
 	"drydock.dev/drydock/rules/profile"
+	"drydock.dev/drydock/views"
 	"drydock.dev/drydock/workflows/controller"
-	"drydock.dev/drydock/workflows/details"
 )
 
 // shownTransitions bounds what the details show.
@@ -43,21 +41,23 @@ func (question) Answer(p *profiles, now time.Time) (any, error) {
 
 func (p *profiles) Page(now time.Time) controller.Page {
 	running := p.running()
-	var text strings.Builder
-	fmt.Fprintf(&text, "%s under way, %s being sent", number.Of(len(running), "transition"), number.Of(len(p.Sending), "notification"))
+	d := document.Document{Title: "Profiles"}
+	d.Fact("Under way", number.Of(len(running), "transition"))
+	d.Fact("Being sent", number.Of(len(p.Sending), "notification"))
 	if !p.Known {
-		text.WriteString("\n\nlooks for the transitions that run")
+		d.Fact("Waiting for", "the transitions that run to be found")
 	}
 	if p.Problem != "" {
-		fmt.Fprintf(&text, "\n\nthe file is not in force, the last good one is: %s", markdown.Text(p.Problem))
+		d.Line("The file is not in force, the last good one is: %s", p.Problem)
 	}
-	text.WriteString(details.Troubles(p.troubles(now)))
-	text.WriteString("\n")
+	views.Troubles(&d, p.troubles(now), views.Brief())
+	t := document.Table{Title: "Transitions", Header: []string{"node", "profile", "to", "not carried out"}}
 	for _, u := range running[:min(len(running), shownTransitions)] {
-		fmt.Fprintf(&text, "\n- %s, profile %s: to %s", markdown.Text(u.Node), markdown.Text(u.Profile), u.To)
+		t.Add(u.Node, u.Profile, string(u.To), "")
 	}
 	for _, f := range p.Failed[:min(len(p.Failed), shownTransitions)] {
-		fmt.Fprintf(&text, "\n- %s, profile %s: not to %s: %s", markdown.Text(f.Node), markdown.Text(f.Profile), f.To, markdown.Text(f.Why))
+		t.Add(f.Node, f.Profile, string(f.To), f.Why)
 	}
-	return controller.Page{Details: text.String() + p.ShowNotes()}
+	d.Table(t)
+	return controller.Page{Details: p.Details(d)}
 }

@@ -530,8 +530,9 @@ func TestWhatItShows(t *testing.T) {
 			t.Errorf("%+v, %v", page, err)
 		}
 		for _, want := range []string{
-			"1 transition under way, 1 notification being sent", "the file is not in force, the last good one is: line 3 is wrong",
-			"- n1, profile p: to in-maintenance", "- n2, profile p: not to ", "- the file is not in force: the last good one is: line 3 is wrong",
+			"**Under way:** 1 transition", "**Being sent:** 1 notification", "The file is not in force, the last good one is: line 3 is wrong",
+			"- n1; profile: p; to: in-maintenance", "- n2; profile: p; not carried out: ",
+			"note: the file is not in force: the last good one is: line 3 is wrong",
 		} {
 			if !strings.Contains(details, want) {
 				t.Errorf("%q is not in %q", want, details)

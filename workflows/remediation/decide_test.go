@@ -189,7 +189,7 @@ func TestAReportSaysWhatFails(t *testing.T) {
 func TestTheDetailsShowWhatFails(t *testing.T) {
 	r := given(madeStep(0))
 	r.Fails(controller.Key{Kind: actRemove}, "remove what remediates b", "grant it with rbac.yaml", now)
-	if page := r.Page(now).Details; !strings.Contains(page, "**remove what remediates b**: grant it with rbac.yaml") {
+	if page := r.Page(now).Details; !strings.Contains(page, "Warning: remove what remediates b: grant it with rbac.yaml") {
 		t.Error(page)
 	}
 }

@@ -1,12 +1,15 @@
 package remediation
 
 import (
+	"cmp"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
 	"drydock.dev/drydock/api"
-	"drydock.dev/drydock/rules/markdown"
+	"drydock.dev/drydock/rules/document"
+	"drydock.dev/drydock/views"
 	"drydock.dev/drydock/workflows/controller"
 )
 
@@ -32,47 +35,40 @@ func (status) Answer(r *remediation, _ time.Time) (any, error) {
 
 func (r *remediation) Page(time.Time) controller.Page {
 	p := &r.Progress
-	var text strings.Builder
-	fmt.Fprintf(&text, "Remediation of **%s** by health check %s: %s", markdown.Text(r.in.Node), markdown.Text(r.in.Check), markdown.Text(r.in.Why))
+	d := document.Document{Title: fmt.Sprintf("Remediation of %s by health check %s", r.in.Node, r.in.Check)}
+	d.Fact("Ill", r.in.Why)
 	switch {
-	case p.Ended && p.Failure != "":
-		fmt.Fprintf(&text, "\n\nended: %s", markdown.Text(p.Failure))
 	case p.Ended:
-		text.WriteString("\n\nended: nothing of it is left")
+		d.Fact("Ended", cmp.Or(p.Failure, "nothing of it is left"))
 	case r.ends():
-		text.WriteString("\n\nending: what it has made is removed")
+		d.Fact("Ending", "what it has made is removed")
 	default:
-		fmt.Fprintf(&text, "\n\nstep %d of %d", r.Order.Step+1, len(r.in.Steps))
+		d.Fact("Step", fmt.Sprintf("%d of %d", r.Order.Step+1, len(r.in.Steps)))
 	}
-	if p.Waiting != "" {
-		fmt.Fprintf(&text, "\n\nwaiting for %s", markdown.Text(p.Waiting))
+	d.Fact("Waiting for", p.Waiting)
+	if since := r.Reports.Orphaned; !since.IsZero() {
+		d.Fact("Without a check since", since.UTC().Format(time.RFC3339))
 	}
-	text.WriteString(r.ShowTroubles())
-	if !r.Reports.Orphaned.IsZero() {
-		fmt.Fprintf(&text, "\n\nits check does not run since %s", r.Reports.Orphaned.UTC().Format(time.RFC3339))
-	}
-	if len(p.Steps) > 0 {
-		text.WriteString("\n")
-	}
+	views.Troubles(&d, r.Troubles(), views.Brief())
+	steps := document.Table{Title: "Steps", Header: []string{"step", "what", "state", "failure"}}
 	for _, s := range p.Steps {
 		what := s.WorkflowID
 		if s.Resource != nil {
 			what = s.Resource.Kind + " " + s.Resource.Namespace + "/" + s.Resource.Name
 		}
-		fmt.Fprintf(&text, "\n- step %d: %s", s.Index+1, markdown.Text(what))
+		var states []string
 		for _, state := range []struct {
 			is   bool
 			text string
 		}{
-			{s.Succeeded != nil && *s.Succeeded, ", succeeded"}, {s.Succeeded != nil && !*s.Succeeded, ", failed"}, {s.TimedOut != nil, ", timed out"}, {s.Gone, ", gone"},
+			{s.Succeeded != nil && *s.Succeeded, "succeeded"}, {s.Succeeded != nil && !*s.Succeeded, "failed"}, {s.TimedOut != nil, "timed out"}, {s.Gone, "gone"},
 		} {
 			if state.is {
-				text.WriteString(state.text)
+				states = append(states, state.text)
 			}
 		}
-		if s.Failure != "" {
-			fmt.Fprintf(&text, ": %s", markdown.Text(s.Failure))
-		}
+		steps.Add(strconv.Itoa(s.Index+1), what, strings.Join(states, ", "), s.Failure)
 	}
-	return controller.Page{Details: text.String() + r.ShowNotes()}
+	d.Table(steps)
+	return controller.Page{Details: r.Details(d)}
 }

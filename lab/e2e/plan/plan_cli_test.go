@@ -14,11 +14,10 @@ import (
 	"drydock.dev/drydock/docs/schemas/schematest"
 	"drydock.dev/drydock/lab/e2e/site"
 	"drydock.dev/drydock/rules/plan"
-	"drydock.dev/drydock/starter/show"
 )
 
 // planOf is a plan as the command line shows it to programs.
-func planOf(s *site.Site, name string, args ...string) (p show.Plan) {
+func planOf(s *site.Site, name string, args ...string) (p api.Plan) {
 	s.Helper()
 	out := s.MustDrydock(append([]string{"plan", "status", name, "-o", "json"}, args...)...)
 	schematest.Holds(s.T, "plan", []byte(out))
@@ -29,7 +28,7 @@ func planOf(s *site.Site, name string, args ...string) (p show.Plan) {
 }
 
 // untilShown waits until the command line shows a plan as wanted.
-func untilShown(s *site.Site, name, what string, is func(show.Plan) bool) (p show.Plan) {
+func untilShown(s *site.Site, name, what string, is func(api.Plan) bool) (p api.Plan) {
 	s.Helper()
 	s.Eventually("plan "+name+" "+what, func() error {
 		if r := s.Drydock("plan", "status", name); r.Status != 0 {
@@ -44,15 +43,15 @@ func untilShown(s *site.Site, name, what string, is func(show.Plan) bool) (p sho
 }
 
 // stateIn reports whether a node of a plan is in a state.
-func stateIn(p show.Plan, node string, state plan.State) bool {
+func stateIn(p api.Plan, node string, state plan.State) bool {
 	return slices.ContainsFunc(p.Nodes, func(n api.PlanNode) bool { return n.Node == node && n.State == state.Word() })
 }
 
 // readyInPlan waits until the node's maintenance in the plan is Ready.
 func readyInPlan(s *site.Site, name, node string) {
 	s.Helper()
-	untilShown(s, name, "has "+node+" Ready", func(p show.Plan) bool {
-		return slices.ContainsFunc(p.Slowest, func(n show.SlowNode) bool { return n.Node == node && n.Phase == api.Ready })
+	untilShown(s, name, "has "+node+" Ready", func(p api.Plan) bool {
+		return slices.ContainsFunc(p.Slowest, func(n api.SlowNode) bool { return n.Node == node && n.Phase == api.Ready })
 	})
 }
 
@@ -95,7 +94,7 @@ func TestAPlanFromTheCommandLine(t *testing.T) {
 	readyInPlan(s, "kernel", "worker-01")
 	s.Exits(s.Drydock("plan", "status", "kernel"), 0, "kernel 6.12", "OPS-7", "canary of 1 node, then approval", "0 of 4 done, 1 running, 3 waiting", "Slowest:", "worker-01")
 	s.MustDrydock("done", "worker-01", "--requestor", "plan-kernel", "--yes")
-	untilShown(s, "kernel", "waits for approval", func(p show.Plan) bool { return strings.Contains(p.WaitingFor, "approval") })
+	untilShown(s, "kernel", "waits for approval", func(p api.Plan) bool { return strings.Contains(p.WaitingFor, "approval") })
 	s.Exits(s.Drydock("plan", "pause", "kernel", "--comment", "incident 4711", "--by", "amy"), 0, "nothing more is begun")
 	s.Exits(s.Drydock("plan", "pause", "kernel"), 1, "paused already")
 	s.Exits(s.Drydock("plan", "status", "kernel"), 0, "Paused", "paused by amy: incident 4711")
@@ -164,7 +163,7 @@ func TestAPlanIsWaitedForAndCancelled(t *testing.T) {
 
 	s.Exits(s.Drydock("plan", "create", "slow", "worker-03", "--yes", "--wait", "--timeout", "1s"), 4, "timed out waiting for plan slow", "The plan goes on")
 	s.Exits(s.Drydock("plan", "cancel", "slow"), 0)
-	untilShown(s, "slow", "is ending", func(p show.Plan) bool { return p.Phase == api.PlanCancelled || p.Counts.Running == 1 })
+	untilShown(s, "slow", "is ending", func(p api.Plan) bool { return p.Phase == api.PlanCancelled || p.Counts.Running == 1 })
 }
 
 func TestADryRunOfAPlanStartsNothing(t *testing.T) {
@@ -177,7 +176,7 @@ func TestADryRunOfAPlanStartsNothing(t *testing.T) {
 	r = s.Drydock("plan", "create", "kernel", "worker-03", "worker-01", "--dry-run", "-o", "json")
 	s.Exits(r, 0)
 	schematest.Holds(t, "plan-preview", []byte(r.Stdout))
-	var p show.PlanPreview
+	var p api.PlanPreview
 	if err := json.Unmarshal([]byte(r.Stdout), &p); err != nil || len(p.Waves) != 2 || p.Waves[0].Nodes[0] != "worker-01" || p.Estimate != nil {
 		t.Errorf("%+v, %v", p, err)
 	}

@@ -12,11 +12,10 @@ import (
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/docs/schemas/schematest"
 	"drydock.dev/drydock/lab/e2e/site"
-	"drydock.dev/drydock/starter/show"
 )
 
 // scheduled is a schedule as the command line shows it to programs.
-func scheduled(s *site.Site, name string, args ...string) (p show.PlanSchedule) {
+func scheduled(s *site.Site, name string, args ...string) (p api.PlanSchedule) {
 	s.Helper()
 	out := s.MustDrydock(append([]string{"plan", "schedule", name, "-o", "json"}, args...)...)
 	schematest.Holds(s.T, "plan-schedule", []byte(out))
@@ -27,7 +26,7 @@ func scheduled(s *site.Site, name string, args ...string) (p show.PlanSchedule) 
 }
 
 // untilScheduled waits until a schedule is as wanted.
-func untilScheduled(s *site.Site, name, what string, is func(show.PlanSchedule) bool) (p show.PlanSchedule) {
+func untilScheduled(s *site.Site, name, what string, is func(api.PlanSchedule) bool) (p api.PlanSchedule) {
 	s.Helper()
 	s.Eventually("the schedule "+what, func() error {
 		if p = scheduled(s, name); !is(p) {
@@ -52,7 +51,7 @@ func TestAPlanThatRunsAgainAndAgain(t *testing.T) {
 	s.Eventually("it is in the list", func() error {
 		out := s.MustDrydock("plan", "schedule", "list", "-o", "json")
 		schematest.Holds(t, "plan-schedules", []byte(out))
-		var all show.PlanSchedules
+		var all api.PlanSchedules
 		if err := json.Unmarshal([]byte(out), &all); err != nil || len(all) != 1 || all[0].Name != "patches" || all[0].NextAt == nil || all[0].Recurrence.Cron != "0 22 * * 1" {
 			return fmt.Errorf("%s: %w", out, err)
 		}
@@ -65,14 +64,14 @@ func TestAPlanThatRunsAgainAndAgain(t *testing.T) {
 
 	s.Exits(s.Drydock("plan", "schedule", "patches", "--now"), 0, "a run is begun")
 	readyInPlan(s, "patches", "worker-01")
-	untilScheduled(s, "patches", "tells of a run", func(p show.PlanSchedule) bool { return len(p.Runs) == 1 && p.Runs[0].Running })
+	untilScheduled(s, "patches", "tells of a run", func(p api.PlanSchedule) bool { return len(p.Runs) == 1 && p.Runs[0].Running })
 	s.Exits(s.Drydock("plan", "schedule", "patches", "--now"), 1, "a run of plan patches goes on")
 	if err := s.Temporal.ScheduleClient().GetHandle(s.Ctx, api.ScheduleID(s.Cluster, "patches")).Trigger(s.Ctx, client.ScheduleTriggerOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	untilScheduled(s, "patches", "tells of an overlap", func(p show.PlanSchedule) bool { return p.Overlapped == 1 && len(p.Runs) == 1 })
+	untilScheduled(s, "patches", "tells of an overlap", func(p api.PlanSchedule) bool { return p.Overlapped == 1 && len(p.Runs) == 1 })
 	s.MustDrydock("done", "worker-01", "--requestor", "plan-patches", "--yes")
-	untilScheduled(s, "patches", "tells of the run's end", func(p show.PlanSchedule) bool {
+	untilScheduled(s, "patches", "tells of the run's end", func(p api.PlanSchedule) bool {
 		return len(p.Runs) == 1 && p.Runs[0].Phase == api.PlanCompleted && !p.Runs[0].Running
 	})
 	s.Exits(s.Drydock("plan", "schedule", "patches"), 0, "Completed", "1 of 1 nodes are done")
@@ -89,7 +88,7 @@ func TestAPlanThatRunsAgainAndAgain(t *testing.T) {
 	newPlan(s, "patches", `{"nodes":["worker-02"],"requestor":"ops"}`)
 	readyInPlan(s, "patches", "worker-02")
 	s.Exits(s.Drydock("plan", "schedule", "patches", "--now"), 0)
-	untilScheduled(s, "patches", "tells of a run that was skipped", func(p show.PlanSchedule) bool { return len(p.Runs) == 2 && p.Runs[1].Skipped })
+	untilScheduled(s, "patches", "tells of a run that was skipped", func(p api.PlanSchedule) bool { return len(p.Runs) == 2 && p.Runs[1].Skipped })
 	s.Exits(s.Drydock("plan", "schedule", "patches"), 0, "plan patches runs already")
 	s.MustDrydock("done", "worker-02", "--requestor", "ops", "--yes")
 

@@ -17,7 +17,6 @@ import (
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/lab/e2e/site"
 	"drydock.dev/drydock/rules/plan"
-	"drydock.dev/drydock/starter/show"
 )
 
 // quickly is a maintenance that ends by itself.
@@ -330,7 +329,7 @@ func TestACancelledPlanFinishesWhatIsReady(t *testing.T) {
 	s := site.New(t, "scheduler: {maxParallel: 2}")
 	run := newPlan(s, "kernel", `{"nodes":["worker-01","worker-02","worker-03","worker-04"],"strategy":{"maxParallel":3}}`)
 	var ready []string // whichever of the three asked for their slots first
-	untilShown(s, "kernel", "has two nodes Ready", func(p show.Plan) bool {
+	untilShown(s, "kernel", "has two nodes Ready", func(p api.Plan) bool {
 		ready = nil
 		for _, n := range p.Slowest {
 			if n.Phase == api.Ready {

@@ -11,7 +11,6 @@ import (
 	"drydock.dev/drydock/lab/e2e/site"
 	"drydock.dev/drydock/lab/world"
 	"drydock.dev/drydock/rules/plan"
-	"drydock.dev/drydock/starter/show"
 )
 
 // TestAPlanHasItsNodesRebooted has a plan do its nodes' work by the worker, which is killed on the way and comes back with
@@ -46,7 +45,7 @@ func TestAPlanHasItsNodesRebooted(t *testing.T) {
 	// What was begun goes well without its entry; what is begun from now on needs it.
 	s.MustEnd(first, api.Completed)
 	s.MustEnd(second, api.Completed)
-	untilShown(s, "kernel", "has ended without worker-03", func(p show.Plan) bool { return p.Phase == api.PlanIncomplete && p.Counts.Done == 2 })
+	untilShown(s, "kernel", "has ended without worker-03", func(p api.Plan) bool { return p.Phase == api.PlanIncomplete && p.Counts.Done == 2 })
 	s.Exits(s.Drydock("plan", "status", "kernel"), 0, `there is no "reboot"`)
 	s.ExampleJob("reboot", map[string]string{reboot: "4s", world.CompletionDelay: "2s"})
 	old := s.Worker
@@ -81,12 +80,12 @@ windows:
 	before := s.Imprints()
 	s.Exits(s.Drydock("plan", "create", "typo", "worker-01", "--window", "sun", "--yes"), 2, `has no window "sun"`)
 	s.Exits(s.Drydock("plan", "create", "later", "worker-01", "worker-02", "--window", "far", "--yes"), 0, "plan started")
-	untilShown(s, "later", "waits for its window", func(p show.Plan) bool { return strings.Contains(fmt.Sprint(p.WaitingFor, p.Slowest), "window far ") })
+	untilShown(s, "later", "waits for its window", func(p api.Plan) bool { return strings.Contains(fmt.Sprint(p.WaitingFor, p.Slowest), "window far ") })
 	s.Exits(s.Drydock("plan", "status", "later"), 0, "window far does not open before ")
 	quiet(s)
 	s.MustDrydock("plan", "pause", "later", "--comment", "not this half-year")
 	s.MustDrydock("plan", "cancel", "later", "--yes")
-	untilShown(s, "later", "is cancelled", func(p show.Plan) bool { return p.Phase == api.PlanCancelled })
+	untilShown(s, "later", "is cancelled", func(p api.Plan) bool { return p.Phase == api.PlanCancelled })
 	s.Eventually("nobody waits for window far", func() error {
 		if waiting := s.State().Pending; len(waiting) > 0 {
 			return fmt.Errorf("%+v", waiting)
