@@ -169,7 +169,7 @@ func drainedText(n api.DrainCounts) string {
 
 // tierText is a tier in words.
 func tierText(e drainplan.Entry) string {
-	text := fmt.Sprintf("%s pods up to priority %d", e.PodType, e.PodPriority)
+	text := fmt.Sprintf("%s pods%s", e.PodType, e.UpTo())
 	if e.PodSelector != "" {
 		text += " that match " + e.PodSelector
 	}
