@@ -24,6 +24,7 @@ import (
 	"drydock.dev/drydock/activities/activitytest"
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/rules/drainplan"
+	"drydock.dev/drydock/rules/plan"
 )
 
 // server is a Temporal server that knows some workflows.
@@ -231,7 +232,7 @@ func TestSharedMaintenancesAndPlansInLockstepAreFound(t *testing.T) {
 		s.runs[other] = "r"
 	}
 	strategy := func(kind string) any {
-		return map[string]any{"plan": map[string]any{"strategy": map[string]any{"type": kind}}}
+		return api.PlanStatus{Plan: plan.Plan{Strategy: plan.Strategy{Type: kind}}}
 	}
 	s.runs[api.PlanID("", "a")], s.answers[api.PlanID("", "a")+" status"] = "a1", strategy("allAtOnce")
 	s.runs[api.PlanID("", "b")], s.answers[api.PlanID("", "b")+" status"] = "b1", strategy("rolling")

@@ -14,6 +14,7 @@ import (
 	"drydock.dev/drydock/activities/execution"
 	"drydock.dev/drydock/activities/heartbeat"
 	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/plan"
 )
 
 // CheckInput are plans that may run.
@@ -49,9 +50,6 @@ type Running struct {
 	// Plans are those of strategy allAtOnce.
 	Plans []api.HeldPlan `json:"plans,omitempty"`
 }
-
-// allAtOnce is the strategy of plans that go in lockstep.
-const allAtOnce = "allAtOnce"
 
 // FindShared finds, by visibility, the maintenances that plans share and the plans that may share them.
 func (a *Activities) FindShared(ctx context.Context, in QueueInput) (Running, error) {
@@ -110,13 +108,7 @@ func (a *Activities) goesInLockstep(ctx context.Context, id string) (one api.Hel
 	if err != nil || first == "" {
 		return one, err
 	}
-	var status struct {
-		Plan struct {
-			Strategy struct {
-				Type string `json:"type"`
-			} `json:"strategy"`
-		} `json:"plan"`
-	}
+	var status api.PlanStatus
 	answer, err := a.Temporal.QueryWorkflow(ctx, id, "", api.QueryStatus)
 	if err == nil {
 		err = answer.Get(&status)
@@ -125,7 +117,7 @@ func (a *Activities) goesInLockstep(ctx context.Context, id string) (one api.Hel
 	case err != nil && execution.CannotAnswer(err) && lasts(ctx, err):
 	case err != nil:
 		return one, fmt.Errorf("asking plan %s for its strategy: %w", name, err)
-	case status.Plan.Strategy.Type != allAtOnce:
+	case status.Plan.Strategy.Type != plan.AllAtOnce:
 		return one, nil
 	}
 	return api.HeldPlan{Name: name, RunID: first}, nil

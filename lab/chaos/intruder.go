@@ -153,7 +153,7 @@ func callEach(ctx workflow.Context, in calls) (taken []string, err error) {
 }
 
 // activityRow is the name of an activity in the table of those who may call it.
-var activityRow = regexp.MustCompile(`(?m)^\t"(\w+)": +\{`)
+var activityRow = regexp.MustCompile(`(?m)^\t"(\w+)": +from\(`)
 
 // allActivities are the names of the worker's activities. They are read from the source: chaos links none of them.
 func allActivities() ([]string, error) {
