@@ -55,7 +55,7 @@ func addFormer(root *cobra.Command) {
 func todays(root *cobra.Command, args []string, stderr io.Writer) ([]string, error) {
 	cmd, rest, err := root.Find(args)
 	if err != nil {
-		return args, nil // the command line's own error says what is wrong with it
+		return args, nil //nolint:nilerr // the command line's own error says what is wrong with it
 	}
 	if says := cmd.Annotations[meant]; says != "" {
 		return nil, fmt.Errorf("unknown command %q: %s", cmd.Name(), says)

@@ -180,7 +180,7 @@ func TestCheckPreflightIsTriedAgainWhereNobodyConfirmsARefusal(t *testing.T) {
 
 func TestCheckPreflightOfANodeThatIsNotThere(t *testing.T) {
 	p, _ := preflightsOf("", readyNode("node-01", "8"))
-	r, err := p.CheckPreflight(t.Context(), Input{Node: "node-02", Drain: drainBy(t, `{}`)})
+	r, err := p.CheckPreflight(t.Context(), Input{Node: "nod-01", Drain: drainBy(t, `{}`)})
 	if err != nil || !r.Has(preflight.NodeMissing) || !strings.Contains(r.Summary(1), "node-01") {
 		t.Errorf("%v, %+v", err, r)
 	}

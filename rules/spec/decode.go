@@ -74,7 +74,7 @@ func Decode(input, defaults []byte) (Maintenance, error) {
 func restOf(input, defaults []byte, err error) error {
 	var rest map[string]json.RawMessage
 	if json.Unmarshal(input, &rest) != nil {
-		return nil
+		return nil //nolint:nilerr // the error that the caller has says so
 	}
 	before := len(rest)
 	for line := range strings.Lines(err.Error()) {
