@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/plan"
 	"drydock.dev/drydock/rules/validation"
 )
 
@@ -37,6 +38,18 @@ func Next(m api.Maintenance) []string {
 		}
 	}
 	return nil
+}
+
+// NextOfPlan are the commands of which a plan waits for one.
+func NextOfPlan(p api.PlanSummary) []string {
+	switch {
+	case p.Phase == api.PlanPaused:
+		return []string{"drydock plan resume " + p.Name}
+	case p.WaitingFor == plan.AwaitsApproval:
+		return []string{"drydock plan approve " + p.Name, "drydock plan deny " + p.Name}
+	default:
+		return nil
+	}
 }
 
 // begun reports whether a health check, a profile or plans that share nodes have begun a maintenance: they end it themselves.

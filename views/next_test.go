@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/document"
+	"drydock.dev/drydock/rules/plan"
 	"drydock.dev/drydock/rules/validation"
 )
 
@@ -84,5 +86,19 @@ func TestWhatHappensAgainIsOneRow(t *testing.T) {
 	}
 	if len(rows) != len(want) || fmt.Sprint(rows[:3]) != fmt.Sprint(want[:3]) {
 		t.Errorf("got %q, want %q", rows, want)
+	}
+}
+
+func TestNextOfPlan(t *testing.T) {
+	for want, p := range map[string]api.PlanSummary{
+		"drydock plan resume kernel":                             {Phase: api.PlanPaused},
+		"drydock plan approve kernel | drydock plan deny kernel": {Phase: api.PlanRunning, WaitingFor: plan.AwaitsApproval},
+		"": {Phase: api.PlanRunning, WaitingFor: "the canary"},
+	} {
+		p.Name = "kernel"
+		shown := document.Markdown(Plan(api.Plan{PlanSummary: p}, At(time.Time{})))
+		if got := strings.Join(NextOfPlan(p), " | "); got != want || strings.Contains(shown, "Next") != (want != "") {
+			t.Errorf("%q, want %q, in %s", got, want, shown)
+		}
 	}
 }

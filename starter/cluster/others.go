@@ -11,6 +11,7 @@ import (
 	"drydock.dev/drydock/rules/number"
 	"drydock.dev/drydock/rules/plan"
 	"drydock.dev/drydock/starter/terminal"
+	"drydock.dev/drydock/views"
 )
 
 // errSilent is why a worker is not asked once more.
@@ -54,11 +55,12 @@ func attentionOfPlan(v client.PlanView) (all []api.Attention) {
 		return nil
 	}
 	status := "drydock plan status " + v.Name
+	next := append(views.NextOfPlan(v.Summary()), status)
 	switch {
 	case s.Phase == api.PlanPaused:
-		all = append(all, api.Attention{About: about, What: "paused" + terminal.Colon(s.Failure), Since: &s.Since, Next: []string{"drydock plan resume " + v.Name, status}})
+		all = append(all, api.Attention{About: about, What: "paused" + terminal.Colon(s.Failure), Since: &s.Since, Next: next})
 	case s.WaitingFor == plan.AwaitsApproval:
-		all = append(all, api.Attention{About: about, What: "waits for " + s.WaitingFor, Next: []string{"drydock plan approve " + v.Name, "drydock plan deny " + v.Name, status}})
+		all = append(all, api.Attention{About: about, What: "waits for " + s.WaitingFor, Next: next})
 	}
 	for _, t := range s.Troubles {
 		all = append(all, api.Attention{About: about, What: t.String(), Since: &t.Since, Next: []string{status}})
