@@ -91,13 +91,17 @@ func waitText(p api.PlanSummary, r Reader, until func(time.Time) string) string 
 	return text
 }
 
-// countsText says how many nodes are done, and what the others are.
+// countsText says how many nodes are done, and what the others are. Those that are held have failed, as lists and summaries count them.
 func countsText(c plan.Counts) string {
+	failed := "failed"
+	if c.Held > 0 {
+		failed += fmt.Sprintf(" (%d still held)", c.Held)
+	}
 	text := fmt.Sprintf("%d of %d done", c.Done, c.Total)
 	for _, part := range []struct {
 		n     int
 		state string
-	}{{c.Running, "running"}, {c.Held, "held"}, {c.Failed, "failed"}, {c.Waiting, "waiting"}, {c.Skipped, "skipped"}, {c.Gone, "gone"}} {
+	}{{c.Running, "running"}, {c.Failures(), failed}, {c.Waiting, "waiting"}, {c.Skipped, "skipped"}, {c.Gone, "gone"}} {
 		if part.n > 0 {
 			text += fmt.Sprintf(", %d %s", part.n, part.state)
 		}

@@ -116,7 +116,7 @@ func TestDetailsOfAPlan(t *testing.T) {
 	})
 	const want = "**Plan kernel-6.12**\n\n- **Requestor:** plan-kernel-6.12\n- **Started by:** jane@laptop\n- **Reason:** kernel 6.12\n- **Ticket:** OPS-7\n" +
 		"- **Owner:** infra\n- **Strategy:** 5% at a time by zone; 1m00s between nodes; pauses after more than 2 failed\n" +
-		"- **Phase:** Running (since 2026-07-01 08:00:00Z)\n- **Nodes:** 3 of 500 done, 2 running, 1 held, 1 failed, 493 waiting\n" +
+		"- **Phase:** Running (since 2026-07-01 08:00:00Z)\n- **Nodes:** 3 of 500 done, 2 running, 2 failed (1 still held), 493 waiting\n" +
 		"- **Waiting for:** the canary's soak, until 2026-07-01 10:40:00Z\n\nWarning: every control-plane node is among them (3)\n\n" +
 		"Warning: begin worker-9: no \\*permission\\*\n\nWith something to say:\n\n- worker-004; state: held; since: 2026-07-01 09:51:00Z; tries: 1; zone: eu-1a; note: the disk is broken\n" +
 		"- worker-007; state: waiting; tries: 1; zone: eu-1b; note: back at 2026-07-01 10:04:00Z: blocked\n\nMessages, the latest first:\n\n" +
