@@ -64,7 +64,7 @@ const ErrorLimitsChanged = "LimitsChanged"
 
 // Types of the errors of updates that are rejected although nothing is wrong with their message; their texts say why.
 const (
-	// ErrorNothingToDo: what the message is for has come about already.
+	// ErrorNothingToDo: what the message asks for has happened already.
 	ErrorNothingToDo = "NothingToDo"
 	// ErrorReceived: a message with its ID was received before, and what became of that one counts.
 	ErrorReceived = "Received"

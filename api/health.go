@@ -139,7 +139,7 @@ type RemediationInput struct {
 	Why   string    `json:"why,omitempty"`
 	// Revision is that of the order that began it.
 	Revision int `json:"revision"`
-	// Owner is the NodeHealthCheck object of the check's name, nil where there is none.
+	// Owner is the NodeHealthCheck object with the check's name; nil if there is none.
 	Owner *HealthCheckOwner `json:"owner,omitempty"`
 	// Conditions are the check's: a remediation whose check is gone looks at the node by itself. Etcd is the check's too.
 	Conditions []health.UnhealthyCondition `json:"conditions,omitempty"`

@@ -85,7 +85,7 @@ type SharedProgress struct {
 	Pending    int  `json:"pending,omitempty"`
 	Evacuating int  `json:"evacuating,omitempty"`
 	Drained    bool `json:"drained,omitempty"`
-	// Left: it is not held on this plan's behalf any more. Where the plan has not completed, its maintenance has ended by
+	// Left: it is not held on this plan's behalf any more. If the plan has not completed, its maintenance has ended by
 	// itself, Message says how, and Failed that it did not complete; it is begun anew for a plan that leaves it out of an intent
 	// and names it in a later one.
 	Left   bool `json:"left,omitempty"`

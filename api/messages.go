@@ -20,7 +20,7 @@ type Message struct {
 // Said is who sent a message, and why.
 func (m Message) Said() Message { return m }
 
-// Done says that a requestor finished; absent, Requestor is the maintenance's own. A Run that is not the present one
+// Done says that a requestor finished; if absent, Requestor is the maintenance's own. A Run that is not the present one
 // belongs to an earlier maintenance of the node, and the message is ignored.
 type Done struct {
 	Message
@@ -45,7 +45,7 @@ type Cancel struct {
 	Run         string `json:"run,omitempty"`
 }
 
-// Extend moves the deadline of the ready timeout to For from now, where that is later; absent, For is the
+// Extend moves the deadline of the ready timeout to For from now, where that is later; if absent, For is the
 // maintenance's readyTimeout.
 type Extend struct {
 	Message

@@ -89,13 +89,13 @@ var MessageTypes = []MessageType{
 	{MsgCancel, NodeMaintenanceType, requestors, Cancel{}, "before Ready: undo all. Ready: RequestorFailed. With `release: true`, which RequestorFailed " +
 		"and Validating need, the node is given back; with `beforeReady: true` nothing changes from Ready on, as where a plan ends"},
 	{MsgExtend, NodeMaintenanceType, requestors, Extend{}, "hold the node until `for` from now, if that is later than the deadline; default: `readyTimeout`"},
-	{MsgStarted, NodeMaintenanceType, requestors, Started{}, "recorded; with `claim` it is refused where somebody has begun, so that of two who would " +
+	{MsgStarted, NodeMaintenanceType, requestors, Started{}, "recorded; with `claim` it is refused if somebody has begun, so that of two who would " +
 		"work on the node one does"},
 	{MsgDrained, NodeMaintenanceType, requestors, Simple{}, "mode `external`: the node is empty"},
 	{MsgJoin, NodeMaintenanceType, requestors, Membership{}, "share the maintenance"},
 	{MsgLeave, NodeMaintenanceType, requestors, Membership{}, "share the maintenance no longer"},
 	{MsgEscalate, NodeMaintenanceType, operators, Escalate{}, "Draining only: take the next rung of the escalation now, or the one that `do` names, which need " +
-		"not be in the plan (the plan then goes on as it was). Where it is not the rung that `expect` names, none is taken"},
+		"not be in the plan (the plan then goes on as it was). If it is not the rung that `expect` names, none is taken"},
 	{MsgSkipPod, NodeMaintenanceType, operators, SkipPod{}, "Draining only: the drain neither evicts this pod, `namespace/name`, nor waits for it. The pod is " +
 		"looked for first: until then the effect is `it is being judged`, and one that is not on the node is not skipped"},
 	{MsgConsent, NodeMaintenanceType, operators, Consent{}, "Draining in mode `evict` only: from now on the drain may lose what `drain.force` and " +
@@ -134,8 +134,8 @@ var MessageTypes = []MessageType{
 		"`comment` are required"},
 	{MsgRemove, HealthCheckType, operators, HealthMessage{}, "ends the check; refused while it remediates"},
 
-	{UpdateSetLimits, SchedulerType, operators, SetLimits{}, "replaces the limits; with `ifRevision`, the `revision` of the state that was read, refused where they " +
-		"were changed since"},
+	{UpdateSetLimits, SchedulerType, operators, SetLimits{}, "replaces the limits. `ifRevision` is the `revision` of the state that was read: the message is refused " +
+		"if the limits have changed since"},
 	{UpdateFreeze, SchedulerType, operators, FreezeRequest{}, "nothing is granted until the same `by` thaws; with `running` what runs stands still too"},
 	{UpdateThaw, SchedulerType, operators, ThawRequest{}, "takes back the freeze of `by`, or of everybody with `all`"},
 

@@ -114,7 +114,7 @@ type HookSettings struct {
 	Blocking *bool `json:"blocking,omitempty" jsonschema:"default=true"`
 	// Deadline is the time after which the hook has failed.
 	Deadline period.Duration `json:"deadline,omitzero" jsonschema:"default=5m"`
-	// OnFailure is what becomes of the maintenance when the hook has failed: `fail` fails it, `continue` goes on without the hook. Absent, it
+	// OnFailure is what becomes of the maintenance when the hook has failed: `fail` fails it, `continue` goes on without the hook. If absent, it
 	// is `fail`, and `continue` of a hook that does not block.
 	OnFailure validation.OnFailure `json:"onFailure,omitempty" jsonschema:"enum=fail,enum=continue"`
 	// Closing undoes the hook at the end of every attempt, but not where the workflow is terminated: one of `http` and `job`.

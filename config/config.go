@@ -70,7 +70,7 @@ type Config struct {
 	HealthChecks HealthChecks `json:"healthChecks,omitempty"`
 	// Health is what holds for all health checks of the cluster.
 	Health Health `json:"health,omitzero"`
-	// Profiles are those of SAP's maintenance-controller: see [profiles](#profiles).
+	// Profiles are the profiles of SAP's maintenance-controller: see [profiles](#profiles).
 	Profiles Profiles `json:"profiles,omitzero"`
 	// Audit says where the records of ended maintenances are written: see [audit](#audit).
 	Audit audit.Config `json:"audit,omitzero"`
@@ -98,9 +98,9 @@ type Scheduler struct {
 
 // Kubernetes bounds what one worker asks of the API server.
 type Kubernetes struct {
-	// Kubeconfig is the kubeconfig file; absent, it is `KUBECONFIG`, `~/.kube/config`, or in a cluster the account of the pod.
+	// Kubeconfig is the kubeconfig file; if absent, it is `KUBECONFIG`, `~/.kube/config`, or in a cluster the account of the pod.
 	Kubeconfig string `json:"kubeconfig,omitempty" flag:"kubeconfig"`
-	// Context is the context of the kubeconfig file; absent, its current one.
+	// Context is the context of the kubeconfig file; if absent, its current one.
 	Context string `json:"context,omitempty"`
 	// QPS is how many requests a second one worker sends to the API server.
 	QPS float32 `json:"qps" jsonschema:"exclusiveMinimum=0" env:"DRYDOCK_KUBERNETES_QPS"`
@@ -132,9 +132,9 @@ type Marks struct {
 // Versioning makes a worker one version of a Temporal Worker Deployment, so that an operator decides which build takes
 // new work; running maintenances move to it at their next step.
 type Versioning struct {
-	// Deployment is the name of the Worker Deployment; absent, workers are not versioned.
+	// Deployment is the name of the Worker Deployment; if absent, workers are not versioned.
 	Deployment string `json:"deployment" env:"DRYDOCK_DEPLOYMENT"`
-	// BuildID identifies the build; absent, the binary's version does.
+	// BuildID identifies the build; if absent, the binary's version does.
 	BuildID string `json:"buildID" env:"DRYDOCK_BUILD_ID"`
 }
 

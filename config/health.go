@@ -44,7 +44,7 @@ type UpgradeSign struct {
 	APIVersion string `json:"apiVersion" jsonschema:"required"`
 	// Kind is the kind of the object.
 	Kind string `json:"kind" jsonschema:"required"`
-	// Namespace is the namespace of the object; absent, it has none.
+	// Namespace is the namespace of the object; if absent, it has none.
 	Namespace string `json:"namespace,omitempty"`
 	// Name is the name of the object.
 	Name string `json:"name" jsonschema:"required"`

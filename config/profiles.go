@@ -7,7 +7,7 @@ import (
 
 // Profiles are those of SAP's maintenance-controller.
 type Profiles struct {
-	// File is the path of its configuration file, absolute or from the worker's working directory; absent, there are no profiles. It is read at
+	// File is the path of its configuration file, absolute or from the worker's working directory; if absent, there are no profiles. It is read at
 	// each evaluation, and one that is wrong leaves the last one in force.
 	File string `json:"file,omitempty"`
 }

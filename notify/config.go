@@ -37,11 +37,11 @@ type Settings struct {
 	Default bool `json:"default,omitempty"`
 	// Filter chooses the events that are delivered: those that pass every filter.
 	Filter notices.Filter `json:"filter,omitzero"`
-	// Schedule says when an event is delivered, while its state lasts: one of `oneshot`, `periodic` and `scheduled`. Absent, at once.
+	// Schedule says when an event is delivered, while its state lasts: one of `oneshot`, `periodic` and `scheduled`. If absent, at once.
 	Schedule notices.Schedule `json:"schedule,omitzero"`
 	// Digest is how long the events of all maintenances are collected, which are then sent as one message. It is refused beside `schedule`.
 	Digest spec.Duration `json:"digest,omitempty"`
-	// Thread is whose messages are answers in one thread: those of each `maintenance`, or those of each `period` of `threadPeriod`. Absent,
+	// Thread is whose messages are answers in one thread: those of each `maintenance`, or those of each `period` of `threadPeriod`. If absent,
 	// every message is one by itself. E-mail and Slack bots have threads. A digest has them by `period` only.
 	Thread string `json:"thread,omitempty" jsonschema:"enum=maintenance,enum=period"`
 	// ThreadPeriod is how long one thread is used, such as `24h`. It is required with `thread: period`.

@@ -16,9 +16,9 @@ import (
 
 // Template are the Go templates of messages. They see content.
 type Template struct {
-	// Subject is the template of the subject, where messages have one; absent, it is Drydock's own.
+	// Subject is the template of the subject, where messages have one; if absent, it is Drydock's own.
 	Subject string `json:"subject,omitempty"`
-	// Text is the template of the text; absent, it is Drydock's own.
+	// Text is the template of the text; if absent, it is Drydock's own.
 	Text string `json:"text,omitempty"`
 }
 

@@ -116,9 +116,9 @@ It takes up a rollout whose terminal is gone, and ends with the plan. Interrupte
 maxFailures, it finishes the commands that run and leaves: the plan itself goes on, or is paused, and its nodes wait, Ready,
 for the next one. "drydock plan cancel" ends the plan.
 
-No node whose command has ended is given to a command again. A node on which a command was begun, and whose end nobody has
-told, becomes RequestorFailed: with --rerun the command is run on it once more. Attach when the other terminal is gone: of
-two, the later one takes the nodes of the earlier one for lost. Where the command does not exist, nothing is begun at all.`,
+The command is not run again on a node where it has ended. A node where it began, and nobody reported how it ended, becomes
+RequestorFailed; --rerun runs the command on it once more. Attach when the other terminal is gone: of
+two, the later one takes the nodes of the earlier one for lost. If the command does not exist, nothing is begun at all.`,
 		Example: `  drydock plan attach kernel -- ./patch.sh {node}
   drydock plan attach rollout-20260301-220000-1a2b --rerun -- ./patch.sh {node}`,
 		DisableFlagsInUseLine: true,

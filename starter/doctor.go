@@ -128,7 +128,7 @@ func (o *doctorOptions) check(nodes []string) error {
 	return nil
 }
 
-// ask shows what is found, and asks whether to heal it. Where there is nothing to heal, the report is the answer.
+// ask shows what is found, and asks whether to heal it. If there is nothing to heal, the report is the answer.
 func (o *doctorOptions) ask(ctx context.Context, c *invocation.Connection, in api.DoctorInput) (wanted bool, err error) {
 	report, err := o.consult(ctx, c, in)
 	if err != nil {

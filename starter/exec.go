@@ -42,7 +42,7 @@ an interrupt stops the command, which is then failed. If Temporal is away when t
 trying to say so until it is interrupted twice.
 
 exec exits with the command's status; 125 is an error of Drydock's own, 126 and 127 are a command that cannot be
-executed or is not found. Where the command does not exist, nothing is started at all.`,
+executed or is not found. If the command does not exist, nothing is started at all.`,
 		Example: `  drydock exec worker-01 -- ./patch.sh
   drydock exec worker-01 --reason "kernel 6.12" --ready-timeout 10m -- ssh -t root@worker-01 'dnf -y update && reboot'`,
 		Annotations:           map[string]string{ownErrorCode: "yes"},

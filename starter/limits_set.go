@@ -40,7 +40,7 @@ func newLimitsSet(a *invocation.App) *cobra.Command {
 		Use:   "set",
 		Short: "Change the limits",
 		Long: `Change the limits that are in force. The flags change one limit each and leave the others as they are; --from-file
-replaces all of them, groups included, and flags go over it. With --group they are about the limits of that group, which has
+replaces all of them, groups included, and flags override it. With --group they are about the limits of that group, which has
 to be there: a new one comes with a file.
 
 An amount is a number of nodes, a percentage of them rounded up, or for --max-parallel and --remediations "unlimited". What is

@@ -31,8 +31,8 @@ func newReport(a *invocation.App) *cobra.Command {
 each phase, which failed and why, and which workloads kept nodes from being drained.
 
 Temporal keeps a maintenance that ended for as long as its namespace is told to keep histories, often a few days: what it
-has forgotten is missing in the sum. With --from the audit records are read that a worker wrote to a file, where it is
-configured to. Name the files of all workers.
+has forgotten is missing in the sum. --from reads the audit records instead, if the workers are configured
+to write them to files. Name the files of all workers.
 
 The nodes that profiles hold in maintenance now are named below: profiles leave no records.`,
 		Example: `  drydock report

@@ -39,7 +39,7 @@ Without --wait the command returns when a worker has taken the maintenances, and
 channel that its configuration lacks; with --wait it waits until the nodes are Ready, and fails if one does not get there. Then do the work and say "drydock done NODE".
 
 Starting what runs already with the same settings is no error: the command goes on with the running maintenance. With
-other settings it is, and the error shows both. Where the maintenance before is still giving the node back, it waits for that.
+other settings it is, and the error shows both. If the maintenance before is still giving the node back, it waits for that.
 
 A drain in tiers is written in the file: "drain: {plan: {tiers: [{podPriority: 1000, podSelector: app=web}]}}".`,
 		Example: `  drydock start worker-01 --reason "kernel 6.12" --ticket OPS-7 --wait

@@ -60,8 +60,8 @@ type filedRequest struct {
 	seen string
 }
 
-// newEvictionRequests looks whether the API server knows EvictionRequests and begins to follow them. An error is a
-// missing permission, or passes.
+// newEvictionRequests looks whether the API server knows EvictionRequests and begins to follow them. It fails
+// if a permission is missing, or for a moment: then a retry helps.
 func (d *Activities) newEvictionRequests(ctx context.Context, node *heldnode.View) (*evictionRequests, error) {
 	e := &evictionRequests{
 		api:  k8s.EvictionRequests{Client: d.Client, Node: node.Name, WorkflowID: node.WorkflowID, RunID: node.RunID},

@@ -55,7 +55,7 @@ type ObjectInput struct {
 	Etcd *rules.EtcdQuestion `json:"etcd,omitempty"`
 	// Conditions are the check's: where the node has none of them any more nothing is begun. Empty does not look.
 	Conditions []rules.UnhealthyCondition `json:"conditions,omitempty"`
-	// Owner owns the object; nil looks for a NodeHealthCheck of the check's name.
+	// Owner owns the object; nil looks for a NodeHealthCheck with the check's name.
 	Owner *api.HealthCheckOwner `json:"owner,omitempty"`
 }
 

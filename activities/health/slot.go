@@ -48,7 +48,7 @@ func (a *Activities) holdsSlot(ctx context.Context, request string) (bool, error
 		err = answer.Get(&held)
 	}
 	if err == nil && held.Rebuilding {
-		err = errors.New("it does not know yet who holds a slot")
+		err = errors.New("the scheduler does not know yet who holds a slot")
 	}
 	return held.Of(request).Held, err
 }

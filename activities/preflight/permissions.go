@@ -17,9 +17,9 @@ import (
 
 // PermissionsInput is what is about to be started.
 type PermissionsInput struct {
-	// HealthCheck: a health check is.
+	// HealthCheck: the caller is a health check.
 	HealthCheck bool `json:"healthCheck,omitempty"`
-	// Drains are those of the maintenances that it begins.
+	// Drains are the drains of the maintenances that the caller begins.
 	Drains []PlannedDrain `json:"drains,omitempty"`
 }
 

@@ -29,7 +29,7 @@ var (
 // Config is an HTTP request. `url`, `headers` and `body` are [templates](#checks).
 type Config struct {
 	// URL is a template of the address, whose values are percent-encoded. Its scheme is fixed, and its host may depend on `.Cluster`, `.Node`
-	// and `.InternalIP` only. Redirects are not followed. Where the node decides the host, see [URLs of nodes](#urls-of-nodes).
+	// and `.InternalIP` only. Redirects are not followed. If the node decides the host, see [URLs of nodes](#urls-of-nodes).
 	URL string `json:"url" jsonschema:"required"`
 	// Method is the request's: `GET` of a check and `POST` of a hook or work, where another one is not given.
 	Method string `json:"method,omitempty" jsonschema:"enum=GET,enum=HEAD,enum=POST,enum=PUT,enum=PATCH,enum=DELETE"`
@@ -42,7 +42,7 @@ type Config struct {
 	// Body is a template of the body. Its values are escaped for a JSON string, or as its Content-Type has it: percent-encoded for a form, as
 	// they are for anything else.
 	Body string `json:"body,omitempty"`
-	// ExpectStatus are the statuses that are well; absent, 200 to 299.
+	// ExpectStatus are the statuses that are well; if absent, 200 to 299.
 	ExpectStatus []int `json:"expectStatus,omitempty"`
 	// ExpectBody is a regular expression that the first MiB of the answer has to match.
 	ExpectBody string `json:"expectBody,omitempty"`

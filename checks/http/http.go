@@ -123,7 +123,7 @@ func (r *request) build(ctx context.Context, s checks.Subject, known *secret.Red
 	}
 	req, err = http.NewRequestWithContext(ctx, r.method, u.String(), strings.NewReader(body))
 	if err != nil {
-		return nil, false, errors.New("url: is not one that can be requested")
+		return nil, false, errors.New("url or method: no HTTP request can be made of them")
 	}
 	req.Header = headers
 	if host := headers.Get("Host"); host != "" {

@@ -93,7 +93,7 @@ func Retain(ctx context.Context, temporal client.Client, name string, retention 
 	return nil
 }
 
-// Attributes are the types of those of these search attributes that the namespace has. Where the server does not list them
+// Attributes are the types of those of these search attributes that the namespace has. If the server does not list them
 // it is asked whether it knows each: one that it does counts as a Keyword.
 func Attributes(ctx context.Context, temporal client.Client, name string, names []string) (map[string]string, error) {
 	listed, err := temporal.OperatorService().ListSearchAttributes(ctx, &operatorservice.ListSearchAttributesRequest{Namespace: name})

@@ -176,7 +176,7 @@ func foldedCase(text string) string {
 	}, text)
 }
 
-// Error is the error without the secrets. Where it shows one, what it wraps is lost with it, since that shows it too.
+// Error is the error without the secrets. If it shows one, what it wraps is lost with it, since that shows it too.
 func (r *Redactor) Error(err error) error {
 	if err == nil {
 		return nil

@@ -32,7 +32,7 @@ type Config struct {
 	// StartTLS is how the connection is encrypted: `required` upgrades it before anything is sent, `implicit` encrypts from the first byte,
 	// `none` sends in the clear and takes no password.
 	StartTLS string `json:"startTLS,omitempty" jsonschema:"enum=required,enum=implicit,enum=none,default=required"`
-	// Username is the user of AUTH PLAIN; absent, mail is sent without authentication.
+	// Username is the user of AUTH PLAIN; if absent, mail is sent without authentication.
 	Username string `json:"username,omitempty"`
 	// Password is the password of that user, a [secret](#secrets). It is given with `username`, and never without.
 	Password secret.Value `json:"password,omitzero"`

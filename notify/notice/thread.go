@@ -60,7 +60,7 @@ func (s *Sender) thread(ctx context.Context, n notice.SlackThread, title, gone s
 	}
 }
 
-// open finds the thread of a Lease that lasts, or begins one and has the Lease remember it. Where somebody else was faster, theirs
+// open finds the thread of a Lease that lasts, or begins one and has the Lease remember it. If somebody else was faster, theirs
 // counts, and this one stays a title without replies.
 func (s *Sender) open(ctx context.Context, n notice.SlackThread, title, gone string) (string, error) {
 	leases := lease.Client{Objects: objects.New(s.Client)}

@@ -1,4 +1,4 @@
-// Package pagerduty opens an incident of PagerDuty where somebody has to act, and resolves it when that is over.
+// Package pagerduty opens an incident of PagerDuty if somebody has to act, and resolves it when that is over.
 package pagerduty
 
 import (
@@ -22,7 +22,7 @@ import (
 // Kind is the kind of channel that opens and resolves incidents of PagerDuty.
 var Kind = named.Kind[notify.Receiver]{Name: "pagerduty", Config: &Config{}}
 
-// Config opens an incident of PagerDuty where somebody has to act, one for each maintenance, plan, remediation, storm or disabled health
+// Config opens an incident of PagerDuty if somebody has to act, one for each maintenance, plan, remediation, storm or disabled health
 // check, and resolves it when that is over. Other events are not sent.
 type Config struct {
 	// RoutingKey is the integration key of a service's Events API v2, a [secret](#secrets).

@@ -18,11 +18,11 @@ var Kind = named.Kind[notify.Receiver]{Name: "sns", Config: &Config{}}
 type Config struct {
 	// TopicARN is the ARN of the topic, such as `arn:aws:sns:eu-central-1:123456789012:maintenance`.
 	TopicARN string `json:"topicARN" jsonschema:"required"`
-	// Region is the region to publish in; absent, the topic's.
+	// Region is the region to publish in; if absent, the topic's.
 	Region string `json:"region,omitempty"`
-	// Endpoint is the address of the service; absent, AWS's own.
+	// Endpoint is the address of the service; if absent, AWS's own.
 	Endpoint string `json:"endpoint,omitempty"`
-	// AccessKeyID is a key of AWS, a [secret](#secrets), given with `secretAccessKey`; absent, keys are where AWS tools look.
+	// AccessKeyID is a key of AWS, a [secret](#secrets), given with `secretAccessKey`; if absent, keys are where AWS tools look.
 	AccessKeyID secret.Value `json:"accessKeyID,omitzero"`
 	// SecretAccessKey is the secret of that key, a [secret](#secrets).
 	SecretAccessKey secret.Value `json:"secretAccessKey,omitzero"`

@@ -26,7 +26,7 @@ type examination struct {
 	notes        []Finding
 }
 
-// Examine finds what is inconsistent. Where nodes are named, it reports only findings about one of them, or about no
+// Examine finds what is inconsistent. If nodes are named, it reports only findings about one of them, or about no
 // node.
 func Examine(facts Facts, only []string) Evaluation {
 	e := &examination{Facts: facts, nodes: map[string]Node{}, maintenances: map[string]Maintenance{}}

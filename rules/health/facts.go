@@ -97,7 +97,7 @@ type Progress struct {
 	// Steps are those that have begun or have failed to, in the order of their index.
 	Steps []StepState `json:"steps,omitempty"`
 	// LeaseHeldBy is who holds the node's lease, and NotOwned says which remediation object of somebody else's stands in the
-	// way. Where nothing has begun, the remediation has Ended with that: the check decides again whether and when to try.
+	// way. If nothing has begun, the remediation has Ended with that: the check decides again whether and when to try.
 	LeaseHeldBy string `json:"leaseHeldBy,omitempty"`
 	NotOwned    string `json:"notOwned,omitempty"`
 	// Indispensable says why the control plane cannot do without the node now. The remediation has Ended with that, too: another

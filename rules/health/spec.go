@@ -19,7 +19,7 @@ import (
 type Spec struct {
 	// Selector is a LabelSelector of the nodes. An empty one is refused.
 	Selector metav1.LabelSelector `json:"selector" jsonschema:"required"`
-	// UnhealthyConditions are what makes a node ill, any of them, at most 50. Absent, a node is ill that has been Ready `False` or Ready
+	// UnhealthyConditions are what makes a node ill, any of them, at most 50. If absent, a node is ill that has been Ready `False` or Ready
 	// `Unknown` for more than 300s.
 	UnhealthyConditions []UnhealthyCondition `json:"unhealthyConditions,omitempty" jsonschema:"maxItems=50"`
 	// MinHealthy is how many of the selected nodes have to be healthy for a remediation to begin; equality is enough. It is a number, digits in
@@ -47,11 +47,11 @@ type Spec struct {
 	PauseRequests []string `json:"pauseRequests,omitempty"`
 	// Flapping has a node that falls ill again go on with the next step.
 	Flapping *Flapping `json:"flapping,omitempty"`
-	// Notify are names of [channels](#channels) that are sent what happens. Absent, they are the worker's default ones.
+	// Notify are names of [channels](#channels) that are sent what happens. If absent, they are the worker's default ones.
 	Notify *[]string `json:"notify,omitempty"`
 	// Etcd is where etcd's PodDisruptionBudget is: a control-plane node is remediated only while that lets go.
 	Etcd *Etcd `json:"etcd,omitempty"`
-	// ControlPlane says when a control-plane node is remediated, one at a time in any case. Absent, it is `allow: healthy`.
+	// ControlPlane says when a control-plane node is remediated, one at a time in any case. If absent, it is `allow: healthy`.
 	ControlPlane *ControlPlane `json:"controlPlane,omitempty"`
 }
 
@@ -118,7 +118,7 @@ type Flapping struct {
 type Etcd struct {
 	// Namespace is the namespace of etcd's PodDisruptionBudget.
 	Namespace string `json:"namespace" jsonschema:"required"`
-	// Budget is the name of etcd's PodDisruptionBudget. Absent, it is the only one in the namespace.
+	// Budget is the name of etcd's PodDisruptionBudget. If absent, it is the only one in the namespace.
 	Budget string `json:"budget,omitempty"`
 }
 

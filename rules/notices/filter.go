@@ -11,12 +11,12 @@ import (
 // Filter chooses the events of a channel. An event has to satisfy every field; an empty field is satisfied by all.
 type Filter struct {
 	// Events are the [states and notices](#lifecycle-states) that are delivered, those of plans and of [health checks](#health-checks) among them.
-	// Absent, all are.
+	// If absent, all are.
 	Events []State `json:"events,omitempty"`
-	// Requestors are names, or globs such as `*.example.com`, of whose maintenances events are delivered. Absent, of all.
+	// Requestors are names, or globs such as `*.example.com`, of whose maintenances events are delivered. If absent, of all.
 	Requestors []string `json:"requestors,omitempty"`
 	// Groups are values of this file's `scheduler.groups`, such as `gpu` or `zone[topology.kubernetes.io/zone=a]`, of which the node has to be
-	// in one. Others are refused. Absent, it may be in any or in none.
+	// in one. Others are refused. If absent, it may be in any or in none.
 	Groups []string `json:"groups,omitempty"`
 }
 

@@ -14,7 +14,7 @@ import (
 // The comments of its fields are their documentation everywhere, as those of spec.Maintenance are.
 type Plan struct {
 	Selection
-	// Requestor is who asks for the maintenances. Absent, it is `plan-<name>`, and `plans` with strategy allAtOnce.
+	// Requestor is who asks for the maintenances: if absent, `plan-<name>`, or `plans` with strategy allAtOnce.
 	Requestor string `json:"requestor,omitempty"`
 	// Maintenance is any part of [a maintenance's input](#a-maintenances-input) but `node` and `requestor`. With allAtOnce it
 	// is also none of what the plan says for all of its nodes. A `notBefore` that is over when a node is begun has had its effect.
@@ -23,18 +23,18 @@ type Plan struct {
 	Strategy Strategy `json:"strategy"`
 	// Stage is the stage to begin in, with `--strategy all-at-once` (`allAtOnce`).
 	Stage Stage `json:"stage,omitempty" jsonschema:"enum=Idle,enum=Cordon,enum=Drain,default=Idle" jsonschema_extras:"x-flag=stage"`
-	// DrainPlan are the tiers in which the pods leave, with strategy allAtOnce, as [`drain.plan`](#the-drain). Absent, they are the standard
+	// DrainPlan are the tiers in which the pods leave, with strategy allAtOnce, as [`drain.plan`](#the-drain). If absent, they are the standard
 	// tiers of all pod types. They never change.
 	DrainPlan *spec.Plan `json:"drainPlan,omitempty"`
 	// Windows are names of [windows](#windows) of the worker's configuration: nodes are taken out of service only while all of them are open.
 	Windows []string `json:"windows,omitempty"`
-	// Reason is why, of the plan, and of its maintenances where they have none of their own.
+	// Reason is why, of the plan, and of its maintenances if they have none of their own.
 	Reason string `json:"reason,omitempty"`
-	// Ticket is the ticket of the change, of the plan, and of its maintenances where they have none of their own.
+	// Ticket is the ticket of the change, of the plan, and of its maintenances if they have none of their own.
 	Ticket string `json:"ticket,omitempty"`
-	// Owner is who answers for the work, of the plan, and of its maintenances where they have none of their own.
+	// Owner is who answers for the work, of the plan, and of its maintenances if they have none of their own.
 	Owner string `json:"owner,omitempty"`
-	// Notify are the channels that are sent what happens to the plan, and to its maintenances where those name none. Absent, they are the
+	// Notify are the channels that are sent what happens to the plan, and to its maintenances where those name none. If absent, they are the
 	// worker's default ones.
 	Notify *[]string `json:"notify,omitempty"`
 }
@@ -47,7 +47,7 @@ type Strategy struct {
 	// MaxParallel is how many nodes are worked on at a time, or a percentage of the plan's, rounded up. It is 500 at most, whatever it says,
 	// and the cluster's limits hold besides. A node that is held takes no place.
 	MaxParallel schedule.Amount `json:"maxParallel,omitzero" jsonschema_extras:"x-flag=max-parallel"`
-	// Canary are nodes that go first and alone. Absent, there are none.
+	// Canary are nodes that go first and alone. If absent, there are none.
 	Canary *Canary `json:"canary,omitempty"`
 	// MaxFailures is how many nodes may fail, or a percentage of them, rounded up, before the plan pauses. Nodes that wait for a decision
 	// count, those that had failed when somebody resumed the plan do not.

@@ -33,11 +33,11 @@ const (
 type Rule struct {
 	// Name is the name of the rule in refusals: lower-case letters, digits and `-`.
 	Name string `json:"name" jsonschema:"required"`
-	// When is a condition in CEL: where it is false, the rule does not apply. Absent, the rule always applies.
+	// When is a condition in CEL: if it is false, the rule does not apply. If absent, the rule always applies.
 	When string `json:"when,omitempty"`
 	// Require is what must hold, in CEL.
 	Require string `json:"require" jsonschema:"required"`
-	// Message is what a refusal says; absent, the text of `require`. It has at most 1024 bytes.
+	// Message is what a refusal says; if absent, the text of `require`. It has at most 1024 bytes.
 	Message string `json:"message,omitempty"`
 }
 
@@ -216,7 +216,7 @@ func (p *Policy) any(is func(compiled) bool) bool {
 }
 
 // Judge returns nil, or a Refused of every rule that refuses. With an approval it judges the rules that speak of it,
-// without one the others. Where nothing is known of the node, a rule that speaks of it refuses an approval; without an
+// without one the others. If nothing is known of the node, a rule that speaks of it refuses an approval; without an
 // approval it is left out, and so is one that speaks of a starter who is not known yet: a caller that leaves rules out judges again
 // before the node is touched.
 func (p *Policy) Judge(ctx context.Context, c Case) error {

@@ -12,10 +12,10 @@ import (
 // Quotas bound what one requestor may ask for and hold at a time. They stop accidents and not attackers: who a requestor
 // is, is a claim.
 type Quotas struct {
-	// PendingPerRequestor is how many requests of one requestor may wait for a slot; the next one is turned down. Absent, there is no limit;
+	// PendingPerRequestor is how many requests of one requestor may wait for a slot; the next one is turned down. If absent, there is no limit;
 	// with 0 nobody may ask.
 	PendingPerRequestor *int `json:"pendingPerRequestor,omitempty" jsonschema:"minimum=0"`
-	// HeldPerRequestor is how many nodes one requestor may hold; the next one waits. Absent, there is no limit.
+	// HeldPerRequestor is how many nodes one requestor may hold; the next one waits. If absent, there is no limit.
 	HeldPerRequestor *int `json:"heldPerRequestor,omitempty" jsonschema:"minimum=1"`
 	// Requestors are those that have quotas of their own, by name; at most 200 of them.
 	Requestors map[string]RequestorQuota `json:"requestors,omitempty"`
@@ -23,9 +23,9 @@ type Quotas struct {
 
 // RequestorQuota is the quota of one requestor.
 type RequestorQuota struct {
-	// Pending is how many requests of this requestor may wait for a slot; absent, it is as for all. One of `pending` and `held` is required.
+	// Pending is how many requests of this requestor may wait for a slot; if absent, it is as for all. One of `pending` and `held` is required.
 	Pending *int `json:"pending,omitempty" jsonschema:"minimum=0"`
-	// Held is how many nodes this requestor may hold; absent, it is as for all.
+	// Held is how many nodes this requestor may hold; if absent, it is as for all.
 	Held *int `json:"held,omitempty" jsonschema:"minimum=1"`
 }
 

@@ -13,7 +13,7 @@ type Limits struct {
 	// MaxParallel is how many maintenances may run at a time: a number, a percentage of all nodes rounded up, or `unlimited`. 0 is refused.
 	MaxParallel Amount `json:"maxParallel,omitzero" jsonschema_extras:"x-flag=max-parallel"`
 	// MaxUnavailable is how many nodes may be unavailable at a time, those in maintenance included: a number, or a percentage of all nodes
-	// rounded up; with 0 no further node may become unavailable. Absent, there is no limit.
+	// rounded up; with 0 no further node may become unavailable. If absent, there is no limit.
 	MaxUnavailable Amount `json:"maxUnavailable,omitzero" jsonschema_extras:"x-flag=max-unavailable"`
 	// Remediations is how many maintenances of health checks may run at a time, in slots of their own: a number, a percentage of all nodes
 	// rounded up, or `unlimited`; with 0 none starts. They do not count in `maxParallel`.
@@ -31,16 +31,16 @@ type Limits struct {
 type Group struct {
 	// Name is the name of the group in reasons and in the scheduler's state: lower-case letters, digits and `-`.
 	Name string `json:"name" jsonschema:"required"`
-	// NodeSelector is a label selector of the group's nodes; absent, they are all that have the labels of `groupBy`. One of the two is
+	// NodeSelector is a label selector of the group's nodes; if absent, they are all that have the labels of `groupBy`. One of the two is
 	// required.
 	NodeSelector string `json:"nodeSelector,omitempty"`
 	// GroupBy are label keys, such as that of a zone, a rack or a pool: every combination of values is a group of its own, and so are the
 	// nodes that lack the labels or leave them empty.
 	GroupBy []string `json:"groupBy,omitempty"`
-	// MaxParallel is as that of all nodes, percentages being of the group; absent, there is no limit. Remediations do not count. One of
+	// MaxParallel is as that of all nodes, percentages being of the group; if absent, there is no limit. Remediations do not count. One of
 	// `maxParallel`, `maxUnavailable` and `windows` is required.
 	MaxParallel Amount `json:"maxParallel,omitzero"`
-	// MaxUnavailable is as that of all nodes, percentages being of the group; absent, there is no limit. Remediations count.
+	// MaxUnavailable is as that of all nodes, percentages being of the group; if absent, there is no limit. Remediations count.
 	MaxUnavailable Amount `json:"maxUnavailable,omitzero"`
 	// Windows are names of [windows](#windows), which count for the group's nodes besides those of all nodes. It has at most 10 names.
 	Windows []string `json:"windows,omitempty" jsonschema:"maxItems=10"`
@@ -69,7 +69,7 @@ type Request struct {
 	Priority  int       `json:"priority,omitempty"`
 	Created   time.Time `json:"created"`
 	// Windows are the names of windows that have to be open for it, besides those of the limits. ExpectedDuration is how long
-	// they have to stay so from the grant on; 0 says nothing of it. IgnoreWindows is why no window counts, empty where they do.
+	// they have to stay so from the grant on; 0 says nothing of it. IgnoreWindows is the reason to ignore all windows; empty if they count.
 	Windows          []string        `json:"windows,omitempty"`
 	ExpectedDuration period.Duration `json:"expectedDuration,omitzero"`
 	IgnoreWindows    string          `json:"ignoreWindows,omitempty"`

@@ -41,7 +41,7 @@ type Maintenance struct {
 	// Windows are names of [windows](#windows) of the worker's configuration: the slot is granted only while all of them are open. Those of
 	// the scheduler's limits count besides. It has at most 10 names; `[]` takes a default back, which is `--window none`.
 	Windows []string `json:"windows,omitempty" jsonschema:"maxItems=10" jsonschema_extras:"x-flag=window"`
-	// ExpectedDuration is how long the maintenance takes once it has its slot: it gets one only where that ends before the windows close. It
+	// ExpectedDuration is how long the maintenance takes once it has its slot: it gets one only if that ends before the windows close. It
 	// is compared to the minute, and at most 7d. Nothing ends a maintenance that takes longer.
 	ExpectedDuration Duration `json:"expectedDuration,omitzero" jsonschema_extras:"x-flag=expected-duration"`
 	// IgnoreWindows lets no window count, neither the maintenance's own nor one of the limits. A [policy](#policy-and-quotas) may forbid it.
@@ -76,7 +76,7 @@ type Maintenance struct {
 	// Lockstep says that plans share the maintenance: they begin such maintenances, nobody does by hand. See [a maintenance that plans
 	// share](#a-maintenance-that-plans-share). Its requestor is `plans`, and nobody else's is.
 	Lockstep bool `json:"lockstep,omitempty"`
-	// Remediation names the health check for which the maintenance repairs the node, in a slot of its own: see
+	// Remediation names the health check for which the maintenance repairs the node. It takes a slot of a separate kind: see
 	// [remediations](#remediations). Its requestor is `health-<check>` and its type `unplanned`; `drain.onNodeNotReady` is then `ignore`
 	// unless the input says otherwise.
 	Remediation *Remediation `json:"remediation,omitempty"`
@@ -88,7 +88,7 @@ type Maintenance struct {
 	// `signal` nothing is checked.
 	Validation *validation.Validation `json:"validation,omitempty"`
 	// Notify are names of the worker's [channels](#channels) that are sent what happens. `[]` sends nothing to anybody, which is `--notify
-	// none`. Absent, the worker's default channels are.
+	// none`. If absent, the worker's default channels are.
 	Notify *[]string `json:"notify,omitempty" jsonschema_extras:"x-flag=notify"`
 }
 
@@ -96,7 +96,7 @@ type Maintenance struct {
 type SLA struct {
 	// After is the time in which the node is to be empty, on the clock of the escalation; then `SLAExpired` is sent.
 	After Duration `json:"after" jsonschema:"required"`
-	// Do is the rung that is taken then. Absent, only the channels are notified.
+	// Do is the rung that is taken then. If absent, only the channels are notified.
 	Do string `json:"do,omitempty" jsonschema:"enum=notify,enum=bypassBudget,enum=kill,enum=giveBack,enum=fail"`
 }
 
@@ -114,10 +114,10 @@ type Drain struct {
 	// Mode is who empties the node: `evict` evicts its pods, `wait` lets the cordoned node empty by itself, `external` waits for somebody
 	// else who drains it and says `drained`, `none` leaves the pods alone.
 	Mode string `json:"mode" jsonschema:"enum=evict,enum=wait,enum=external,enum=none" jsonschema_extras:"x-flag=drain-mode"`
-	// PodSelector is a label selector of the pods to drain; absent, all are. The others stay on the node, and nobody is asked to consent to
+	// PodSelector is a label selector of the pods to drain; if absent, all are. The others stay on the node, and nobody is asked to consent to
 	// losing them.
 	PodSelector string `json:"podSelector,omitempty" jsonschema_extras:"x-flag=pod-selector"`
-	// PodEvictionFilters choose the pods to drain by the resources that they request: a pod that any of them matches. Absent, all pods are
+	// PodEvictionFilters choose the pods to drain by the resources that they request: a pod that any of them matches. If absent, all pods are
 	// drained.
 	PodEvictionFilters []EvictionFilter `json:"podEvictionFilters,omitempty" jsonschema_extras:"x-flag=eviction-filter"`
 	// Namespaces are those whose pods leave. The pods of others stay on the node, and the drain does not wait for them; preflight lists
@@ -129,11 +129,11 @@ type Drain struct {
 	DeleteEmptyDir bool `json:"deleteEmptyDir,omitempty" jsonschema_extras:"x-flag=delete-emptydir-data"`
 	// GracePeriodSeconds is how long a pod gets to terminate, in seconds, in place of the pod's own grace period.
 	GracePeriodSeconds *int64 `json:"gracePeriodSeconds,omitempty" jsonschema:"minimum=0" jsonschema_extras:"x-flag=grace-period"`
-	// Plan are the tiers in which the pods leave: see [the drain](#the-drain). Absent, all pods of type Default leave at once. KEP-4212's
+	// Plan are the tiers in which the pods leave: see [the drain](#the-drain). If absent, all pods of type Default leave at once. KEP-4212's
 	// own form, a list of tiers, is taken too, and includes all pod types.
 	Plan *Plan `json:"plan,omitempty"`
 	// Via is how pods are asked to leave: `eviction` by the subresource, `evictionRequest` by the alpha API lifecycle.k8s.io (KEP-4563),
-	// and the subresource where nobody answers. See [EvictionRequest](#evictionrequest).
+	// and the subresource if nobody answers. See [EvictionRequest](#evictionrequest).
 	Via string `json:"via" jsonschema:"enum=eviction,enum=evictionRequest" jsonschema_extras:"x-flag=via"`
 	// ProtectedFor is how long after the cordon pods are left alone that ask not to be disrupted; 0s ignores their wish. They ask by
 	// `cluster-autoscaler.kubernetes.io/safe-to-evict: "false"` or `karpenter.sh/do-not-disrupt: "true"`. The rungs bypassBudget and kill
@@ -155,7 +155,7 @@ type Drain struct {
 
 // Namespaces choose namespaces by their names.
 type Namespaces struct {
-	// Include are the only namespaces whose pods are drained, at most 64; absent, those of all are.
+	// Include are the only namespaces whose pods are drained, at most 64; if absent, those of all are.
 	Include []string `json:"include,omitempty" jsonschema:"maxItems=64" jsonschema_extras:"x-flag=include-namespace"`
 	// Exclude are namespaces whose pods stay on the node, at most 64.
 	Exclude []string `json:"exclude,omitempty" jsonschema:"maxItems=64" jsonschema_extras:"x-flag=exclude-namespace"`

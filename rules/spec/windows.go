@@ -17,7 +17,7 @@ type IgnoreWindows struct {
 	Reason string `json:"reason" jsonschema:"required" jsonschema_extras:"x-flag=ignore-windows"`
 }
 
-// WindowsIgnored is why no window counts for the maintenance, empty where they do.
+// WindowsIgnored is the reason why the maintenance ignores all windows; empty if they count.
 func (m Maintenance) WindowsIgnored() string {
 	if m.IgnoreWindows == nil {
 		return ""

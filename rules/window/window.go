@@ -30,7 +30,7 @@ const (
 // Window says when nodes may be taken out of service: from a time of day to another on some days of the week, or for some
 // time from the instants of a cron expression. Times are those on the clocks of its zone.
 type Window struct {
-	// Days are the days of the week on which it opens, `mon` to `sun`; absent, every day.
+	// Days are the days of the week on which it opens, `mon` to `sun`; if absent, every day.
 	Days []string `json:"days,omitempty"`
 	// From is the time of day at which it opens, such as `22:00`.
 	From string `json:"from,omitempty"`

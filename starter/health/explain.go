@@ -35,8 +35,8 @@ func newExplain(a *invocation.App) *cobra.Command {
 		Use:   "explain NODE",
 		Short: "Say what is wrong with a node, what blocks its remediation, and what comes next",
 		Long: `Say of a node which condition it has and since when, whether it counts as ill yet, what blocks its remediation, which step is at
-work, and what comes next and when: by each health check that selects it. Which do, Kubernetes is asked; where it does not answer, those
-are shown that know the node because it is not healthy.`,
+work, and what comes next and when: by each health check that selects it. Kubernetes says which do; if it does not answer, only the checks that
+know the node as unhealthy are shown.`,
 		Example: `  drydock health explain worker-07
   drydock health explain worker-07 -o json | jq -r '.[].next'`,
 		Args: invocation.OneNode,

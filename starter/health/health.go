@@ -19,7 +19,7 @@ func New(a *invocation.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "health",
 		Short: "Have ill nodes remediated, and see why one is or is not",
-		Long: `Health checks watch the conditions of nodes. Where one has lasted too long, the node is remediated: by an object made of a
+		Long: `Health checks watch the conditions of nodes. If one has lasted too long, the node is remediated: by an object made of a
 template, for a remediator such as those of medik8s, or by a maintenance of Drydock's own. While fewer nodes are healthy than have to be,
 nothing new begins.
 

@@ -69,7 +69,7 @@ selector, its templates or its steps is refused; anything else takes effect at o
 
 ` + fileHelp + `
 
-Where the worker's configuration has the check, change it there too: a worker that is started tells the check what its file says.`,
+If the worker's configuration has the check, change it there too: a worker that is started tells the check what its file says.`,
 		Example: `  drydock health apply --file check.yaml --comment "five minutes were too short"`,
 		RunE:    func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args, o.apply) },
 	}

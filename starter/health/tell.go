@@ -142,7 +142,7 @@ func newConfirm(a *invocation.App) *cobra.Command {
 		Use:   "confirm NODE --comment TEXT",
 		Short: "Say that a recovered node is healthy, so that its remediation is cleared away now",
 		Long: `Say that a recovered node is healthy: its remediation is cleared away now, whatever the check's healthyDelay. With a negative
-one nothing else does it. The same is the annotation remediation.medik8s.io/manually-confirmed-healthy on the node.
+one nothing else does it. The annotation remediation.medik8s.io/manually-confirmed-healthy on the node does the same.
 
 A node that is still ill is refused: what it has is shown by "drydock health explain".`,
 		Example: `  drydock health confirm worker-07 --comment "memory replaced, tested for an hour"`,

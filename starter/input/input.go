@@ -27,7 +27,7 @@ type Flags struct {
 
 // Register adds the flags to a command.
 func (s *Flags) Register(cmd *cobra.Command) {
-	cmd.Flags().StringVarP(&s.file, "file", "f", "", "YAML or JSON file with the maintenance's input, - for standard input; flags go over it")
+	cmd.Flags().StringVarP(&s.file, "file", "f", "", "YAML or JSON file with the maintenance's input, - for standard input; flags override it")
 	s.RegisterFields(cmd)
 }
 

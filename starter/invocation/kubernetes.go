@@ -154,7 +154,7 @@ func (k *Nodes) ErrNoNode(ctx context.Context, name string) error {
 	return exit.Hint(err, "The cluster has %s: %s.", terminal.Plural(len(names), "node"), terminal.SomeOf(names, 10))
 }
 
-// Find is a node by its name. Where the API server says that there is none, missing says which one may be meant.
+// Find is a node by its name. If the API server says that there is none, missing says which one may be meant.
 func (k *Nodes) Find(ctx context.Context, name string) (n Node, missing, err error) {
 	n, gone, err := k.get(ctx, name)
 	if gone {

@@ -15,7 +15,7 @@ import (
 // permittedWithin bounds the question for permissions, which takes a worker a moment.
 const permittedWithin = 20 * time.Second
 
-// Permitted refuses what the worker's account lacks a permission for, and names what grants it. Where nobody answers, what is started
+// Permitted refuses what the worker's account lacks a permission for, and names what grants it. If nobody answers, what is started
 // says so itself: then, and where it cannot be found out, it warns.
 func (c *Connection) Permitted(ctx context.Context, a *App, what string, in api.PermissionsInput) error {
 	if c.HasWorker(ctx) != nil {

@@ -97,7 +97,7 @@ func (s *Session) steps(st Stops) Outcome {
 	return s.report(st, ready.Maintenance, status, err)
 }
 
-// claim says that the work begins. Where that does not matter to anybody else, it begins whether it was recorded or not.
+// claim says that the work begins. If that does not matter to anybody else, it begins whether it was recorded or not.
 func (s *Session) claim(st Stops, t client.Maintenance) (claimed bool, err error) {
 	var taken *client.RefusedError
 	if !s.Shared {
@@ -245,7 +245,7 @@ func (s *Session) report(st Stops, t client.Maintenance, status int, startErr er
 		_, err := s.Maintenances.send(st.GiveUp, t, name, message)
 		return err
 	})
-	// Where the command has said done by itself, the maintenance may have ended before us.
+	// If the command has said done by itself, the maintenance may have ended before us.
 	if err != nil && (o.Result != resultDone || !errors.Is(err, client.ErrEnded)) {
 		return s.unreported(o, name, err)
 	}

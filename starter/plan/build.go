@@ -27,7 +27,7 @@ type planFlags struct {
 
 func (p *planFlags) register(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVarP(&p.file, "file", "f", "", "YAML or JSON file with the plan, or with KEP-4212's NodeMaintenance, - for standard input; flags go over it")
+	f.StringVarP(&p.file, "file", "f", "", "YAML or JSON file with the plan, or with KEP-4212's NodeMaintenance, - for standard input; flags override it")
 	p.own.Register(cmd, input.WithFlags("plan"), forms)
 	p.shared.RegisterFields(cmd)
 	own := schemas.InputOf("plan")

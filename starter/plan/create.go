@@ -35,13 +35,13 @@ func newCreate(a *invocation.App) *cobra.Command {
 		Use:   "create NAME (-f FILE | NODE... | --selector S | --all)",
 		Short: "Start a plan: many nodes, in an order and at a pace",
 		Long: `Start a plan over many nodes. It begins a maintenance for each node in its turn, at most --max-parallel at a time; the
-cluster's limits hold besides. The first nodes may be a canary. Where more than --max-failures fail, it pauses until
+cluster's limits hold besides. The first nodes may be a canary. If more than --max-failures fail, it pauses until
 "drydock plan resume". Nodes that come to match a selector are taken in.
 
 With --strategy all-at-once the nodes go together through the stages Idle, Cordon, Drain and Complete ("drydock plan
 set-stage"), and their pods leave in the tiers of KEP-4212: no node goes on to the next tier before the others.
 
-The plan is a file, flags, or both: flags go over the file. The file may be what "drydock plan status -o kep" prints, which has the
+The plan is a file, flags, or both: flags override the file. The file may be what "drydock plan status -o kep" prints, which has the
 plan's name in it. The flags of "drydock start" say what its maintenances share.
 Each node waits Ready for somebody to do the work: with "drydock plan attach NAME -- COMMAND", or by hand and then "drydock done
 NODE --requestor plan-NAME". With --work the worker does it.

@@ -78,7 +78,7 @@ func newSetStage(a *invocation.App) *cobra.Command {
 tier by tier, and Complete gives them back and ends the plan. The order is Idle, Cordon, Drain, Complete: Cordon and Drain
 can be skipped, and no plan goes back. Complete undoes what Drydock did, and no cordon of somebody else's.
 
-Where another plan that shares a node has other settings for its maintenance, the stage is refused, and the plan is in the one
+If another plan that shares a node has other settings for its maintenance, the stage is refused, and the plan is in the one
 before again. Nodes that are more than the limits let go at a time wait, all of them, until limits are raised: the plan's status
 has the command.`,
 		Example: `  drydock plan set-stage firmware Drain --comment "window is open"

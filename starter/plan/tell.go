@@ -44,7 +44,7 @@ var messages = []message{{
 	long: `End a plan. Nothing more is begun; nodes that are not Ready yet are given back, and those that are Ready are finished:
 the plan ends when they are.
 
-Where the plan is neither for you nor started by you, it asks first; --yes takes the place of the answer, and is needed
+If the plan is neither for you nor started by you, it asks first; --yes answers yes, and is needed
 where nobody is there to give one.`,
 	example: `  drydock plan cancel kernel-6.12 --comment "change postponed"`,
 }, {

@@ -47,7 +47,7 @@ type form interface {
 	register(f *pflag.FlagSet)
 	// check refuses what can be refused before anything is looked at.
 	check(o *order) error
-	// payload may look at the maintenance. Where the question is not empty, the message is sent once somebody has agreed to it.
+	// payload may look at the maintenance. If the question is not empty, the message is sent once somebody has agreed to it.
 	payload(ctx context.Context, o *order) (payload any, question string, err error)
 }
 

@@ -20,7 +20,7 @@ var nouns = []noun{
 }
 
 // asksFirst is the help of the commands that do not end what is somebody else's by a slip.
-const asksFirst = `Where the maintenance is neither for you nor started by you, it asks first; --yes takes the place of the answer, and is
+const asksFirst = `If the maintenance is neither for you nor started by you, it asks first; --yes answers yes, and is
 needed where nobody is there to give one.`
 
 // What to do where a message is refused.
@@ -42,7 +42,7 @@ func workRows() []row {
 		short: "Mark the work on a node done, so that it is put back",
 		long: `Say that the work on a node is done.
 
-The node has to be Ready, or RequestorFailed after its repair. Where several requestors share the maintenance, the
+The node has to be Ready, or RequestorFailed after its repair. If several requestors share the maintenance, the
 node is put back when all of them are done. Without --wait the command returns when the maintenance has taken note;
 with --wait it waits for the end of the maintenance, when the node is back in service, and fails if it is not.
 
@@ -87,7 +87,7 @@ becomes RequestorFailed and stays out of service with its slot until somebody de
 Ready is given back as it is, and the maintenance ends Cancelled. With --wait the command waits for the end.
 
 It asks before a Ready node becomes RequestorFailed, and with --release where the maintenance is neither for you nor
-started by you. --yes takes the place of the answer, and is needed where nobody is there to give one.`,
+started by you. --yes answers yes, and is needed where nobody is there to give one.`,
 		example: `  drydock cancel worker-01 --comment "change postponed"
   drydock cancel worker-01 --release --wait`,
 	}, {
@@ -148,7 +148,7 @@ names, which need not be in the maintenance's plan. "drydock status" shows which
 No rung consents to the loss of pods without a controller or of emptyDir data: that is "drydock consent", or
 "drydock drain skip" for a pod that is to stay.
 
-bypassBudget, kill and fail are asked about first; --yes takes the place of the answer, and is needed where nobody is
+bypassBudget, kill and fail are asked about first; --yes answers yes, and is needed where nobody is
 there to give one.`,
 		example: `  drydock escalate worker-01 --comment "change window ends at 18:00"
   drydock escalate worker-01 --do bypassBudget --comment "team db agrees, INC-4711"
@@ -171,7 +171,7 @@ POD is NAMESPACE/NAME. The name alone is enough for a pod that "drydock status" 
 pod lacks.
 
 It holds for the pods of --pod, or for all pods of the node. Budgets are obeyed all the same. It is asked about first;
---yes takes the place of the answer. It cannot be taken back.`,
+--yes answers yes. It cannot be taken back.`,
 		example: `  drydock consent worker-01 --pod batch/crawler-0 --force --comment "may be lost, says team search"
   drydock consent worker-01 --delete-emptydir-data --comment "caches only, INC-4711" --yes`,
 	}, {

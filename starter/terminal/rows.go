@@ -9,7 +9,7 @@ import (
 	"drydock.dev/drydock/rules/visible"
 )
 
-// Rows is a table under construction. Where the page is too narrow for it, its longest texts go on in the next line, or
+// Rows is a table under construction. If the page is too narrow for it, its longest texts go on in the next line, or
 // are cut.
 type Rows struct{ *table }
 

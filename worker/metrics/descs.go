@@ -27,18 +27,18 @@ var (
 	descOldest = desc("pending_oldest_seconds", "For how long the request has waited for a slot that has waited longest.")
 
 	descSlots            = desc("slots_used", "Slots that maintenances hold.")
-	descSlotsLimit       = desc("slots_limit", "Slots that there may be at a time (maxParallel, in nodes), +Inf where they are not limited"+whileUncounted)
+	descSlotsLimit       = desc("slots_limit", "Slots that there may be at a time (maxParallel, in nodes), +Inf if they are not limited"+whileUncounted)
 	descRepairSlots      = desc("remediation_slots_used", "Slots that maintenances of health checks hold, beside those of all others.")
-	descRepairSlotsLimit = desc("remediation_slots_limit", "Slots that there may be of those at a time (remediations, in nodes), +Inf where they are not limited"+whileUncounted)
+	descRepairSlotsLimit = desc("remediation_slots_limit", "Slots that there may be of those at a time (remediations, in nodes), +Inf if they are not limited"+whileUncounted)
 	descControlPlane     = desc("control_plane_remediations", "Control-plane nodes that have the slot to be remediated: one at a time.")
 
 	descGroupSlots      = desc("group_slots_used", "Slots that maintenances of a group's nodes hold; here a node counts in every group that it is in.", "group")
-	descGroupSlotsLimit = desc("group_slots_limit", "Slots that a group may have at a time (its maxParallel, of one with groupBy all its parts together), +Inf where they are "+
+	descGroupSlotsLimit = desc("group_slots_limit", "Slots that a group may have at a time (its maxParallel, of one with groupBy all its parts together), +Inf if they are "+
 		"not limited.", "group")
 
 	descNodes            = desc("nodes", "Nodes of the cluster, as the scheduler saw them last: it looks while maintenances wait or run.")
 	descUnavailable      = desc("nodes_unavailable", "Nodes that are unschedulable or not Ready for whatever reason, as the scheduler saw them last.")
-	descUnavailableLimit = desc("nodes_unavailable_limit", "Nodes that may be out of service for a further one to go (maxUnavailable, in nodes), +Inf where that is not limited.")
+	descUnavailableLimit = desc("nodes_unavailable_limit", "Nodes that may be out of service for a further one to go (maxUnavailable, in nodes), +Inf if that is not limited.")
 
 	descPlans        = desc("plans", "Maintenance plans that run, by phase: "+joined([]api.PlanPhase{api.PlanRunning, api.PlanPaused})+".", "phase")
 	descChecks       = desc("health_checks", "Health checks that run.")

@@ -175,7 +175,7 @@ func TestWindowsSayWhetherTheyAreOpenAndWhenTheyAreNext(t *testing.T) {
 # TYPE drydock_window_open gauge
 drydock_window_open{window="nights"} %d
 drydock_window_open{window="once"} 0
-# HELP drydock_window_next_opening_seconds Seconds until the window opens next, the present opening left out; absent where that is more than a year.
+# HELP drydock_window_next_opening_seconds Seconds until the window opens next, the present opening left out; absent if that is more than a year.
 # TYPE drydock_window_next_opening_seconds gauge
 drydock_window_next_opening_seconds{window="nights"} %s
 `, c.open, c.next))); err != nil {

@@ -167,14 +167,14 @@ drydock_pending_oldest_seconds 3600
 # HELP drydock_slots_used Slots that maintenances hold.
 # TYPE drydock_slots_used gauge
 drydock_slots_used 3
-# HELP drydock_slots_limit Slots that there may be at a time (maxParallel, in nodes), +Inf where they are not limited, absent while it is a percentage of nodes that were not counted yet.
+# HELP drydock_slots_limit Slots that there may be at a time (maxParallel, in nodes), +Inf if they are not limited, absent while it is a percentage of nodes that were not counted yet.
 # TYPE drydock_slots_limit gauge
 drydock_slots_limit 4
 # HELP drydock_group_slots_used Slots that maintenances of a group's nodes hold; here a node counts in every group that it is in.
 # TYPE drydock_group_slots_used gauge
 drydock_group_slots_used{group="gpu"} 2
 drydock_group_slots_used{group="zone"} 3
-# HELP drydock_group_slots_limit Slots that a group may have at a time (its maxParallel, of one with groupBy all its parts together), +Inf where they are not limited.
+# HELP drydock_group_slots_limit Slots that a group may have at a time (its maxParallel, of one with groupBy all its parts together), +Inf if they are not limited.
 # TYPE drydock_group_slots_limit gauge
 drydock_group_slots_limit{group="gpu"} 2
 drydock_group_slots_limit{group="zone"} +Inf
@@ -184,7 +184,7 @@ drydock_nodes 40
 # HELP drydock_nodes_unavailable Nodes that are unschedulable or not Ready for whatever reason, as the scheduler saw them last.
 # TYPE drydock_nodes_unavailable gauge
 drydock_nodes_unavailable 5
-# HELP drydock_nodes_unavailable_limit Nodes that may be out of service for a further one to go (maxUnavailable, in nodes), +Inf where that is not limited.
+# HELP drydock_nodes_unavailable_limit Nodes that may be out of service for a further one to go (maxUnavailable, in nodes), +Inf if that is not limited.
 # TYPE drydock_nodes_unavailable_limit gauge
 drydock_nodes_unavailable_limit +Inf
 `, "drydock_slots_used", "drydock_slots_limit", "drydock_group_slots_used", "drydock_group_slots_limit", "drydock_nodes", "drydock_nodes_unavailable", "drydock_nodes_unavailable_limit")

@@ -17,7 +17,7 @@ const horizon = 366 * 24 * time.Hour
 
 var (
 	descOpen = prometheus.NewDesc("drydock_window_open", "1 while the window is open.", []string{"window"}, nil)
-	descNext = prometheus.NewDesc("drydock_window_next_opening_seconds", "Seconds until the window opens next, the present opening left out; absent where that is more than a year.", []string{"window"}, nil)
+	descNext = prometheus.NewDesc("drydock_window_next_opening_seconds", "Seconds until the window opens next, the present opening left out; absent if that is more than a year.", []string{"window"}, nil)
 )
 
 // Windows collects which windows of the configuration are open, and when they open next.

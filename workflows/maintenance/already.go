@@ -8,7 +8,7 @@ import (
 	"drydock.dev/drydock/rules/spec"
 )
 
-// NothingToDo implements inbox.Idle: what each message is for may have come about already.
+// NothingToDo implements inbox.Idle: what each message asks for may have happened already.
 func (m *maintenance) NothingToDo(name string, content any) (why string) {
 	if m.thisRun(api.RunOf(content)) != nil {
 		return ""

@@ -63,7 +63,7 @@ var (
 		Name: "drydock_deliveries_given_up_total", Help: "Messages that were not delivered to a channel and are not tried any more.", Label: "channel",
 	}
 	Refused = Metric{
-		Name: "drydock_event_signals_refused_total", Help: "Signals to workflows of a channel that were refused.", Label: "channel",
+		Name: "drydock_event_signals_refused_total", Help: "Signals that the workflows of a channel refused.", Label: "channel",
 	}
 )
 

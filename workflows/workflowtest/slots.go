@@ -22,7 +22,7 @@ type slots struct {
 	granted                 string
 	frozen                  api.SlotHeld
 	schedulerID, lockstepID string
-	// Progress is what the maintenance has reported to the lockstep, LockstepAway the error where that does not run.
+	// Progress is what the maintenance has reported to the lockstep. LockstepAway is the error if the lockstep does not run.
 	Progress     []api.NodeProgress
 	LockstepAway error
 }
