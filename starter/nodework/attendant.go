@@ -56,6 +56,9 @@ type Attendant struct {
 func (a *Attendant) Run(names []string) ([]Outcome, api.PlanStatus, error) {
 	ctx, stop := context.WithCancelCause(a.Abandon)
 	defer stop(nil)
+	// The plan has to know first: otherwise it would begin other nodes in place of those that are cancelled.
+	work, stopWork := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer stopWork(nil)
 	a.outcomes, a.attended = map[string]Outcome{}, map[string]bool{}
 	var all sync.WaitGroup
 	said, cancelled := false, false
@@ -65,6 +68,7 @@ func (a *Attendant) Run(names []string) ([]Outcome, api.PlanStatus, error) {
 		switch {
 		case a.GiveUp.Err() != nil, errors.As(err, &missing), errors.Is(err, client.ErrInvalid):
 			stop(err)
+			stopWork(context.Cause(ctx))
 			all.Wait()
 			return a.summary(names, status, whyAbandoned(ctx)), status, err
 		case err != nil && !said:
@@ -72,19 +76,25 @@ func (a *Attendant) Run(names []string) ([]Outcome, api.PlanStatus, error) {
 			a.Worker.Note("looking at the plan: %s; trying again", firstLine(err))
 		case err == nil:
 			said = false
-			a.attend(ctx, stop, status, &all)
 		}
 		if ctx.Err() != nil && a.Leaves {
+			stopWork(context.Cause(ctx))
 			all.Wait()
 			return a.end(names, whyAbandoned(ctx))
 		}
 		if ctx.Err() != nil && !cancelled && err == nil && !status.Phase.Ended() {
 			if _, err := a.Plan.Send(a.GiveUp, api.MsgCancel, api.Cancel{}, whyAbandoned(ctx)); err == nil || refused(err) {
 				cancelled = true
+				stopWork(context.Cause(ctx))
 			}
 		}
+		if err == nil && (ctx.Err() == nil || cancelled) {
+			a.attend(work, stop, status, &all)
+		}
 		if err == nil && status.Phase.Ended() {
+			unbind := context.AfterFunc(ctx, func() { stopWork(context.Cause(ctx)) })
 			all.Wait()
+			unbind()
 			return a.end(names, whyAbandoned(ctx))
 		}
 		sleep(a.GiveUp, cmp.Or(a.every, attendEvery))
@@ -115,9 +125,6 @@ func refused(err error) bool {
 
 // attend begins to work on the nodes whose turn it has become.
 func (a *Attendant) attend(ctx context.Context, stop context.CancelCauseFunc, status api.PlanStatus, all *sync.WaitGroup) {
-	if ctx.Err() != nil && a.Leaves {
-		return
-	}
 	for _, node := range status.Nodes {
 		key := node.Node + "/" + node.RunID
 		if node.RunID == "" || a.attended[key] {

@@ -222,6 +222,28 @@ func TestAnInterruptedRolloutBeginsNothingMore(t *testing.T) {
 	}
 }
 
+// TestThePlanKnowsFirstThatItIsCancelled, since it begins another node in place of one that is cancelled.
+func TestThePlanKnowsFirstThatItIsCancelled(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	p := planOf(1, "running", "next")
+	a := p.attendant(func(abandon context.Context, _ string) Outcome {
+		cancel(exit.ErrInterrupted)
+		<-abandon.Done()
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if p.cancelled == "" || !errors.Is(context.Cause(abandon), exit.ErrInterrupted) {
+			t.Errorf("the plan is not cancelled, or the cause is another: %v", context.Cause(abandon))
+		}
+		return Outcome{Result: resultCancelled}
+	})
+	a.ContinueOnError, a.Abandon = true, ctx
+	p.goesOn = true
+	got, _, err := a.Run([]string{"running", "next"})
+	if diff := cmp.Diff([]result{resultCancelled, resultNotStarted}, resultsOf(got)); diff != "" || err != nil {
+		t.Errorf("%v, want - got +\n%s", err, diff)
+	}
+}
+
 // TestWhoeverLeavesEndsNoPlan: neither does an interrupt, nor a node that failed.
 func TestWhoeverLeavesEndsNoPlan(t *testing.T) {
 	for name, interrupted := range map[string]bool{"interrupted": true, "a node failed": false} {

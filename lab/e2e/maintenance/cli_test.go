@@ -97,7 +97,7 @@ func TestWatchInAPipePrintsLines(t *testing.T) {
 
 func TestExitCodesAreThoseOfTheHelp(t *testing.T) {
 	s := site.New(t, "")
-	s.Exits(s.Drydock("--help"), 0, "Exit codes:")
+	s.Exits(s.Drydock("help", "all"), 0, "Exit codes:")
 	s.Exits(s.Drydock("start", "worker-1", "--skip-node-check", "--wait"), 1, "no node worker-1", "worker-01")
 	s.Exits(s.Drydock("start", "worker-01", "--nonsense"), 2, "unknown flag", "--help")
 	s.Exits(s.Drydock("start"), 2, "missing NODE")
