@@ -3,7 +3,6 @@ package api
 import (
 	"time"
 
-	"drydock.dev/drydock/rules/plan"
 	"drydock.dev/drydock/rules/schedule"
 )
 
@@ -74,23 +73,8 @@ type ClusterMaintenances struct {
 
 // ClusterPlans are the plans that run: the first of them, and how many more there are.
 type ClusterPlans struct {
-	First []ClusterPlan `json:"first"`
+	First []PlanSummary `json:"first"`
 	More  int           `json:"more,omitempty"`
-}
-
-// ClusterPlan is a plan in a ClusterStatus.
-type ClusterPlan struct {
-	Name string `json:"name"`
-	// Phase is absent where no worker has said what it is.
-	Phase PlanPhase  `json:"phase,omitempty"`
-	Since *time.Time `json:"since,omitempty"`
-	// WaitingFor says in words what keeps further nodes from being begun, and Until when that is over, where it is known.
-	WaitingFor string     `json:"waitingFor,omitempty"`
-	Until      *time.Time `json:"until,omitempty"`
-	// Message is why it is paused.
-	Message string `json:"message,omitempty"`
-	// Counts are its nodes by their states; absent where no worker has said so.
-	Counts *plan.Counts `json:"counts,omitempty"`
 }
 
 // ClusterHealthChecks are the health checks that run: the first of them, and how many more there are.

@@ -161,15 +161,8 @@ func countCells(c plan.Counts) []string {
 	return []string{fmt.Sprintf("%d/%d", c.Done, c.Total), strconv.Itoa(c.Running), strconv.Itoa(c.Failures()), strconv.Itoa(c.Waiting)}
 }
 
-func planWaits(p api.ClusterPlan, r Reader) string {
-	if p.Message != "" {
-		return r.words(p.Message)
-	}
-	text := r.words(p.WaitingFor)
-	if p.Until != nil {
-		text += ", until " + r.at(*p.Until)
-	}
-	return text
+func planWaits(p api.PlanSummary, r Reader) string {
+	return cmp.Or(r.words(p.Message), waitText(p, r, r.at))
 }
 
 func clusterChecks(checks api.ClusterHealthChecks, r Reader) document.Table {

@@ -165,7 +165,7 @@ func (p *apiProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			hangUp(r) // whoever asked is dead, and had not asked yet
 		}
 		if r.Context().Err() != nil {
-			hangUp(r) // whoever asked has given the request up, and may have made it once more: no server is that late
+			hangUp(r) // the worker no longer waits for this request, and may have sent it again
 		}
 	}
 	ctx := r.Context()

@@ -31,15 +31,11 @@ func (r *reading) plans(ctx context.Context) {
 		r.unread(partPlans, err)
 		return
 	}
-	plans := &api.ClusterPlans{First: []api.ClusterPlan{}}
+	plans := &api.ClusterPlans{First: []api.PlanSummary{}}
 	var unanswered error
 	for _, v := range all {
-		p := api.ClusterPlan{Name: v.Name, Phase: v.Phase(), Message: v.Message()}
-		if s := v.Status; s != nil {
-			p.Since, p.WaitingFor, p.Until, p.Counts = &s.Since, s.WaitingFor, s.Until, &s.Counts
-		}
 		r.needs(partPlans, attentionOfPlan(v)...)
-		plans.First, unanswered = append(plans.First, p), cmp.Or(unanswered, v.Unanswered)
+		plans.First, unanswered = append(plans.First, v.Summary()), cmp.Or(unanswered, v.Unanswered)
 	}
 	if unanswered != nil {
 		r.unread(partPlans, unanswered)

@@ -53,8 +53,8 @@ where nobody is there to give one.`,
 a decision needs that first.`,
 	example: `  drydock plan skip kernel-6.12 worker-07 worker-08 --comment "to be scrapped"`,
 }, {
-	use: "retry NAME NODE...", name: api.MsgRetry, short: "Begin nodes of a plan anew that failed or were skipped",
-	long: `Begin nodes of a plan anew, in their turn, that failed or were skipped. The maintenance of one that waits for a decision is
+	use: "retry NAME NODE...", name: api.MsgRetry, short: "Try nodes of a plan again that failed or were skipped",
+	long: `Try nodes of a plan again, in their turn, that failed or were skipped. The maintenance of one that waits for a decision is
 told to try again.`,
 	example: `  drydock plan retry kernel-6.12 worker-07 --comment "disk replaced"`,
 }}
