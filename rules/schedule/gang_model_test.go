@@ -10,6 +10,9 @@ type kept struct {
 	gang  string
 	nodes map[string]bool
 	quota map[string]int
+	// unseen are those of nodes that are being repaired and of which nothing is known: of what groups have, nothing is
+	// kept for them.
+	unseen int
 }
 
 // inPart says that a gang holds slots already.
@@ -119,7 +122,7 @@ func (m model) size(s scope) (total int) {
 func (m model) over(s scope, slots, costing int) Code {
 	total, unavailable, parallel := m.usage(s.member)
 	if s.codeParallel == MaxParallel {
-		parallel = m.planned()
+		parallel = m.planned() + m.kept.unseen
 	}
 	if limit, ok := allowed(s.parallel, total); ok && slots > 0 && parallel+slots > limit {
 		return s.codeParallel
@@ -134,6 +137,10 @@ func (m model) over(s scope, slots, costing int) Code {
 func (m model) withKept() model {
 	m.granted, m.repairs = maps.Clone(m.granted), maps.Clone(m.repairs)
 	for name := range m.kept.nodes {
+		if m.repairs[name] && !m.known[name] {
+			m.kept.unseen++
+			continue
+		}
 		m.granted[name] = ""
 		delete(m.repairs, name)
 	}
