@@ -119,6 +119,8 @@ func TestExitCodesAndHints(t *testing.T) {
 		"former name, wrong flag":    {[]string{"validated", "n", "--bogus"}, 2, []string{"unknown flag: --bogus", `Run "drydock validation pass --help"`}},
 		"a habit":                    {[]string{"cordon", "n"}, 2, []string{`unknown command "cordon": "drydock start NODE"`}},
 		"a habit, to drain":          {[]string{"drain", "n", "--ignore-daemonsets"}, 2, []string{"drydock start n"}},
+		"a habit, flags first":       {[]string{"drain", "--ignore-daemonsets", "n"}, 2, []string{"unknown flag: --ignore-daemonsets; to drain a node: drydock start NODE"}},
+		"no verb, but a flag":        {[]string{"work", "--bogus"}, 2, []string{"unknown flag: --bogus\n"}},
 		"plan status of no plan":     {[]string{"plan", "status"}, 2, []string{"missing NAME: status NAME"}},
 		"plan status of two":         {[]string{"plan", "status", "a", "b"}, 2, []string{"one plan at a time"}},
 		"plan status of no state":    {[]string{"plan", "status", "a", "--state", "asleep"}, 2, []string{`--state "asleep": want one of waiting`}},
