@@ -26,9 +26,8 @@ terminal is gone.`,
 		Example: `  drydock plan create kernel-6.12 --selector pool=gpu --max-parallel 10% --canary 3 --canary-soak 1h --dry-run
   drydock plan status kernel-6.12 --watch
   drydock plan pause kernel-6.12 --comment "incident 4711"`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
+	invocation.AsNoun(cmd)
 	cmd.AddCommand(newCreate(a), newStatus(a), newList(a), newSetStage(a), newSetSelector(a), newSchedule(a))
 	for _, m := range messages {
 		cmd.AddCommand(m.command(a))

@@ -60,43 +60,13 @@ func Commands(a *invocation.App) []*cobra.Command {
 	}
 	for _, noun := range nouns {
 		cmd := &cobra.Command{
-			Use: noun.name, Short: noun.short, Long: noun.long, Example: below[noun.name][0].Example, Args: noArgs,
-			RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+			Use: noun.name, Short: noun.short, Long: noun.long, Example: below[noun.name][0].Example,
 		}
-		cmd.SetFlagErrorFunc(nounFlagError)
+		invocation.AsNoun(cmd)
 		cmd.AddCommand(below[noun.name]...)
 		all = append(all, cmd)
 	}
 	return append(below[""], all...)
-}
-
-// noArgs refuses what stands where the verb of a noun would, such as the node of "drain NODE".
-func noArgs(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return nil
-	}
-	return fmt.Errorf("unknown command %q for %q%s", args[0], cmd.CommandPath(), meant(cmd, args[0]))
-}
-
-// nounFlagError says of a flag that a noun does not have what was meant by it. It serves the commands below the noun too, which have flags.
-func nounFlagError(cmd *cobra.Command, err error) error {
-	err = cmd.Root().FlagErrorFunc()(cmd, err)
-	if !cmd.HasSubCommands() {
-		return err
-	}
-	// Arguments before the flag say more of what was meant than the flags of another program.
-	if args := cmd.Flags().Args(); len(args) > 0 {
-		return noArgs(cmd, args)
-	}
-	return fmt.Errorf("%w%s", err, meant(cmd, "NODE"))
-}
-
-// meant is the command by which a node is drained, where the noun is used as kubectl's verb is; empty for other nouns.
-func meant(cmd *cobra.Command, node string) string {
-	if cmd.Name() != "drain" {
-		return ""
-	}
-	return fmt.Sprintf("; to drain a node: %s start %s", cmd.Root().DisplayName(), node)
 }
 
 func (r row) verb() string {
