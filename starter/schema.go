@@ -20,6 +20,7 @@ import (
 	"drydock.dev/drydock/starter/exit"
 	"drydock.dev/drydock/starter/invocation"
 	"drydock.dev/drydock/starter/nodework"
+	"drydock.dev/drydock/starter/plan"
 	"drydock.dev/drydock/starter/profile"
 	"drydock.dev/drydock/starter/show"
 	"drydock.dev/drydock/starter/terminal"
@@ -49,7 +50,7 @@ var outputs = map[string]struct {
 	"rollout":         {[]nodework.Outcome{}, []string{"rollout", "plan attach"}},
 	"plan":            {api.Plan{}, []string{"plan status"}},
 	"plans":           {api.Plans{}, []string{"plan list"}},
-	"plan-summary":    {api.PlanSummary{}, []string{"plan create", "plan pause", "plan resume", "plan approve", "plan deny", "plan skip", "plan retry", "plan set-stage", "plan set-selector", "plan cancel"}},
+	"plan-summary":    {api.PlanSummary{}, append([]string{"plan create", "plan set-selector"}, plan.Messages()...)},
 	"plan-schedule":   {api.PlanSchedule{}, []string{"plan schedule"}},
 	"plan-schedules":  {api.PlanSchedules{}, []string{"plan schedule list"}},
 	"plan-preview":    {api.PlanPreview{}, []string{"plan create --dry-run"}},

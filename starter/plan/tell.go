@@ -80,6 +80,16 @@ has the command.`,
   drydock plan set-stage firmware Complete`,
 }}
 
+// Messages are the commands that send a plan a message and print its summary.
+func Messages() []string {
+	names := make([]string, len(messages))
+	for i, m := range messages {
+		verb, _, _ := strings.Cut(m.use, " ")
+		names[i] = "plan " + verb
+	}
+	return names
+}
+
 // arguments are what stands after the name of the plan in a command that sends it messages.
 type arguments interface {
 	// payloads are those of the messages, one or more.
