@@ -10,8 +10,8 @@ import (
 
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/starter/invocation"
-	"drydock.dev/drydock/starter/show"
 	"drydock.dev/drydock/starter/terminal"
+	"drydock.dev/drydock/views"
 )
 
 type freezeOptions struct {
@@ -60,7 +60,7 @@ func (o *freezeOptions) run(ctx context.Context) error {
 	if err := c.Scheduler().Freeze(ctx, request); err != nil {
 		return c.ExplainSent(err, "limits")
 	}
-	state, err := c.SchedulerState(ctx, show.FirstPending)
+	state, err := c.SchedulerState(ctx, 1)
 	if err != nil {
 		return err
 	}
@@ -70,6 +70,6 @@ func (o *freezeOptions) run(ctx context.Context) error {
 			what += ", and running maintenances are held"
 		}
 		fmt.Fprintf(w, "Frozen by %s: %s until \"%s thaw\".\n", request.By, what, c.Program)
-		show.Freezes(w, state.Freezes, c.Clock())
+		terminal.Show(w, views.Freezes(state.Freezes, views.At(c.Clock())))
 	})
 }

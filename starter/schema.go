@@ -21,7 +21,6 @@ import (
 	"drydock.dev/drydock/starter/invocation"
 	"drydock.dev/drydock/starter/nodework"
 	"drydock.dev/drydock/starter/profile"
-	"drydock.dev/drydock/starter/show"
 	"drydock.dev/drydock/starter/terminal"
 )
 
@@ -35,11 +34,11 @@ var outputs = map[string]struct {
 	"summary":         {api.MaintenanceSummary{}, []string{"watch"}},
 	"status":          {api.Maintenance{}, []string{"status"}},
 	"cluster":         {api.ClusterStatus{}, []string{"status without NODE"}},
-	"limits":          {show.Scheduler{}, []string{"limits"}},
+	"limits":          {api.Scheduler{}, []string{"limits"}},
 	"limits-set":      {api.LimitsInForce{}, []string{"limits set"}},
-	"limits-diff":     {[]LimitDifference{}, []string{"limits diff"}},
+	"limits-diff":     {[]api.LimitDifference{}, []string{"limits diff"}},
 	"freezes":         {[]schedule.Freeze{}, []string{"freeze", "thaw"}},
-	"windows":         {show.Windows{}, []string{"windows"}},
+	"windows":         {api.Windows{}, []string{"windows"}},
 	"preflight":       {[]preflight.Report{}, []string{"preflight"}},
 	"doctor":          {doctor.Report{}, []string{"doctor"}},
 	"setup":           {setup.Report{}, []string{"setup"}},

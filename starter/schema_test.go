@@ -27,7 +27,6 @@ import (
 	"drydock.dev/drydock/rules/record"
 	"drydock.dev/drydock/rules/schedule"
 	"drydock.dev/drydock/starter/invocation"
-	"drydock.dev/drydock/starter/show"
 	"drydock.dev/drydock/starter/startertest"
 	"drydock.dev/drydock/starter/terminal"
 	"drydock.dev/drydock/views"
@@ -235,7 +234,7 @@ func TestOutputsHoldToTheirSchemas(t *testing.T) {
 		"summaries": {client.Summaries(seen), client.Summaries(nil)},
 		"summary":   {seen[0].Summary()},
 		"status":    {seen[0].Known(), seen[2].Known(), client.View{}.Known()},
-		"limits":    {show.SchedulerOf(api.State{ObservedAt: &now}), show.SchedulerOf(api.State{Holders: make([]api.Holder, api.PackAbove+1)})},
+		"limits":    {api.SchedulerOf(api.State{ObservedAt: &now}), api.SchedulerOf(api.State{Holders: make([]api.Holder, api.PackAbove+1)})},
 		"freezes":   {[]schedule.Freeze(nil), []schedule.Freeze{{By: "ann", At: now}}},
 		"preflight": {[]any{startertest.StoppedReport()}},
 		"doctor":    {startertest.SickReport()},

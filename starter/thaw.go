@@ -13,8 +13,8 @@ import (
 	"drydock.dev/drydock/rules/schedule"
 	"drydock.dev/drydock/starter/exit"
 	"drydock.dev/drydock/starter/invocation"
-	"drydock.dev/drydock/starter/show"
 	"drydock.dev/drydock/starter/terminal"
+	"drydock.dev/drydock/views"
 )
 
 type thawOptions struct {
@@ -54,7 +54,7 @@ func (o *thawOptions) run(ctx context.Context) error {
 	}
 	defer c.Close()
 	by := cmp.Or(o.by, c.By())
-	before, err := c.SchedulerState(ctx, show.FirstPending)
+	before, err := c.SchedulerState(ctx, 1)
 	if err != nil {
 		return fmt.Errorf("nothing was changed: %w", err)
 	}
@@ -72,7 +72,7 @@ func (o *thawOptions) run(ctx context.Context) error {
 		if err := c.Scheduler().Thaw(ctx, request); err != nil {
 			return c.ExplainSent(err, "limits")
 		}
-		if state, err = c.SchedulerState(ctx, show.FirstPending); err != nil {
+		if state, err = c.SchedulerState(ctx, 1); err != nil {
 			return err
 		}
 	}
@@ -86,6 +86,6 @@ func (o *thawOptions) run(ctx context.Context) error {
 			return
 		}
 		fmt.Fprintf(w, "Thawed; %s:\n", map[bool]string{true: "1 freeze remains", false: fmt.Sprintf("%d freezes remain", len(state.Freezes))}[len(state.Freezes) == 1])
-		show.Freezes(w, state.Freezes, c.Clock())
+		terminal.Show(w, views.Freezes(state.Freezes, views.At(c.Clock())))
 	})
 }

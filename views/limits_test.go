@@ -1,4 +1,4 @@
-package show
+package views_test
 
 import (
 	"io"
@@ -8,6 +8,8 @@ import (
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/rules/schedule"
 	"drydock.dev/drydock/starter/startertest"
+	"drydock.dev/drydock/starter/terminal"
+	"drydock.dev/drydock/views"
 )
 
 func TestLimitTables(t *testing.T) {
@@ -28,12 +30,20 @@ func TestLimitTables(t *testing.T) {
 		Nodes: 6, Unavailable: 3, UnavailableOthers: []schedule.UnavailableNode{{Node: "worker-05", Why: "cordoned"}}, ObservedAt: startertest.Ago(3 * time.Second),
 		PendingAll: 23,
 	}
-	for range FirstPending + 1 {
+	for range 20 {
 		state.Pending = append(state.Pending, api.PendingRequest{
 			SlotRequest: api.SlotRequest{Request: schedule.Request{Node: "worker-02", Requestor: "net", Priority: 5, Created: startertest.Before(time.Hour)}},
 			Reason:      "frozen by incident-1 (disk full)",
 		})
 	}
-	startertest.GoldenInWidths(t, "limits", func(w io.Writer) { SchedulerState(w, state, startertest.Noon) })
-	startertest.Golden(t, "limits_empty", func(w io.Writer) { SchedulerState(w, api.State{}, startertest.Noon) })
+	startertest.GoldenInWidths(t, "limits", func(w io.Writer) { terminal.Show(w, views.Scheduler(api.SchedulerOf(state), noon)) })
+	startertest.Golden(t, "limits_empty", func(w io.Writer) { terminal.Show(w, views.Scheduler(api.Scheduler{}, noon)) })
+}
+
+func TestQuotasAreShownWithTheLimits(t *testing.T) {
+	two, none := 2, 0
+	l := api.LimitsInForce{SetBy: "ann", Limits: schedule.Limits{MaxParallel: schedule.Count(1), Quotas: schedule.Quotas{
+		HeldPerRequestor: &two, Requestors: map[string]schedule.RequestorQuota{"intern": {Pending: &none}},
+	}}}
+	startertest.Golden(t, "limits_quotas", func(w io.Writer) { terminal.Show(w, views.Limits(l, noon)) })
 }

@@ -1,4 +1,4 @@
-package show
+package views_test
 
 import (
 	"io"
@@ -9,6 +9,8 @@ import (
 	"drydock.dev/drydock/rules/schedule"
 	"drydock.dev/drydock/rules/window"
 	"drydock.dev/drydock/starter/startertest"
+	"drydock.dev/drydock/starter/terminal"
+	"drydock.dev/drydock/views"
 )
 
 func TestWindowTables(t *testing.T) {
@@ -23,22 +25,22 @@ func TestWindowTables(t *testing.T) {
 	limits := schedule.Limits{Windows: []string{"nights", "gone"}, Groups: []schedule.Group{
 		{Name: "gpu", NodeSelector: "pool=gpu", Windows: []string{"nights", "lunch"}}, {Name: "cpu", NodeSelector: "pool=cpu", Windows: []string{"lunch"}},
 	}}
-	startertest.Golden(t, "windows", func(w io.Writer) { WindowList(w, WindowsOf(told, limits, ""), startertest.Noon) })
-	startertest.Golden(t, "windows_one", func(w io.Writer) { WindowList(w, WindowsOf(told, limits, "lunch"), startertest.Noon) })
+	startertest.Golden(t, "windows", func(w io.Writer) { terminal.Show(w, views.Windows(api.WindowsOf(told, limits, ""), noon)) })
+	startertest.Golden(t, "windows_one", func(w io.Writer) { terminal.Show(w, views.Windows(api.WindowsOf(told, limits, "lunch"), noon)) })
 	startertest.Golden(t, "windows_none", func(w io.Writer) {
-		WindowList(w, WindowsOf(window.Horizon{}, schedule.Limits{}, ""), startertest.Noon)
+		terminal.Show(w, views.Windows(api.WindowsOf(window.Horizon{}, schedule.Limits{}, ""), noon))
 	})
 	startertest.Golden(t, "limits_windows", func(w io.Writer) {
-		Limits(w, api.LimitsInForce{Limits: limits.WithDefaults(), SetBy: "jane@host"}, startertest.Noon)
+		terminal.Show(w, views.Limits(api.LimitsInForce{Limits: limits.WithDefaults(), SetBy: "jane@host"}, noon))
 	})
 }
 
 func TestWindowsThatTheSchedulerDoesNotGoBy(t *testing.T) {
 	told := window.Horizon{Digest: "a"}
-	if got := WindowsDiffer(told, nil, startertest.Noon) + WindowsDiffer(told, &api.WindowsKnown{Digest: "a"}, startertest.Noon); got != "" {
+	if got := views.WindowsDiffer(told, nil, noon) + views.WindowsDiffer(told, &api.WindowsKnown{Digest: "a"}, noon); got != "" {
 		t.Error(got)
 	}
-	got := WindowsDiffer(told, &api.WindowsKnown{Digest: "b", Since: startertest.Noon.Add(-time.Hour)}, startertest.Noon)
+	got := views.WindowsDiffer(told, &api.WindowsKnown{Digest: "b", Since: startertest.Noon.Add(-time.Hour)}, noon)
 	if want := "these are the windows of the worker that answered, and the scheduler goes by others: those of a worker that was started at 11:00:00 CEST; give all workers one configuration"; got != want {
 		t.Error(got)
 	}
