@@ -16,8 +16,8 @@ import (
 	"drydock.dev/drydock/rules/spec"
 	"drydock.dev/drydock/starter/exit"
 	"drydock.dev/drydock/starter/invocation"
-	"drydock.dev/drydock/starter/show"
 	"drydock.dev/drydock/starter/terminal"
+	"drydock.dev/drydock/views"
 )
 
 type doctorOptions struct {
@@ -137,14 +137,14 @@ func (o *doctorOptions) ask(ctx context.Context, c *invocation.Connection, in ap
 	if report.Fixable() == 0 || len(report.Missing) > 0 {
 		return false, o.show(c, report)
 	}
-	show.Doctor(o.app.Stderr, report, o.all, c.Clock())
+	terminal.Show(o.app.Stderr, views.Doctor(report, o.all, views.At(c.Clock())))
 	return true, o.app.Confirm(fmt.Sprintf("Heal %d of them?", report.Fixable()), "nothing was changed", false)
 }
 
 func (o *doctorOptions) show(c *invocation.Connection, report doctor.Report) error {
 	err := o.output.Write(o.app.Stdout, report, func(w io.Writer) {
 		if len(report.Missing) == 0 || len(report.Missing) < len(report.Nodes) {
-			show.Doctor(w, report, o.all, c.Clock())
+			terminal.Show(w, views.Doctor(report, o.all, views.At(c.Clock())))
 		}
 	})
 	switch {
