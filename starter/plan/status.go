@@ -14,7 +14,6 @@ import (
 	"drydock.dev/drydock/rules/plan"
 	"drydock.dev/drydock/starter/exit"
 	"drydock.dev/drydock/starter/invocation"
-	"drydock.dev/drydock/starter/show"
 	"drydock.dev/drydock/starter/terminal"
 	"drydock.dev/drydock/views"
 )
@@ -127,7 +126,7 @@ func (o *statusOptions) kep(v client.PlanView, shown api.Plan) error {
 		return exit.UsageError("-o kep is for plans of strategy all-at-once, and %s is rolling", v.Name)
 	}
 	yaml := terminal.Output{Format: terminal.FormatYAML}
-	return yaml.Write(o.app.Stdout, show.KEP(shown), nil)
+	return yaml.Write(o.app.Stdout, api.KEPOf(shown), nil)
 }
 
 // allNodes are all nodes of a plan in some states, or in any.

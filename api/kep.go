@@ -1,4 +1,4 @@
-package show
+package api
 
 import (
 	"maps"
@@ -12,13 +12,12 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
 
-	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/rules/drainplan"
 	"drydock.dev/drydock/rules/plan"
 )
 
-// NodeMaintenance is a plan in the shape of KEP-4212's object of that name.
-type NodeMaintenance struct {
+// KEPNodeMaintenance is a plan in the shape of KEP-4212's object of that name.
+type KEPNodeMaintenance struct {
 	APIVersion string      `json:"apiVersion"`
 	Kind       string      `json:"kind"`
 	Metadata   KEPMetadata `json:"metadata"`
@@ -36,7 +35,7 @@ type KEPMetadata struct {
 // KEPSpec is NodeMaintenanceSpec.
 type KEPSpec struct {
 	NodeSelector *corev1.NodeSelector `json:"nodeSelector"`
-	Stage        api.Stage            `json:"stage"`
+	Stage        Stage                `json:"stage"`
 	DrainPlan    []KEPEntry           `json:"drainPlan"`
 	Reason       string               `json:"reason,omitempty"`
 }
@@ -57,7 +56,7 @@ type KEPStatus struct {
 
 // KEPStage is StageStatus.
 type KEPStage struct {
-	Name           api.Stage `json:"name"`
+	Name           Stage     `json:"name"`
 	StartTimestamp time.Time `json:"startTimestamp"`
 }
 
@@ -78,9 +77,9 @@ type KEPNodeRef struct {
 // MoreNodesAnnotation counts the nodes that a NodeMaintenance leaves out.
 const MoreNodesAnnotation = "drydock.dev/more-nodes"
 
-// KEP is a plan of strategy allAtOnce in the shape of KEP-4212.
-func KEP(p api.Plan) NodeMaintenance {
-	m := NodeMaintenance{APIVersion: "v1alpha1", Kind: "NodeMaintenance", Metadata: KEPMetadata{Name: p.Name}}
+// KEPOf is a plan of strategy allAtOnce in the shape of KEP-4212.
+func KEPOf(p Plan) KEPNodeMaintenance {
+	m := KEPNodeMaintenance{APIVersion: "v1alpha1", Kind: "NodeMaintenance", Metadata: KEPMetadata{Name: p.Name}}
 	annotations := map[string]string{}
 	if p.MoreNodes > 0 {
 		annotations[MoreNodesAnnotation] = strconv.Itoa(p.MoreNodes)
@@ -112,12 +111,12 @@ func KEP(p api.Plan) NodeMaintenance {
 }
 
 // drained is the condition Drained.
-func drained(s api.PlanStages) metav1.Condition {
+func drained(s PlanStages) metav1.Condition {
 	c := metav1.Condition{Type: "Drained", Status: metav1.ConditionFalse, Reason: "DrainNotRequested", Message: s.Drained.Message}
 	switch {
 	case s.Drained.Status:
 		c.Status, c.Reason = metav1.ConditionTrue, "Drained"
-	case s.Stage == api.StageDrain:
+	case s.Stage == StageDrain:
 		c.Reason = "Draining"
 	}
 	if c.LastTransitionTime = metav1.NewTime(s.Drained.Since); s.Drained.Since.IsZero() && len(s.Begun) > 0 {
@@ -179,7 +178,7 @@ func without(selector corev1.NodeSelector, names []string) *corev1.NodeSelector 
 }
 
 // nodeSelectorOf is how a plan chooses its nodes, as a v1.NodeSelector.
-func nodeSelectorOf(p api.Plan) *corev1.NodeSelector {
+func nodeSelectorOf(p Plan) *corev1.NodeSelector {
 	if p.Spec == nil {
 		return nil
 	}
