@@ -20,7 +20,6 @@ import (
 	"drydock.dev/drydock/starter/exit"
 	"drydock.dev/drydock/starter/invocation"
 	"drydock.dev/drydock/starter/nodework"
-	"drydock.dev/drydock/starter/profile"
 	"drydock.dev/drydock/starter/terminal"
 )
 
@@ -57,7 +56,7 @@ var outputs = map[string]struct {
 	"health-summary":  {api.HealthCheckSummary{}, []string{"health pause", "health resume", "health confirm", "health remove"}},
 	"health-explain":  {[]api.CheckExplanation{}, []string{"health explain"}},
 	"profile-lint":    {rules.Report{}, []string{"profile lint"}},
-	"profiles":        {profile.Nodes{}, []string{"profile list"}},
+	"profiles":        {api.ProfileNodes{}, []string{"profile list"}},
 	"profile-explain": {api.ProfileExplanation{}, []string{"profile explain"}},
 	"version":         {Versions{}, []string{"version"}},
 }
