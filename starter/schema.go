@@ -19,7 +19,6 @@ import (
 	"drydock.dev/drydock/rules/setup"
 	"drydock.dev/drydock/starter/exit"
 	"drydock.dev/drydock/starter/invocation"
-	"drydock.dev/drydock/starter/nodework"
 	"drydock.dev/drydock/starter/terminal"
 )
 
@@ -44,7 +43,7 @@ var outputs = map[string]struct {
 	"history":         {[]record.Record{}, []string{"history"}},
 	"report":          {record.Report{}, []string{"report"}},
 	"audit-verify":    {record.Verdict{}, []string{"audit verify"}},
-	"rollout":         {[]nodework.Outcome{}, []string{"rollout", "plan attach"}},
+	"rollout":         {[]api.NodeOutcome{}, []string{"rollout", "plan attach"}},
 	"plan":            {api.Plan{}, []string{"plan status"}},
 	"plans":           {api.Plans{}, []string{"plan list"}},
 	"plan-summary":    {api.PlanSummary{}, []string{"plan create", "plan pause", "plan resume", "plan approve", "plan deny", "plan skip", "plan retry", "plan set-stage", "plan set-selector", "plan cancel"}},
@@ -58,7 +57,7 @@ var outputs = map[string]struct {
 	"profile-lint":    {rules.Report{}, []string{"profile lint"}},
 	"profiles":        {api.ProfileNodes{}, []string{"profile list"}},
 	"profile-explain": {api.ProfileExplanation{}, []string{"profile explain"}},
-	"version":         {Versions{}, []string{"version"}},
+	"version":         {api.Versions{}, []string{"version"}},
 }
 
 // inputPrefix begins the names of inputs, which outputs have too.

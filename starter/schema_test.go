@@ -246,7 +246,7 @@ func TestOutputsHoldToTheirSchemas(t *testing.T) {
 		"plans":        {api.Plans{client.PlanView{}.Summary()}, api.Plans(nil)},
 		"plan-summary": {client.PlanView{Result: &api.PlanResult{Phase: api.PlanCompleted}}.Summary()},
 		"plan-preview": {api.PlanPreview{Spec: *aPlan(t, now).Spec, Waves: []api.PlanWave{{Nodes: []string{"a"}}}, Estimate: &api.PlanEstimate{}}},
-		"version":      {Versions{Client: "v1", Go: "go1"}},
+		"version":      {api.Versions{Client: "v1", Go: "go1"}},
 	}
 	for name, all := range values {
 		for _, value := range all {

@@ -115,9 +115,18 @@ func ProfileNodes(all api.ProfileNodes, profile string, r Reader) (d document.Do
 
 // ProfileExplanation has the lines in which a worker says why a node is in its state.
 func ProfileExplanation(lines []string, r Reader) (d document.Document) {
+	var list document.Table // keeps the lines of a profile together where indentation is not shown
 	for _, line := range lines {
-		d.Line("%s", r.words(line))
+		switch text := r.words(line); {
+		case !r.brief:
+			d.Line("%s", text)
+		case strings.HasPrefix(text, " "):
+			list.Add("", strings.TrimSpace(text))
+		default:
+			list.Add(text)
+		}
 	}
+	d.Table(list)
 	return d
 }
 

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/document"
 	"drydock.dev/drydock/rules/profile"
 	"drydock.dev/drydock/rules/profile/conf"
 	"drydock.dev/drydock/rules/profile/state"
@@ -37,4 +38,7 @@ func TestALintIsShown(t *testing.T) {
 func TestTheProfilesOfANodeAreExplained(t *testing.T) {
 	lines := []string{"worker-02 is in-maintenance", "  os-patching: in-maintenance since 2026-07-01T09:55:00Z", "      no  node_ready (condition): \x1b[2Jit is not there"}
 	startertest.Golden(t, "profile_explain", func(w io.Writer) { terminal.Show(w, views.ProfileExplanation(lines, noon)) })
+	startertest.Golden(t, "profile_explain_details", func(w io.Writer) {
+		_, _ = io.WriteString(w, document.Details(views.ProfileExplanation(lines, views.Brief())))
+	})
 }
