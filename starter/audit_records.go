@@ -13,6 +13,7 @@ import (
 
 	auditfile "drydock.dev/drydock/audit/file"
 	"drydock.dev/drydock/client"
+	"drydock.dev/drydock/rules/document"
 	"drydock.dev/drydock/rules/record"
 	"drydock.dev/drydock/starter/cluster"
 	"drydock.dev/drydock/starter/input"
@@ -36,13 +37,13 @@ func (f *recordFlags) register(cmd *cobra.Command, since string) {
 	flags.Var(&f.since, "since", since)
 }
 
-// write renders value for programs; text and markdown are for people.
-func (f *recordFlags) write(w io.Writer, value any, text func(io.Writer), markdown func() string) error {
+// write renders value for programs; views and markdown are for people.
+func (f *recordFlags) write(w io.Writer, value any, markdown func() string, views ...document.Document) error {
 	if f.output.Format == terminal.FormatMarkdown {
 		_, err := io.WriteString(w, markdown())
 		return err
 	}
-	return f.output.Write(w, value, text)
+	return f.output.Write(w, value, views...)
 }
 
 // recordsFor are those of the files, or where none are named those that Temporal still has.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/client"
 	"drydock.dev/drydock/rules/doctor"
+	"drydock.dev/drydock/rules/document"
 	"drydock.dev/drydock/rules/spec"
 	"drydock.dev/drydock/starter/exit"
 	"drydock.dev/drydock/starter/invocation"
@@ -142,11 +142,11 @@ func (o *doctorOptions) ask(ctx context.Context, c *invocation.Connection, in ap
 }
 
 func (o *doctorOptions) show(c *invocation.Connection, report doctor.Report) error {
-	err := o.output.Write(o.app.Stdout, report, func(w io.Writer) {
-		if len(report.Missing) == 0 || len(report.Missing) < len(report.Nodes) {
-			terminal.Show(w, views.Doctor(report, o.all, views.At(c.Clock())))
-		}
-	})
+	var shown document.Document
+	if len(report.Missing) == 0 || len(report.Missing) < len(report.Nodes) {
+		shown = views.Doctor(report, o.all, views.At(c.Clock()))
+	}
+	err := o.output.Write(o.app.Stdout, report, shown)
 	switch {
 	case err != nil:
 		return err

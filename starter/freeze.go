@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
 
 	"github.com/spf13/cobra"
 
@@ -64,12 +63,10 @@ func (o *freezeOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return o.output.Write(o.app.Stdout, state.Freezes, func(w io.Writer) {
-		what := "no slots are granted"
-		if o.running {
-			what += ", and running maintenances are held"
-		}
-		fmt.Fprintf(w, "Frozen by %s: %s until \"%s thaw\".\n", request.By, what, c.Program)
-		terminal.Show(w, views.Freezes(state.Freezes, views.At(c.Clock())))
-	})
+	what := "no slots are granted"
+	if o.running {
+		what += ", and running maintenances are held"
+	}
+	done := fmt.Sprintf("Frozen by %s: %s until \"%s thaw\".", request.By, what, c.Program)
+	return o.output.Write(o.app.Stdout, state.Freezes, views.Freezes(done, state.Freezes, views.At(c.Clock())))
 }

@@ -2,7 +2,6 @@ package starter
 
 import (
 	"context"
-	"io"
 
 	"github.com/spf13/cobra"
 
@@ -55,5 +54,5 @@ func showLimits(ctx context.Context, a *invocation.App, out *terminal.Output) er
 		return err
 	}
 	shown := api.SchedulerOf(state)
-	return out.Write(a.Stdout, shown, func(w io.Writer) { terminal.Show(w, views.Scheduler(shown, views.At(c.Clock()))) })
+	return out.Write(a.Stdout, shown, views.Scheduler(shown, views.At(c.Clock())))
 }

@@ -3,7 +3,6 @@ package starter
 import (
 	"cmp"
 	"context"
-	"io"
 
 	"github.com/spf13/cobra"
 
@@ -60,7 +59,7 @@ func (o *limitsDiffOptions) run(ctx context.Context) error {
 		return err
 	}
 	different := api.LimitDifferences(state.Limits.Limits, file)
-	err = o.output.Write(o.app.Stdout, different, func(w io.Writer) { terminal.Show(w, views.LimitDifferences(different, path)) })
+	err = o.output.Write(o.app.Stdout, different, views.LimitDifferences(different, path))
 	if err == nil && len(different) > 0 {
 		return exit.WithCode(exit.Failed, nil)
 	}

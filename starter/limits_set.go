@@ -94,7 +94,7 @@ func (o *limitsSetOptions) run(ctx context.Context) error {
 		return c.ExplainSent(err, "limits")
 	}
 	o.warnOfWindows(ctx, c, state.Limits.Limits)
-	return o.output.Write(o.app.Stdout, state.Limits, func(w io.Writer) { terminal.Show(w, views.Limits(state.Limits, views.At(c.Clock()))) })
+	return o.output.Write(o.app.Stdout, state.Limits, views.Limits(state.Limits, views.At(c.Clock())))
 }
 
 // warnOfWindows says which windows the limits name and the worker's configuration lacks: nothing goes for which they count.

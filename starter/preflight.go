@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"sync"
@@ -108,7 +107,7 @@ func (o *preflightOptions) run(ctx context.Context, cmd *cobra.Command, args []s
 	ctx, cancel := exit.WithTimeout(ctx, o.timeout)
 	defer cancel()
 	reports, failures := o.checkAll(ctx, c, orders)
-	err = o.output.Write(a.Stdout, reports, func(w io.Writer) { terminal.Show(w, views.Preflights(reports, views.At(c.Clock()))) })
+	err = o.output.Write(a.Stdout, reports, views.Preflights(reports, views.At(c.Clock())))
 	if err != nil {
 		return err
 	}

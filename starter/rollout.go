@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"time"
@@ -164,10 +163,10 @@ func (o *rolloutOptions) report(outcomes []api.NodeOutcome) error {
 
 // showOutcomes shows what became of nodes; the error is the exit code that follows.
 func showOutcomes(a *invocation.App, output *terminal.Output, outcomes []api.NodeOutcome) error {
-	if err := output.Write(a.Stdout, outcomes, func(w io.Writer) {
-		fmt.Fprintln(w) // what commands have written stands above
-		terminal.Show(w, views.NodeOutcomes(outcomes))
-	}); err != nil {
+	if output.Table() {
+		fmt.Fprintln(a.Stdout) // what commands have written stands above
+	}
+	if err := output.Write(a.Stdout, outcomes, views.NodeOutcomes(outcomes)); err != nil {
 		return err
 	}
 	return withCodeUnlessOK(nodework.RolloutCode(outcomes))

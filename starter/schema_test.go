@@ -3,7 +3,6 @@ package starter
 import (
 	"bytes"
 	"encoding/json"
-	"io"
 	"maps"
 	"os"
 	"path"
@@ -253,7 +252,7 @@ func TestOutputsHoldToTheirSchemas(t *testing.T) {
 			for _, format := range []string{terminal.FormatJSON, terminal.FormatYAML} {
 				var out bytes.Buffer
 				o := terminal.Output{Format: format}
-				if err := o.Write(&out, value, func(io.Writer) {}); err != nil {
+				if err := o.Write(&out, value); err != nil {
 					t.Fatal(err)
 				}
 				schematest.Holds(t, name, out.Bytes())

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -97,7 +96,7 @@ func (o *statusOptions) run(ctx context.Context, node string) error {
 	if v.Unanswered != nil {
 		fmt.Fprintf(o.app.Stderr, "Warning: %s\n", terminal.OneLine(invocation.WithoutKeys(v.Unanswered).Error()))
 	}
-	return o.output.Write(o.app.Stdout, v.Known(), func(w io.Writer) { terminal.Show(w, views.Maintenance(v.Known(), views.At(c.Clock()))) })
+	return o.output.Write(o.app.Stdout, v.Known(), views.Maintenance(v.Known(), views.At(c.Clock())))
 }
 
 // ofCluster shows what goes on in the cluster.
@@ -117,7 +116,7 @@ func (o *statusOptions) ofCluster(ctx context.Context) error {
 	if err := exit.OrStopped(ctx, ctx.Err()); err != nil {
 		return err
 	}
-	if err := o.output.Write(o.app.Stdout, s, func(w io.Writer) { terminal.Show(w, views.Cluster(s, views.At(c.Clock()))) }); err != nil {
+	if err := o.output.Write(o.app.Stdout, s, views.Cluster(s, views.At(c.Clock()))); err != nil {
 		return err
 	}
 	if cluster.Unknown(s) {

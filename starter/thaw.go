@@ -4,12 +4,12 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"slices"
 
 	"github.com/spf13/cobra"
 
 	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/number"
 	"drydock.dev/drydock/rules/schedule"
 	"drydock.dev/drydock/starter/exit"
 	"drydock.dev/drydock/starter/invocation"
@@ -76,16 +76,12 @@ func (o *thawOptions) run(ctx context.Context) error {
 			return err
 		}
 	}
-	return o.output.Write(o.app.Stdout, state.Freezes, func(w io.Writer) {
-		switch {
-		case len(before.Freezes) == 0:
-			fmt.Fprintln(w, "Nothing is frozen.")
-			return
-		case len(state.Freezes) == 0:
-			fmt.Fprintln(w, "Thawed; no freezes remain.")
-			return
-		}
-		fmt.Fprintf(w, "Thawed; %s:\n", map[bool]string{true: "1 freeze remains", false: fmt.Sprintf("%d freezes remain", len(state.Freezes))}[len(state.Freezes) == 1])
-		terminal.Show(w, views.Freezes(state.Freezes, views.At(c.Clock())))
-	})
+	done := "Thawed; no freezes remain."
+	switch n := len(state.Freezes); {
+	case len(before.Freezes) == 0:
+		done = "Nothing is frozen."
+	case n > 0:
+		done = fmt.Sprintf("Thawed; %s:", number.Form(n, "freeze remains", "freezes remain"))
+	}
+	return o.output.Write(o.app.Stdout, state.Freezes, views.Freezes(done, state.Freezes, views.At(c.Clock())))
 }

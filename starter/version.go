@@ -3,7 +3,6 @@ package starter
 import (
 	"context"
 	"fmt"
-	"io"
 	"runtime"
 	"runtime/debug"
 
@@ -12,6 +11,7 @@ import (
 
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/client"
+	"drydock.dev/drydock/rules/document"
 	"drydock.dev/drydock/starter/invocation"
 	"drydock.dev/drydock/starter/terminal"
 )
@@ -85,10 +85,10 @@ func showVersion(ctx context.Context, a *invocation.App, out *terminal.Output, s
 		}
 		v.Server, v.Address = info.GetServerVersion(), c.Address
 	}
-	return out.Write(a.Stdout, v, func(w io.Writer) {
-		fmt.Fprintln(w, versionLine())
-		if server {
-			fmt.Fprintf(w, "Temporal server %s at %s\n", v.Server, v.Address)
-		}
-	})
+	var shown document.Document
+	shown.Line("%s", versionLine())
+	if server {
+		shown.Line("Temporal server %s at %s", v.Server, v.Address)
+	}
+	return out.Write(a.Stdout, v, shown)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -77,5 +76,5 @@ func (o *windowsOptions) run(ctx context.Context, args []string) error {
 		fmt.Fprintf(o.app.Stderr, "Warning: %s\n", differ)
 	}
 	windows := api.WindowsOf(horizon, state.Limits.Limits, asked.Name)
-	return o.output.Write(o.app.Stdout, windows, func(w io.Writer) { terminal.Show(w, views.Windows(windows, views.At(c.Clock()))) })
+	return o.output.Write(o.app.Stdout, windows, views.Windows(windows, views.At(c.Clock())))
 }

@@ -63,8 +63,12 @@ func Pending(first []api.PendingRequest, all int, r Reader) document.Table {
 	return t
 }
 
-// Freezes has a line for each freeze.
-func Freezes(all []schedule.Freeze, r Reader) document.Document { return listed(freezes(all, r)) }
+// Freezes has a line for each freeze, below what was done about them.
+func Freezes(done string, all []schedule.Freeze, r Reader) (d document.Document) {
+	d.Line("%s", done)
+	d.Table(freezes(all, r))
+	return d
+}
 
 func freezes(all []schedule.Freeze, r Reader) document.Table {
 	t := document.Table{Header: []string{"frozen by", "since", "running too", "reason"}}

@@ -26,7 +26,7 @@ func TestOutcomeTable(t *testing.T) {
 	startertest.Golden(t, "outcomes", func(w io.Writer) { terminal.Show(w, views.NodeOutcomes(outcomes)) })
 	startertest.Golden(t, "outcomes_json", func(w io.Writer) {
 		o := terminal.Output{Format: terminal.FormatJSON}
-		if err := o.Write(w, outcomes, nil); err != nil {
+		if err := o.Write(w, outcomes); err != nil {
 			t.Error(err)
 		}
 	})

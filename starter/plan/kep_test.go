@@ -36,7 +36,7 @@ func kepOf(t *testing.T, name string, p plan.Plan) api.KEPNodeMaintenance {
 func TestPlansInTheShapeOfTheKEP(t *testing.T) {
 	startertest.Golden(t, "plan_kep", func(w io.Writer) {
 		output := terminal.Output{Format: terminal.FormatYAML}
-		if err := output.Write(w, api.KEPOf(startertest.StagedPlan()), nil); err != nil {
+		if err := output.Write(w, api.KEPOf(startertest.StagedPlan())); err != nil {
 			t.Error(err)
 		}
 	})

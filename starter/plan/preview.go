@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"time"
 
@@ -68,9 +67,7 @@ func (o *createOptions) preview(ctx context.Context, c *invocation.Connection, n
 			Duration: period.Duration(plan.Estimate(p.Strategy, turns, median).Round(time.Second)), Each: period.Duration(median.Round(time.Second)), Of: len(each), Among: among,
 		}
 	}
-	if err := o.output.Write(o.app.Stdout, preview, func(w io.Writer) {
-		terminal.Show(w, views.PlanPreview(preview, o.output.Wide(), views.At(c.Clock())))
-	}); err != nil {
+	if err := o.output.Write(o.app.Stdout, preview, views.PlanPreview(preview, o.output.Wide(), views.At(c.Clock()))); err != nil {
 		return err
 	}
 	if slices.ContainsFunc(preview.Preflights, func(r preflight.Report) bool { return r.ProblemCount() > 0 }) {

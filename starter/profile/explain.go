@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -71,5 +70,5 @@ func (o *explainOptions) run(ctx context.Context, node string) error {
 	if r.Explanation == nil {
 		return fmt.Errorf("a worker's answer has no explanation of %s", node)
 	}
-	return o.output.Write(o.app.Stdout, r.Explanation, func(w io.Writer) { terminal.Show(w, views.ProfileExplanation(r.Lines, views.At(c.Clock()))) })
+	return o.output.Write(o.app.Stdout, r.Explanation, views.ProfileExplanation(r.Lines, views.At(c.Clock())))
 }

@@ -2,7 +2,6 @@ package profile
 
 import (
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -70,7 +69,7 @@ func (o *lintOptions) run(path string) error {
 	if path == "-" {
 		path = "standard input"
 	}
-	if err := o.output.Write(o.app.Stdout, found, func(w io.Writer) { terminal.Show(w, views.ProfileLint(path, found)) }); err != nil {
+	if err := o.output.Write(o.app.Stdout, found, views.ProfileLint(path, found)); err != nil {
 		return err
 	}
 	if len(found.Problems) > 0 {

@@ -3,7 +3,6 @@ package profile
 import (
 	"context"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
@@ -79,12 +78,11 @@ func (o *listOptions) run(ctx context.Context, args []string) error {
 		fmt.Fprintln(o.app.Stderr, nobody(in))
 		return nil
 	}
-	return o.output.Write(o.app.Stdout, all, func(w io.Writer) {
-		if o.output.NoHeaders {
-			all.Counts = nil
-		}
-		terminal.Show(w, views.ProfileNodes(all, in.Profile, views.At(c.Clock())))
-	})
+	shown := all
+	if o.output.NoHeaders {
+		shown.Counts = nil
+	}
+	return o.output.Write(o.app.Stdout, all, views.ProfileNodes(shown, in.Profile, views.At(c.Clock())))
 }
 
 // input is what is asked for.

@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -113,7 +112,7 @@ func (o *options) run(ctx context.Context) error {
 		}
 		return nil
 	}
-	err = o.output.Write(o.app.Stdout, report, func(w io.Writer) { terminal.Show(w, views.Setup(report, o.apply, o.app.Name)) })
+	err = o.output.Write(o.app.Stdout, report, views.Setup(report, o.apply, o.app.Name))
 	if err == nil && !report.Ready {
 		return exit.WithCode(exit.Failed, nil)
 	}
