@@ -15,6 +15,7 @@ import (
 
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/client"
+	"drydock.dev/drydock/rules/number"
 	"drydock.dev/drydock/rules/plan"
 	"drydock.dev/drydock/rules/schedule"
 	"drydock.dev/drydock/starter/exit"
@@ -256,7 +257,7 @@ func (o *rolloutOptions) nodes(ctx context.Context, names []string) (chosen []st
 	case len(chosen) == 0 && len(skipped) == 0:
 		return nil, nil, fmt.Errorf("no node matches the selector %q", o.selector)
 	case len(chosen) == 0:
-		return nil, nil, fmt.Errorf("no nodes to work on: %s left out as control plane (--include-control-plane includes them)", terminal.Plural(len(skipped), "node"))
+		return nil, nil, fmt.Errorf("no nodes to work on: %s left out as control plane (--include-control-plane includes them)", number.Of(len(skipped), "node"))
 	}
 	return chosen, skipped, nil
 }
@@ -264,7 +265,7 @@ func (o *rolloutOptions) nodes(ctx context.Context, names []string) (chosen []st
 // confirm shows what is about to happen and asks, where somebody is there to answer.
 func (o *rolloutOptions) confirm(names []string, skipped []api.NodeOutcome) error {
 	out := o.app.Stderr
-	fmt.Fprintf(out, "Rollout over %s, %d at a time: %s\n", terminal.Plural(len(names), "node"), o.atOnce(len(names)), terminal.SomeOf(names, 10))
+	fmt.Fprintf(out, "Rollout over %s, %d at a time: %s\n", number.Of(len(names), "node"), o.atOnce(len(names)), terminal.SomeOf(names, 10))
 	for _, s := range skipped {
 		fmt.Fprintf(out, "Left out: %s (%s)\n", s.Node, s.Note)
 	}

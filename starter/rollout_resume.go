@@ -6,10 +6,10 @@ import (
 
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/client"
+	"drydock.dev/drydock/rules/number"
 	"drydock.dev/drydock/rules/plan"
 	"drydock.dev/drydock/starter/exit"
 	"drydock.dev/drydock/starter/invocation"
-	"drydock.dev/drydock/starter/terminal"
 )
 
 // earlier is what the plan that a rollout goes on with has left behind.
@@ -68,7 +68,7 @@ func (o *rolloutOptions) resumed(ctx context.Context, c *invocation.Connection, 
 			left = append(left, n.Node)
 		}
 	}
-	fmt.Fprintf(o.app.Stderr, "Plan %s has done %s; left out here.\n", o.resume, terminal.Plural(len(before.done), "node"))
+	fmt.Fprintf(o.app.Stderr, "Plan %s has done %s; left out here.\n", o.resume, number.Of(len(before.done), "node"))
 	if len(names) > 0 || o.selector != "" || o.all {
 		left = names
 	}
