@@ -173,6 +173,27 @@ type ProfileReport struct {
 	Lines       []string            `json:"lines,omitempty"`
 }
 
+// ProfileNodes is what becomes of nodes by their profiles, for programs.
+type ProfileNodes struct {
+	At time.Time `json:"at"`
+	// Problem says why the file is not in force as it stands: the one before is.
+	Problem string `json:"problem,omitempty"`
+	// Stopped says that no node is evaluated, and why.
+	Stopped string `json:"stopped,omitempty"`
+	// Counts are all nodes of the cluster by profile and state, whatever was asked for.
+	Counts []ProfileCount `json:"counts"`
+	Nodes  []ProfileNode  `json:"nodes"`
+}
+
+// Names are those of the nodes.
+func (n ProfileNodes) Names() []string {
+	all := make([]string, len(n.Nodes))
+	for i, one := range n.Nodes {
+		all[i] = one.Node
+	}
+	return all
+}
+
 // ProfileCount is how many nodes have a profile in a state.
 type ProfileCount struct {
 	Profile string      `json:"profile"`

@@ -1,7 +1,12 @@
 package api
 
 import (
+	"maps"
+	"slices"
 	"time"
+
+	"drydock.dev/drydock/rules/schedule"
+	"drydock.dev/drydock/rules/window"
 )
 
 // WindowsChanged is the signal to the scheduler that the windows of a worker's configuration are not those whose openings
@@ -39,3 +44,54 @@ const (
 	DefaultNextOpenings = 3
 	MaxNextOpenings     = 100
 )
+
+// Windows are the windows of the worker's configuration.
+type Windows struct {
+	// Zones is the time zone data by which the worker knows when they are open.
+	Zones   string   `json:"zones"`
+	Windows []Window `json:"windows"`
+}
+
+// Window is one of them, or one that limits name and the worker's configuration lacks.
+type Window struct {
+	Name string `json:"name"`
+	// Missing: the worker's configuration does not have it, and nothing is granted that needs it.
+	Missing bool `json:"missing,omitempty"`
+	// Timezone is the zone whose clocks count.
+	Timezone string `json:"timezone,omitempty"`
+	Open     bool   `json:"open"`
+	// Openings are the present one, if it is open, and the next ones.
+	Openings []window.Opening `json:"openings"`
+	// Cluster: the limit of the whole cluster names it, Groups which of the scheduler's groups do.
+	Cluster bool     `json:"cluster,omitempty"`
+	Groups  []string `json:"groups,omitempty"`
+}
+
+// WindowsOf are windows with the limits that name them, all or only the one of a name.
+func WindowsOf(horizon window.Horizon, limits schedule.Limits, only string) Windows {
+	groups := map[string][]string{}
+	for _, g := range limits.Groups {
+		for _, name := range g.Windows {
+			groups[name] = append(groups[name], g.Name)
+		}
+	}
+	names := slices.Concat(slices.Collect(maps.Keys(horizon.Windows)), limits.Windows, slices.Collect(maps.Keys(groups)))
+	slices.Sort(names)
+	all := Windows{Zones: horizon.Zones, Windows: []Window{}}
+	for _, name := range slices.Compact(names) {
+		if only != "" && name != only {
+			continue
+		}
+		of, configured := horizon.Windows[name]
+		w := Window{
+			Name: name, Missing: !configured, Timezone: of.Timezone, Openings: of.Openings,
+			Cluster: slices.Contains(limits.Windows, name), Groups: groups[name],
+		}
+		if w.Openings == nil {
+			w.Openings = []window.Opening{}
+		}
+		w.Open = len(w.Openings) > 0 && w.Openings[0].Has(horizon.At)
+		all.Windows = append(all.Windows, w)
+	}
+	return all
+}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -36,7 +35,7 @@ type attending struct {
 }
 
 // run works until the plan has ended, or the user has enough.
-func (w attending) run(ctx context.Context, names []string) ([]nodework.Outcome, api.PlanStatus, error) {
+func (w attending) run(ctx context.Context, names []string) ([]api.NodeOutcome, api.PlanStatus, error) {
 	a := w.app
 	stop := nodework.NewInterrupts(ctx, a.Notify)
 	defer stop.Stop()
@@ -57,7 +56,7 @@ type nodeWorker struct {
 }
 
 // Work runs the command on one node.
-func (w nodeWorker) Work(abandon context.Context, requestor string, node api.PlanNode) nodework.Outcome {
+func (w nodeWorker) Work(abandon context.Context, requestor string, node api.PlanNode) api.NodeOutcome {
 	a, name, stop, show := w.app, node.Node, w.stop, w.Display
 	stdout := &terminal.Prefixer{To: show.Writer(a.Messages(w.output)), Prefix: "[" + name + "] "}
 	stderr := &terminal.Prefixer{To: show.Writer(a.Stderr), Prefix: "[" + name + "] "}
@@ -179,10 +178,7 @@ func (o *attachOptions) run(ctx context.Context, cmd *cobra.Command, args []stri
 		fmt.Fprintf(a.Stderr, "Plan %s is %s: \"%s plan attach %s -- COMMAND\" goes on with it, \"%s plan cancel %s\" ends it.\n",
 			p.Name, status.Phase, a.Name, p.Name, a.Name, p.Name)
 	}
-	if err := o.output.Write(a.Stdout, outcomes, func(w io.Writer) { nodework.RenderOutcomes(w, outcomes) }); err != nil {
-		return err
-	}
-	return withCodeUnlessOK(nodework.RolloutCode(outcomes))
+	return showOutcomes(a, &o.output, outcomes)
 }
 
 // leftBehind decides about the nodes on which somebody has begun to work and said no end.

@@ -1,8 +1,6 @@
 package starter
 
 import (
-	"io"
-
 	"github.com/spf13/cobra"
 
 	auditfile "drydock.dev/drydock/audit/file"
@@ -103,5 +101,5 @@ func (o *verifyOptions) run(path string) error {
 }
 
 func (o *verifyOptions) show(verdict record.Verdict) error {
-	return o.output.Write(o.app.Stdout, verdict, func(w io.Writer) { terminal.Show(w, verdict.View()) })
+	return o.output.Write(o.app.Stdout, verdict, verdict.View())
 }

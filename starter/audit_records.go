@@ -13,6 +13,8 @@ import (
 
 	auditfile "drydock.dev/drydock/audit/file"
 	"drydock.dev/drydock/client"
+	"drydock.dev/drydock/rules/document"
+	"drydock.dev/drydock/rules/number"
 	"drydock.dev/drydock/rules/record"
 	"drydock.dev/drydock/starter/cluster"
 	"drydock.dev/drydock/starter/input"
@@ -36,13 +38,13 @@ func (f *recordFlags) register(cmd *cobra.Command, since string) {
 	flags.Var(&f.since, "since", since)
 }
 
-// write renders value for programs; text and markdown are for people.
-func (f *recordFlags) write(w io.Writer, value any, text func(io.Writer), markdown func() string) error {
+// write renders value for programs; views and markdown are for people.
+func (f *recordFlags) write(w io.Writer, value any, markdown func() string, views ...document.Document) error {
 	if f.output.Format == terminal.FormatMarkdown {
 		_, err := io.WriteString(w, markdown())
 		return err
 	}
-	return f.output.Write(w, value, text)
+	return f.output.Write(w, value, views...)
 }
 
 // recordsFor are those of the files, or where none are named those that Temporal still has.
@@ -95,7 +97,7 @@ func recordsOfFiles(a *invocation.App, files []string, f client.RecordFilter) ([
 			fmt.Fprintf(a.Stderr, "Warning: not read: %s\n", terminal.OneLine(gap.Error()))
 		}
 		if more := len(gaps) - shownGaps; more > 0 {
-			fmt.Fprintf(a.Stderr, "Warning: not read: %s more of %s\n", terminal.Plural(more, "line"), file)
+			fmt.Fprintf(a.Stderr, "Warning: not read: %s more of %s\n", number.Of(more, "line"), file)
 		}
 		all = append(all, records...)
 	}
@@ -153,9 +155,9 @@ func warnOfGaps(w io.Writer, gaps []client.Gap) {
 	for _, reason := range reasons[:min(len(reasons), shownGaps)] {
 		of := byReason[reason]
 		left -= len(of)
-		text := fmt.Sprintf("of %s only the phases and the end are known", terminal.Plural(len(of), "maintenance"))
+		text := fmt.Sprintf("of %s only the phases and the end are known", number.Of(len(of), "maintenance"))
 		if reason.lost {
-			text = terminal.Plural(len(of), "maintenance") + " left out"
+			text = number.Of(len(of), "maintenance") + " left out"
 		}
 		if len(of) <= namedGaps {
 			text += ": " + strings.Join(of, ", ")
@@ -163,6 +165,6 @@ func warnOfGaps(w io.Writer, gaps []client.Gap) {
 		fmt.Fprintf(w, "Warning: %s; %s\n", reason.why, text)
 	}
 	if left > 0 {
-		fmt.Fprintf(w, "Warning: %s more, for other reasons\n", terminal.Plural(left, "record"))
+		fmt.Fprintf(w, "Warning: %s more, for other reasons\n", number.Of(left, "record"))
 	}
 }

@@ -97,7 +97,6 @@ func TestAuditVerifyRefusesWhatMakesNoSense(t *testing.T) {
 		code int
 		want string
 	}{
-		{[]string{"audit"}, exit.Usage, "audit verify FILE"},
 		{[]string{"audit", "verify"}, exit.Usage, "audit verify FILE"},
 		{[]string{"audit", "verify", whole, "-o", "xml"}, exit.Usage, "want one of table, wide, json, yaml"},
 		{[]string{"audit", "verify", whole, "--expect-last", "soon"}, exit.Usage, `--expect-last: "soon": want the number of a record, or its hash`},

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"time"
 
@@ -13,11 +12,12 @@ import (
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/client"
 	"drydock.dev/drydock/rules/doctor"
+	"drydock.dev/drydock/rules/document"
 	"drydock.dev/drydock/rules/spec"
 	"drydock.dev/drydock/starter/exit"
 	"drydock.dev/drydock/starter/invocation"
-	"drydock.dev/drydock/starter/show"
 	"drydock.dev/drydock/starter/terminal"
+	"drydock.dev/drydock/views"
 )
 
 type doctorOptions struct {
@@ -137,16 +137,16 @@ func (o *doctorOptions) ask(ctx context.Context, c *invocation.Connection, in ap
 	if report.Fixable() == 0 || len(report.Missing) > 0 {
 		return false, o.show(c, report)
 	}
-	show.Doctor(o.app.Stderr, report, o.all, c.Clock())
+	terminal.Show(o.app.Stderr, views.Doctor(report, o.all, views.At(c.Clock())))
 	return true, o.app.Confirm(fmt.Sprintf("Heal %d of them?", report.Fixable()), "nothing was changed", false)
 }
 
 func (o *doctorOptions) show(c *invocation.Connection, report doctor.Report) error {
-	err := o.output.Write(o.app.Stdout, report, func(w io.Writer) {
-		if len(report.Missing) == 0 || len(report.Missing) < len(report.Nodes) {
-			show.Doctor(w, report, o.all, c.Clock())
-		}
-	})
+	var shown document.Document
+	if len(report.Missing) == 0 || len(report.Missing) < len(report.Nodes) {
+		shown = views.Doctor(report, o.all, views.At(c.Clock()))
+	}
+	err := o.output.Write(o.app.Stdout, report, shown)
 	switch {
 	case err != nil:
 		return err

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/starter/exit"
 	"drydock.dev/drydock/starter/input"
 	"drydock.dev/drydock/starter/invocation"
@@ -77,7 +78,7 @@ func (o *execOptions) run(ctx context.Context, cmd *cobra.Command, args []string
 	if !strings.Contains(out.Note, out.Node) {
 		err = fmt.Errorf("%s: %w", out.Node, err)
 	}
-	if out.Result == nodework.ResultFailed && out.ExitStatus != nil && *out.ExitStatus != 0 {
+	if out.Result == api.OutcomeFailed && out.ExitStatus != nil && *out.ExitStatus != 0 {
 		err = exit.Hint(err, `After its repair: "%s done %s", or "%s retry %s" and another try.`, o.app.Name, out.Node, o.app.Name, out.Node)
 	}
 	return exit.WithCode(out.Code, err)
@@ -90,36 +91,36 @@ func withCodeUnlessOK(code int) error {
 	return exit.WithCode(code, nil)
 }
 
-func (o *execOptions) exec(ctx context.Context, cmd *cobra.Command, args []string) (nodework.Outcome, error) {
+func (o *execOptions) exec(ctx context.Context, cmd *cobra.Command, args []string) (api.NodeOutcome, error) {
 	a := o.app
 	names, argv, err := nodework.SplitAtDash(args, cmd.ArgsLenAtDash())
 	if err != nil {
-		return nodework.Outcome{}, exit.UsageError("%w", err)
+		return api.NodeOutcome{}, exit.UsageError("%w", err)
 	}
 	if err := invocation.CheckTimeout(o.readyWithin, true); err != nil {
-		return nodework.Outcome{}, err
+		return api.NodeOutcome{}, err
 	}
 	orders, err := input.OrdersOf(a, &o.spec, names)
 	if err != nil {
-		return nodework.Outcome{}, err
+		return api.NodeOutcome{}, err
 	}
 	if len(orders) != 1 {
-		return nodework.Outcome{}, exit.UsageError("one node at a time; rollout takes many")
+		return api.NodeOutcome{}, exit.UsageError("one node at a time; rollout takes many")
 	}
 	if err := input.RefuseWork(orders[0].Input); err != nil {
-		return nodework.Outcome{}, err
+		return api.NodeOutcome{}, err
 	}
 	if err := nodework.FindProgram(argv); err != nil {
-		return nodework.Outcome{}, err
+		return api.NodeOutcome{}, err
 	}
 	c, err := a.Connect(ctx)
 	if err != nil {
-		return nodework.Outcome{}, err
+		return api.NodeOutcome{}, err
 	}
 	defer c.Close()
 	if !o.skipCheck {
 		if err := a.CheckNodes(ctx, input.OrderNodes(orders)); err != nil {
-			return nodework.Outcome{}, err
+			return api.NodeOutcome{}, err
 		}
 	}
 	stop := nodework.NewInterrupts(ctx, a.Notify)

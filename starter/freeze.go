@@ -4,14 +4,13 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
 
 	"github.com/spf13/cobra"
 
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/starter/invocation"
-	"drydock.dev/drydock/starter/show"
 	"drydock.dev/drydock/starter/terminal"
+	"drydock.dev/drydock/views"
 )
 
 type freezeOptions struct {
@@ -60,16 +59,14 @@ func (o *freezeOptions) run(ctx context.Context) error {
 	if err := c.Scheduler().Freeze(ctx, request); err != nil {
 		return c.ExplainSent(err, "limits")
 	}
-	state, err := c.SchedulerState(ctx, show.FirstPending)
+	state, err := c.SchedulerState(ctx, 1)
 	if err != nil {
 		return err
 	}
-	return o.output.Write(o.app.Stdout, state.Freezes, func(w io.Writer) {
-		what := "no slots are granted"
-		if o.running {
-			what += ", and running maintenances are held"
-		}
-		fmt.Fprintf(w, "Frozen by %s: %s until \"%s thaw\".\n", request.By, what, c.Program)
-		show.Freezes(w, state.Freezes, c.Clock())
-	})
+	what := "no slots are granted"
+	if o.running {
+		what += ", and running maintenances are held"
+	}
+	done := fmt.Sprintf("Frozen by %s: %s until \"%s thaw\".", request.By, what, c.Program)
+	return o.output.Write(o.app.Stdout, state.Freezes, views.Freezes(done, state.Freezes, views.At(c.Clock())))
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"drydock.dev/drydock/client"
+	"drydock.dev/drydock/rules/document"
 	"drydock.dev/drydock/rules/record"
 	"drydock.dev/drydock/rules/spec"
 	"drydock.dev/drydock/starter/exit"
@@ -80,22 +81,18 @@ func (o *historyOptions) run(ctx context.Context, node string) error {
 }
 
 func (o *historyOptions) show(w io.Writer, records []record.Record, now time.Time) error {
-	return o.write(w, records, func(w io.Writer) {
-		if !o.details {
-			terminal.Show(w, record.List(records, now))
-			return
+	shown := []document.Document{record.List(records, now)}
+	if o.details {
+		shown = nil
+		for _, r := range records {
+			shown = append(shown, record.View(r, now))
 		}
-		for i, r := range records {
-			if i > 0 {
-				fmt.Fprintln(w)
-			}
-			terminal.Show(w, record.View(r, now))
-		}
-	}, func() string {
+	}
+	return o.write(w, records, func() string {
 		texts := make([]string, len(records))
 		for i, r := range records {
 			texts[i] = record.Markdown(r, now)
 		}
 		return strings.Join(texts, "\n")
-	})
+	}, shown...)
 }

@@ -2,15 +2,18 @@ package starter
 
 import (
 	"context"
-	"io"
 
 	"github.com/spf13/cobra"
 
+	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/client"
 	"drydock.dev/drydock/starter/invocation"
-	"drydock.dev/drydock/starter/show"
 	"drydock.dev/drydock/starter/terminal"
+	"drydock.dev/drydock/views"
 )
+
+// firstPending is how many of those that wait are shown to people.
+const firstPending = 20
 
 func newLimits(a *invocation.App) *cobra.Command {
 	var out terminal.Output
@@ -42,7 +45,7 @@ func showLimits(ctx context.Context, a *invocation.App, out *terminal.Output) er
 		return err
 	}
 	defer c.Close()
-	pending := show.FirstPending
+	pending := firstPending
 	if !out.Table() {
 		pending = client.AllPending
 	}
@@ -50,5 +53,6 @@ func showLimits(ctx context.Context, a *invocation.App, out *terminal.Output) er
 	if err != nil {
 		return err
 	}
-	return out.Write(a.Stdout, show.SchedulerOf(state), func(w io.Writer) { show.SchedulerState(w, state, c.Clock()) })
+	shown := api.SchedulerOf(state)
+	return out.Write(a.Stdout, shown, views.Scheduler(shown, views.At(c.Clock())))
 }

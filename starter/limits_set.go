@@ -18,8 +18,8 @@ import (
 	"drydock.dev/drydock/starter/exit"
 	"drydock.dev/drydock/starter/input"
 	"drydock.dev/drydock/starter/invocation"
-	"drydock.dev/drydock/starter/show"
 	"drydock.dev/drydock/starter/terminal"
+	"drydock.dev/drydock/views"
 )
 
 type limitsSetOptions struct {
@@ -89,12 +89,12 @@ func (o *limitsSetOptions) run(ctx context.Context) error {
 		return err
 	}
 	defer c.Close()
-	state, err := c.Scheduler().ChangeLimits(ctx, change, o.comment, show.FirstPending)
+	state, err := c.Scheduler().ChangeLimits(ctx, change, o.comment, 1)
 	if err != nil {
 		return c.ExplainSent(err, "limits")
 	}
 	o.warnOfWindows(ctx, c, state.Limits.Limits)
-	return o.output.Write(o.app.Stdout, state.Limits, func(w io.Writer) { show.Limits(w, state.Limits, c.Clock()) })
+	return o.output.Write(o.app.Stdout, state.Limits, views.Limits(state.Limits, views.At(c.Clock())))
 }
 
 // warnOfWindows says which windows the limits name and the worker's configuration lacks: nothing goes for which they count.

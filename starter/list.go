@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -94,16 +93,9 @@ func (o *listOptions) run(ctx context.Context) error {
 			return nil
 		}
 	}
-	return o.output.Write(o.app.Stdout, summaries, func(w io.Writer) {
-		if len(found) > 0 {
-			terminal.Show(w, views.Maintenances(summaries, o.output.Wide(), views.At(c.Clock())))
-		}
-		if len(held.Nodes) > 0 && len(found) > 0 {
-			fmt.Fprintln(w)
-		}
-		terminal.Show(w, views.HeldByProfiles(held, views.At(c.Clock())))
-		terminal.Show(w, views.OtherHolders(holders))
-	})
+	reader := views.At(c.Clock())
+	return o.output.Write(o.app.Stdout, summaries,
+		views.Maintenances(summaries, o.output.Wide(), reader), views.HeldByProfiles(held, reader), views.OtherHolders(holders))
 }
 
 // beside are the nodes out of service without a maintenance, for people who did not ask for certain maintenances: the holders of slots that

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"sync"
@@ -18,8 +17,8 @@ import (
 	"drydock.dev/drydock/starter/exit"
 	"drydock.dev/drydock/starter/input"
 	"drydock.dev/drydock/starter/invocation"
-	"drydock.dev/drydock/starter/show"
 	"drydock.dev/drydock/starter/terminal"
+	"drydock.dev/drydock/views"
 )
 
 type preflightOptions struct {
@@ -108,7 +107,7 @@ func (o *preflightOptions) run(ctx context.Context, cmd *cobra.Command, args []s
 	ctx, cancel := exit.WithTimeout(ctx, o.timeout)
 	defer cancel()
 	reports, failures := o.checkAll(ctx, c, orders)
-	err = o.output.Write(a.Stdout, reports, func(w io.Writer) { show.Preflights(w, reports) })
+	err = o.output.Write(a.Stdout, reports, views.Preflights(reports, views.At(c.Clock())))
 	if err != nil {
 		return err
 	}

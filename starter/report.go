@@ -13,7 +13,6 @@ import (
 	"drydock.dev/drydock/starter/exit"
 	"drydock.dev/drydock/starter/input"
 	"drydock.dev/drydock/starter/invocation"
-	"drydock.dev/drydock/starter/terminal"
 )
 
 type reportOptions struct {
@@ -66,6 +65,5 @@ func (o *reportOptions) run(ctx context.Context) error {
 }
 
 func (o *reportOptions) show(w io.Writer, report record.Report) error {
-	return o.write(w, report, func(w io.Writer) { terminal.Show(w, report.View(report.Until)) },
-		func() string { return report.Markdown(report.Until) })
+	return o.write(w, report, func() string { return report.Markdown(report.Until) }, report.View(report.Until))
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"time"
@@ -14,7 +13,9 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/client"
+	"drydock.dev/drydock/rules/number"
 	"drydock.dev/drydock/rules/plan"
 	"drydock.dev/drydock/rules/schedule"
 	"drydock.dev/drydock/starter/exit"
@@ -22,6 +23,7 @@ import (
 	"drydock.dev/drydock/starter/invocation"
 	"drydock.dev/drydock/starter/nodework"
 	"drydock.dev/drydock/starter/terminal"
+	"drydock.dev/drydock/views"
 )
 
 type rolloutOptions struct {
@@ -152,14 +154,21 @@ func (o *rolloutOptions) run(ctx context.Context, cmd *cobra.Command, args []str
 }
 
 // report shows what became of the nodes.
-func (o *rolloutOptions) report(outcomes []nodework.Outcome) error {
-	a := o.app
-	err := o.output.Write(a.Stdout, outcomes, func(w io.Writer) { nodework.RenderOutcomes(w, outcomes) })
-	if err != nil {
-		return err
-	}
-	if slices.ContainsFunc(outcomes, func(o nodework.Outcome) bool { return o.Result == nodework.ResultFailed && o.ExitStatus != nil }) {
+func (o *rolloutOptions) report(outcomes []api.NodeOutcome) error {
+	a, shown := o.app, showOutcomes(o.app, &o.output, outcomes)
+	if slices.ContainsFunc(outcomes, func(o api.NodeOutcome) bool { return o.Result == api.OutcomeFailed && o.ExitStatus != nil }) {
 		fmt.Fprintf(a.Stderr, "Failed nodes stay out of service: after their repair run \"%s done NODE\", or retry, or cancel --release.\n", a.Name)
+	}
+	return shown
+}
+
+// showOutcomes shows what became of nodes; the error is the exit code that follows.
+func showOutcomes(a *invocation.App, output *terminal.Output, outcomes []api.NodeOutcome) error {
+	if output.Table() {
+		fmt.Fprintln(a.Stdout) // what commands have written stands above
+	}
+	if err := output.Write(a.Stdout, outcomes, views.NodeOutcomes(outcomes)); err != nil {
+		return err
 	}
 	return withCodeUnlessOK(nodework.RolloutCode(outcomes))
 }
@@ -208,7 +217,7 @@ func (o *rolloutOptions) atOnce(nodes int) int { return min(o.parallel.Of(nodes)
 const listTimeout = 30 * time.Second
 
 // nodes are the nodes to work on, and those that are left out.
-func (o *rolloutOptions) nodes(ctx context.Context, names []string) (chosen []string, skipped []nodework.Outcome, err error) {
+func (o *rolloutOptions) nodes(ctx context.Context, names []string) (chosen []string, skipped []api.NodeOutcome, err error) {
 	k, err := o.app.Nodes(listTimeout)
 	if err != nil && len(names) > 0 {
 		return input.Unique(names), nil, nil
@@ -240,7 +249,7 @@ func (o *rolloutOptions) nodes(ctx context.Context, names []string) (chosen []st
 	chosen = slices.DeleteFunc(chosen, func(name string) bool {
 		leaveOut := byName[name].ControlPlane() && !o.includeControlPlane
 		if leaveOut {
-			skipped = append(skipped, nodework.Outcome{Node: name, Result: nodework.ResultSkipped, Note: "control plane; --include-control-plane includes it"})
+			skipped = append(skipped, api.NodeOutcome{Node: name, Result: api.OutcomeSkipped, Note: "control plane; --include-control-plane includes it"})
 		}
 		return leaveOut
 	})
@@ -248,15 +257,15 @@ func (o *rolloutOptions) nodes(ctx context.Context, names []string) (chosen []st
 	case len(chosen) == 0 && len(skipped) == 0:
 		return nil, nil, fmt.Errorf("no node matches the selector %q", o.selector)
 	case len(chosen) == 0:
-		return nil, nil, fmt.Errorf("no nodes to work on: %s left out as control plane (--include-control-plane includes them)", terminal.Plural(len(skipped), "node"))
+		return nil, nil, fmt.Errorf("no nodes to work on: %s left out as control plane (--include-control-plane includes them)", number.Of(len(skipped), "node"))
 	}
 	return chosen, skipped, nil
 }
 
 // confirm shows what is about to happen and asks, where somebody is there to answer.
-func (o *rolloutOptions) confirm(names []string, skipped []nodework.Outcome) error {
+func (o *rolloutOptions) confirm(names []string, skipped []api.NodeOutcome) error {
 	out := o.app.Stderr
-	fmt.Fprintf(out, "Rollout over %s, %d at a time: %s\n", terminal.Plural(len(names), "node"), o.atOnce(len(names)), terminal.SomeOf(names, 10))
+	fmt.Fprintf(out, "Rollout over %s, %d at a time: %s\n", number.Of(len(names), "node"), o.atOnce(len(names)), terminal.SomeOf(names, 10))
 	for _, s := range skipped {
 		fmt.Fprintf(out, "Left out: %s (%s)\n", s.Node, s.Note)
 	}
@@ -264,7 +273,7 @@ func (o *rolloutOptions) confirm(names []string, skipped []nodework.Outcome) err
 }
 
 // roll starts the plan and works on its nodes.
-func (o *rolloutOptions) roll(ctx context.Context, c *invocation.Connection, fields map[string]any, names, argv []string) ([]nodework.Outcome, error) {
+func (o *rolloutOptions) roll(ctx context.Context, c *invocation.Connection, fields map[string]any, names, argv []string) ([]api.NodeOutcome, error) {
 	plan := client.PlanOf(c.Client, cmp.Or(o.name, rolloutName(o.app.Clock())))
 	planned, err := o.plan(fields, names)
 	if err != nil {

@@ -4,19 +4,19 @@ import (
 	"context"
 	"fmt"
 
+	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/client"
+	"drydock.dev/drydock/rules/number"
 	"drydock.dev/drydock/rules/plan"
 	"drydock.dev/drydock/starter/exit"
 	"drydock.dev/drydock/starter/invocation"
-	"drydock.dev/drydock/starter/nodework"
-	"drydock.dev/drydock/starter/terminal"
 )
 
 // earlier is what the plan that a rollout goes on with has left behind.
 type earlier struct {
 	done map[string]bool
 	// busy are the nodes whose maintenances go on, as where one waits for somebody's decision.
-	busy []nodework.Outcome
+	busy []api.NodeOutcome
 }
 
 // leavesOut reports whether a node is not to be worked on again.
@@ -30,7 +30,7 @@ func (e earlier) leavesOut(node string) bool {
 }
 
 // leftOut adds to the nodes that are left out those that somebody has yet to decide about.
-func (e earlier) leftOut(others []nodework.Outcome) []nodework.Outcome {
+func (e earlier) leftOut(others []api.NodeOutcome) []api.NodeOutcome {
 	return append(others, e.busy...)
 }
 
@@ -59,7 +59,7 @@ func (o *rolloutOptions) resumed(ctx context.Context, c *invocation.Connection, 
 				return before, nil, c.Explain(err)
 			}
 			if found && m.Running() {
-				before.busy = append(before.busy, nodework.Outcome{Node: n.Node, Result: nodework.ResultSkipped, Note: fmt.Sprintf(
+				before.busy = append(before.busy, api.NodeOutcome{Node: n.Node, Result: api.OutcomeSkipped, Note: fmt.Sprintf(
 					"its maintenance goes on: \"%s status %s\"; resume again once it has ended", o.app.Name, n.Node)})
 				continue
 			}
@@ -68,7 +68,7 @@ func (o *rolloutOptions) resumed(ctx context.Context, c *invocation.Connection, 
 			left = append(left, n.Node)
 		}
 	}
-	fmt.Fprintf(o.app.Stderr, "Plan %s has done %s; left out here.\n", o.resume, terminal.Plural(len(before.done), "node"))
+	fmt.Fprintf(o.app.Stderr, "Plan %s has done %s; left out here.\n", o.resume, number.Of(len(before.done), "node"))
 	if len(names) > 0 || o.selector != "" || o.all {
 		left = names
 	}

@@ -132,7 +132,7 @@ func TestExitCodesAndHints(t *testing.T) {
 		"plan status in two ways":    {[]string{"plan", "status", "a", "--state", "held", "--all"}, 2, []string{"either --all or --state"}},
 		"plan watched by a program":  {[]string{"plan", "status", "a", "-w", "-o", "json"}, 2, []string{"--watch is for people"}},
 		"plan skip of no node":       {[]string{"plan", "skip", "a"}, 2, []string{"missing NODE: skip NAME NODE..."}},
-		"plan skip of nothing":       {[]string{"plan", "skip"}, 2, []string{"missing NAME and NODE"}},
+		"plan skip of nothing":       {[]string{"plan", "skip"}, 2, []string{"missing NAME: skip NAME NODE..."}},
 		"plan list, server away":     {[]string{"plan", "list"}, 1, []string{"is not reachable"}},
 		"status of the cluster":      {[]string{"status"}, 1, []string{"is not reachable"}},
 		"status of whose cluster":    {[]string{"status", "--requestor", "ops"}, 2, []string{"status NODE --requestor ops"}},

@@ -19,10 +19,7 @@ import (
 	"drydock.dev/drydock/rules/setup"
 	"drydock.dev/drydock/starter/exit"
 	"drydock.dev/drydock/starter/invocation"
-	"drydock.dev/drydock/starter/nodework"
 	"drydock.dev/drydock/starter/plan"
-	"drydock.dev/drydock/starter/profile"
-	"drydock.dev/drydock/starter/show"
 	"drydock.dev/drydock/starter/terminal"
 )
 
@@ -36,18 +33,18 @@ var outputs = map[string]struct {
 	"summary":         {api.MaintenanceSummary{}, []string{"watch"}},
 	"status":          {api.Maintenance{}, []string{"status"}},
 	"cluster":         {api.ClusterStatus{}, []string{"status without NODE"}},
-	"limits":          {show.Scheduler{}, []string{"limits"}},
+	"limits":          {api.Scheduler{}, []string{"limits"}},
 	"limits-set":      {api.LimitsInForce{}, []string{"limits set"}},
-	"limits-diff":     {[]LimitDifference{}, []string{"limits diff"}},
+	"limits-diff":     {[]api.LimitDifference{}, []string{"limits diff"}},
 	"freezes":         {[]schedule.Freeze{}, []string{"freeze", "thaw"}},
-	"windows":         {show.Windows{}, []string{"windows"}},
+	"windows":         {api.Windows{}, []string{"windows"}},
 	"preflight":       {[]preflight.Report{}, []string{"preflight"}},
 	"doctor":          {doctor.Report{}, []string{"doctor"}},
 	"setup":           {setup.Report{}, []string{"setup"}},
 	"history":         {[]record.Record{}, []string{"history"}},
 	"report":          {record.Report{}, []string{"report"}},
 	"audit-verify":    {record.Verdict{}, []string{"audit verify"}},
-	"rollout":         {[]nodework.Outcome{}, []string{"rollout", "plan attach"}},
+	"rollout":         {[]api.NodeOutcome{}, []string{"rollout", "plan attach"}},
 	"plan":            {api.Plan{}, []string{"plan status"}},
 	"plans":           {api.Plans{}, []string{"plan list"}},
 	"plan-summary":    {api.PlanSummary{}, append([]string{"plan create", "plan set-selector"}, plan.Messages()...)},
@@ -59,9 +56,9 @@ var outputs = map[string]struct {
 	"health-summary":  {api.HealthCheckSummary{}, []string{"health pause", "health resume", "health confirm", "health remove"}},
 	"health-explain":  {[]api.CheckExplanation{}, []string{"health explain"}},
 	"profile-lint":    {rules.Report{}, []string{"profile lint"}},
-	"profiles":        {profile.Nodes{}, []string{"profile list"}},
+	"profiles":        {api.ProfileNodes{}, []string{"profile list"}},
 	"profile-explain": {api.ProfileExplanation{}, []string{"profile explain"}},
-	"version":         {Versions{}, []string{"version"}},
+	"version":         {api.Versions{}, []string{"version"}},
 }
 
 // inputPrefix begins the names of inputs, which outputs have too.

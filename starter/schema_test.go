@@ -3,7 +3,6 @@ package starter
 import (
 	"bytes"
 	"encoding/json"
-	"io"
 	"maps"
 	"os"
 	"path"
@@ -27,7 +26,6 @@ import (
 	"drydock.dev/drydock/rules/record"
 	"drydock.dev/drydock/rules/schedule"
 	"drydock.dev/drydock/starter/invocation"
-	"drydock.dev/drydock/starter/show"
 	"drydock.dev/drydock/starter/startertest"
 	"drydock.dev/drydock/starter/terminal"
 	"drydock.dev/drydock/views"
@@ -235,7 +233,7 @@ func TestOutputsHoldToTheirSchemas(t *testing.T) {
 		"summaries": {client.Summaries(seen), client.Summaries(nil)},
 		"summary":   {seen[0].Summary()},
 		"status":    {seen[0].Known(), seen[2].Known(), client.View{}.Known()},
-		"limits":    {show.SchedulerOf(api.State{ObservedAt: &now}), show.SchedulerOf(api.State{Holders: make([]api.Holder, api.PackAbove+1)})},
+		"limits":    {api.SchedulerOf(api.State{ObservedAt: &now}), api.SchedulerOf(api.State{Holders: make([]api.Holder, api.PackAbove+1)})},
 		"freezes":   {[]schedule.Freeze(nil), []schedule.Freeze{{By: "ann", At: now}}},
 		"preflight": {[]any{startertest.StoppedReport()}},
 		"doctor":    {startertest.SickReport()},
@@ -247,14 +245,14 @@ func TestOutputsHoldToTheirSchemas(t *testing.T) {
 		"plans":        {api.Plans{client.PlanView{}.Summary()}, api.Plans(nil)},
 		"plan-summary": {client.PlanView{Result: &api.PlanResult{Phase: api.PlanCompleted}}.Summary()},
 		"plan-preview": {api.PlanPreview{Spec: *aPlan(t, now).Spec, Waves: []api.PlanWave{{Nodes: []string{"a"}}}, Estimate: &api.PlanEstimate{}}},
-		"version":      {Versions{Client: "v1", Go: "go1"}},
+		"version":      {api.Versions{Client: "v1", Go: "go1"}},
 	}
 	for name, all := range values {
 		for _, value := range all {
 			for _, format := range []string{terminal.FormatJSON, terminal.FormatYAML} {
 				var out bytes.Buffer
 				o := terminal.Output{Format: format}
-				if err := o.Write(&out, value, func(io.Writer) {}); err != nil {
+				if err := o.Write(&out, value); err != nil {
 					t.Fatal(err)
 				}
 				schematest.Holds(t, name, out.Bytes())

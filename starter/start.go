@@ -90,7 +90,7 @@ func (o *startOptions) run(ctx context.Context, cmd *cobra.Command, args []strin
 		failures = append(failures, o.waitAll(ctx, c, out, views)...)
 	}
 	if !o.output.Table() {
-		if err := o.output.Write(a.Stdout, client.Summaries(views), nil); err != nil {
+		if err := o.output.Write(a.Stdout, client.Summaries(views)); err != nil {
 			return err
 		}
 	}

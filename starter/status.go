@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -73,7 +72,7 @@ func (o *statusOptions) run(ctx context.Context, node string) error {
 	if o.requestor == "" && noneRuns(t, err) {
 		if held := cluster.HeldByProfiles(ctx, c, node, nil, o.app.Stderr); len(held.Nodes) > 0 {
 			if o.output.Table() {
-				return o.output.Write(o.app.Stdout, nil, func(w io.Writer) { terminal.Show(w, views.ProfileHolds(held.Nodes[0], views.At(c.Clock()))) })
+				return o.output.Write(o.app.Stdout, nil, views.ProfileHolds(held.Nodes[0], views.At(c.Clock())))
 			}
 			fmt.Fprintf(o.app.Stderr, "Warning: %s is in maintenance by a profile: see \"%s profile explain %s\".\n", node, c.Program, node)
 		}
@@ -97,7 +96,7 @@ func (o *statusOptions) run(ctx context.Context, node string) error {
 	if v.Unanswered != nil {
 		fmt.Fprintf(o.app.Stderr, "Warning: %s\n", terminal.OneLine(invocation.WithoutKeys(v.Unanswered).Error()))
 	}
-	return o.output.Write(o.app.Stdout, v.Known(), func(w io.Writer) { terminal.Show(w, views.Maintenance(v.Known(), views.At(c.Clock()))) })
+	return o.output.Write(o.app.Stdout, v.Known(), views.Maintenance(v.Known(), views.At(c.Clock())))
 }
 
 // ofCluster shows what goes on in the cluster.
@@ -117,7 +116,7 @@ func (o *statusOptions) ofCluster(ctx context.Context) error {
 	if err := exit.OrStopped(ctx, ctx.Err()); err != nil {
 		return err
 	}
-	if err := o.output.Write(o.app.Stdout, s, func(w io.Writer) { terminal.Show(w, views.Cluster(s, views.At(c.Clock()))) }); err != nil {
+	if err := o.output.Write(o.app.Stdout, s, views.Cluster(s, views.At(c.Clock()))); err != nil {
 		return err
 	}
 	if cluster.Unknown(s) {

@@ -4,17 +4,17 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"slices"
 
 	"github.com/spf13/cobra"
 
 	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/number"
 	"drydock.dev/drydock/rules/schedule"
 	"drydock.dev/drydock/starter/exit"
 	"drydock.dev/drydock/starter/invocation"
-	"drydock.dev/drydock/starter/show"
 	"drydock.dev/drydock/starter/terminal"
+	"drydock.dev/drydock/views"
 )
 
 type thawOptions struct {
@@ -54,7 +54,7 @@ func (o *thawOptions) run(ctx context.Context) error {
 	}
 	defer c.Close()
 	by := cmp.Or(o.by, c.By())
-	before, err := c.SchedulerState(ctx, show.FirstPending)
+	before, err := c.SchedulerState(ctx, 1)
 	if err != nil {
 		return fmt.Errorf("nothing was changed: %w", err)
 	}
@@ -72,20 +72,16 @@ func (o *thawOptions) run(ctx context.Context) error {
 		if err := c.Scheduler().Thaw(ctx, request); err != nil {
 			return c.ExplainSent(err, "limits")
 		}
-		if state, err = c.SchedulerState(ctx, show.FirstPending); err != nil {
+		if state, err = c.SchedulerState(ctx, 1); err != nil {
 			return err
 		}
 	}
-	return o.output.Write(o.app.Stdout, state.Freezes, func(w io.Writer) {
-		switch {
-		case len(before.Freezes) == 0:
-			fmt.Fprintln(w, "Nothing is frozen.")
-			return
-		case len(state.Freezes) == 0:
-			fmt.Fprintln(w, "Thawed; no freezes remain.")
-			return
-		}
-		fmt.Fprintf(w, "Thawed; %s:\n", map[bool]string{true: "1 freeze remains", false: fmt.Sprintf("%d freezes remain", len(state.Freezes))}[len(state.Freezes) == 1])
-		show.Freezes(w, state.Freezes, c.Clock())
-	})
+	done := "Thawed; no freezes remain."
+	switch n := len(state.Freezes); {
+	case len(before.Freezes) == 0:
+		done = "Nothing is frozen."
+	case n > 0:
+		done = fmt.Sprintf("Thawed; %s:", number.Form(n, "freeze remains", "freezes remain"))
+	}
+	return o.output.Write(o.app.Stdout, state.Freezes, views.Freezes(done, state.Freezes, views.At(c.Clock())))
 }

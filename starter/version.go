@@ -3,14 +3,15 @@ package starter
 import (
 	"context"
 	"fmt"
-	"io"
 	"runtime"
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
 	"go.temporal.io/api/workflowservice/v1"
 
+	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/client"
+	"drydock.dev/drydock/rules/document"
 	"drydock.dev/drydock/starter/invocation"
 	"drydock.dev/drydock/starter/terminal"
 )
@@ -46,14 +47,6 @@ func versionLine() string {
 	return fmt.Sprintf("drydock %s (%s, %s/%s)", clientVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
-// Versions are the machine-readable version.
-type Versions struct {
-	Client  string `json:"client"`
-	Go      string `json:"go"`
-	Server  string `json:"temporalServer,omitempty"`
-	Address string `json:"temporalAddress,omitempty"`
-}
-
 func newVersion(a *invocation.App) *cobra.Command {
 	var (
 		out    terminal.Output
@@ -77,7 +70,7 @@ func showVersion(ctx context.Context, a *invocation.App, out *terminal.Output, s
 	if err := out.Check(); err != nil {
 		return err
 	}
-	v := Versions{Client: clientVersion(), Go: runtime.Version()}
+	v := api.Versions{Client: clientVersion(), Go: runtime.Version()}
 	if server {
 		c, err := a.Connect(ctx)
 		if err != nil {
@@ -92,10 +85,10 @@ func showVersion(ctx context.Context, a *invocation.App, out *terminal.Output, s
 		}
 		v.Server, v.Address = info.GetServerVersion(), c.Address
 	}
-	return out.Write(a.Stdout, v, func(w io.Writer) {
-		fmt.Fprintln(w, versionLine())
-		if server {
-			fmt.Fprintf(w, "Temporal server %s at %s\n", v.Server, v.Address)
-		}
-	})
+	var shown document.Document
+	shown.Line("%s", versionLine())
+	if server {
+		shown.Line("Temporal server %s at %s", v.Server, v.Address)
+	}
+	return out.Write(a.Stdout, v, shown)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -13,8 +12,8 @@ import (
 	"drydock.dev/drydock/client"
 	"drydock.dev/drydock/starter/exit"
 	"drydock.dev/drydock/starter/invocation"
-	"drydock.dev/drydock/starter/show"
 	"drydock.dev/drydock/starter/terminal"
+	"drydock.dev/drydock/views"
 )
 
 // windowsWithin bounds the wait for an answer.
@@ -61,7 +60,7 @@ func (o *windowsOptions) run(ctx context.Context, args []string) error {
 		return err
 	}
 	defer c.Close()
-	state, err := c.SchedulerState(ctx, show.FirstPending)
+	state, err := c.SchedulerState(ctx, 1)
 	if err != nil {
 		return err
 	}
@@ -73,9 +72,9 @@ func (o *windowsOptions) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return c.Explain(err)
 	}
-	if differ := show.WindowsDiffer(horizon, state.Windows, c.Clock()); differ != "" {
+	if differ := views.WindowsDiffer(horizon, state.Windows, views.At(c.Clock())); differ != "" {
 		fmt.Fprintf(o.app.Stderr, "Warning: %s\n", differ)
 	}
-	windows := show.WindowsOf(horizon, state.Limits.Limits, asked.Name)
-	return o.output.Write(o.app.Stdout, windows, func(w io.Writer) { show.WindowList(w, windows, c.Clock()) })
+	windows := api.WindowsOf(horizon, state.Limits.Limits, asked.Name)
+	return o.output.Write(o.app.Stdout, windows, views.Windows(windows, views.At(c.Clock())))
 }

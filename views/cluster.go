@@ -33,8 +33,8 @@ func Cluster(c api.ClusterStatus, r Reader) document.Document {
 		d.Table(t)
 	}
 	if s := c.Slots; s != nil {
-		t := Pending(s.Waiting, r)
-		t.Title, t.More = "Waiting for a slot", document.AndMore(s.WaitingAll-len(s.Waiting))
+		t := Pending(s.Waiting, s.WaitingAll, r)
+		t.OneLine = true
 		d.Table(t)
 	}
 	if c.Plans != nil {
@@ -56,11 +56,10 @@ func Cluster(c api.ClusterStatus, r Reader) document.Document {
 
 func slotFacts(d *document.Document, s api.ClusterSlots, r Reader) {
 	if s.ObservedAt != nil {
-		d.Fact("Nodes", fmt.Sprintf("%d, %d of them unavailable%s (seen %s)", s.Nodes, s.Unavailable,
-			colon(Unavailable(s.Unavailable, s.HeldNodes, s.UnavailableOthers)), r.ago(*s.ObservedAt)))
+		d.Fact("Nodes", nodesText(s.Nodes, s.Unavailable, s.HeldNodes, s.UnavailableOthers)+" (seen "+r.ago(*s.ObservedAt)+")")
 	}
 	d.Fact("Limits", limitsText(s.Limits, r))
-	d.Fact("Slots", fmt.Sprintf("%d in use, %d waited for", s.InUse, s.WaitingAll))
+	d.Fact("Slots", slotsText(s.InUse, s.WaitingAll))
 }
 
 // limitsText is what the limits of the cluster are, in a line.
@@ -126,15 +125,6 @@ func attention(c api.ClusterStatus, r Reader) document.Table {
 			since = r.age(*a.Since)
 		}
 		t.AddPainted(0, document.Bad, a.About, since, r.words(a.What), strings.Join(a.Next, " | "))
-	}
-	return t
-}
-
-// Pending are those that wait for a slot.
-func Pending(all []api.PendingRequest, r Reader) document.Table {
-	t := document.Table{Header: []string{"node", "requestor", "waits", "reason"}, OneLine: true}
-	for _, p := range all {
-		t.Add(p.Node, p.Requestor, r.age(p.Created), r.words(p.Reason))
 	}
 	return t
 }

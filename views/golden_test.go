@@ -105,7 +105,7 @@ func TestListTables(t *testing.T) {
 	startertest.Golden(t, "list_wide", func(w io.Writer) { terminal.Show(w, views.Maintenances(client.Summaries(all), true, noon)) })
 	o := terminal.Output{Format: terminal.FormatYAML}
 	startertest.Golden(t, "list_yaml", func(w io.Writer) {
-		if err := o.Write(w, client.Summaries(all), nil); err != nil {
+		if err := o.Write(w, client.Summaries(all)); err != nil {
 			t.Error(err)
 		}
 	})

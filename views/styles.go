@@ -5,6 +5,7 @@ import (
 	"drydock.dev/drydock/rules/document"
 	"drydock.dev/drydock/rules/health"
 	"drydock.dev/drydock/rules/plan"
+	"drydock.dev/drydock/rules/profile/state"
 )
 
 // PhaseStyle colours what is good, what somebody has to look at, and what is under way.
@@ -66,6 +67,22 @@ func StateStyle(state string) document.Style {
 		return document.Active
 	case plan.Skipped, plan.Gone:
 		return document.Faint
+	default:
+		return document.Plain
+	}
+}
+
+// profileStyle is the same for the states of a node's profile.
+func profileStyle(p api.NodeProfile) document.Style {
+	switch {
+	case p.Failure != "" || len(p.Failing) > 0:
+		return document.Bad
+	case p.Unknown:
+		return document.Faint
+	case p.State == state.Operational:
+		return document.Good
+	case p.State == state.Maintenance:
+		return document.Active
 	default:
 		return document.Plain
 	}

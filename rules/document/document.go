@@ -42,10 +42,10 @@ type Row struct {
 	Style   Style
 }
 
-// Line is a line of text. Apart is whether an empty line is before it.
+// Line is a line of text. Apart is whether an empty line is before it. Whole: no terminal breaks it, since it is to be copied.
 type Line struct {
-	Text  string
-	Apart bool
+	Text         string
+	Apart, Whole bool
 }
 
 func (Facts) part() {}
@@ -98,6 +98,9 @@ func (d *Document) Line(format string, args ...any) {
 func (d *Document) Paragraph(format string, args ...any) {
 	d.Parts = append(d.Parts, Line{Text: fmt.Sprintf(format, args...), Apart: true})
 }
+
+// Command adds a line to copy, which stays whole however long it is.
+func (d *Document) Command(text string) { d.Parts = append(d.Parts, Line{Text: text, Whole: true}) }
 
 // Add adds a row.
 func (t *Table) Add(cells ...string) { t.Rows = append(t.Rows, Row{Cells: cells}) }

@@ -38,6 +38,18 @@ func (l Limits) Group(key string) (Group, bool) {
 	return Group{}, false
 }
 
+// Nodes says in words which nodes the group has.
+func (g Group) Nodes() string {
+	var parts []string
+	if g.NodeSelector != "" {
+		parts = append(parts, g.NodeSelector)
+	}
+	if len(g.GroupBy) > 0 {
+		parts = append(parts, "each "+strings.Join(g.GroupBy, "+"))
+	}
+	return strings.Join(parts, ", ")
+}
+
 // Validate joins an error for everything that is wrong, each beginning with the field, such as
 // groups[1].nodeSelector.
 func (l Limits) Validate() error {

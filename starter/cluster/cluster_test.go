@@ -273,7 +273,7 @@ func TestOutputHoldsToItsSchema(t *testing.T) {
 		for _, format := range []string{terminal.FormatJSON, terminal.FormatYAML} {
 			var out strings.Builder
 			o := terminal.Output{Format: format}
-			if err := o.Write(&out, s, func(io.Writer) {}); err != nil {
+			if err := o.Write(&out, s); err != nil {
 				t.Fatal(err)
 			}
 			schematest.Holds(t, "cluster", []byte(out.String()))

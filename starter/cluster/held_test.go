@@ -44,7 +44,7 @@ func TestNodesThatProfilesHoldAreShown(t *testing.T) {
 	var out strings.Builder
 	terminal.Show(&out, views.HeldByProfiles(held, views.At(startertest.Noon)))
 	const want = `In maintenance by a profile:
-  NODE       PROFILE  SINCE  WAITING FOR
+  NODE       PROFILE  SINCE  WHAT
   worker-11  flatcar  40m
   and more: drydock profile list --state in-maintenance
 `

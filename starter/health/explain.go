@@ -3,7 +3,6 @@ package health
 import (
 	"context"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
@@ -15,6 +14,7 @@ import (
 
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/client"
+	"drydock.dev/drydock/rules/document"
 	"drydock.dev/drydock/rules/health"
 	"drydock.dev/drydock/rules/spec"
 	"drydock.dev/drydock/starter/exit"
@@ -97,14 +97,11 @@ func (o *explainOptions) run(ctx context.Context, node string) error {
 		fmt.Fprintln(o.app.Stdout, nobody(node, all, asked))
 		return nil
 	}
-	return o.output.Write(o.app.Stdout, known, func(w io.Writer) {
-		for i, one := range known {
-			if i > 0 {
-				fmt.Fprintln(w)
-			}
-			terminal.Show(w, views.CheckExplanation(one, views.At(c.Clock())))
-		}
-	})
+	explanations := make([]document.Document, len(known))
+	for i, one := range known {
+		explanations[i] = views.CheckExplanation(one, views.At(c.Clock()))
+	}
+	return o.output.Write(o.app.Stdout, known, explanations...)
 }
 
 // ask asks every check that runs for a node. One that does not answer keeps no other from it, unless none does.

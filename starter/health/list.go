@@ -82,7 +82,7 @@ func (o *listOptions) run(ctx context.Context) error {
 		fmt.Fprintln(o.app.Stderr, map[bool]string{true: "No health checks.", false: "No health checks run."}[o.all])
 		return nil
 	}
-	return o.output.Write(o.app.Stdout, checks, func(w io.Writer) { terminal.Show(w, views.HealthChecks(checks, o.output.Wide(), views.At(c.Clock()))) })
+	return o.output.Write(o.app.Stdout, checks, views.HealthChecks(checks, o.output.Wide(), views.At(c.Clock())))
 }
 
 // compare marks what a worker has started and is not in its configuration any more.

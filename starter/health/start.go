@@ -112,7 +112,7 @@ func (o *startOptions) run(ctx context.Context, names []string, do func(context.
 		}
 	}
 	if !o.output.Table() {
-		failures = append(failures, o.output.Write(o.app.Stdout, shown, nil))
+		failures = append(failures, o.output.Write(o.app.Stdout, shown))
 	}
 	return exit.Joined(failures)
 }
@@ -127,7 +127,7 @@ func (o *startOptions) show(checks []nhc.Check) error {
 	if output.Table() {
 		output.Format = terminal.FormatYAML
 	}
-	return output.Write(o.app.Stdout, map[string]any{"healthChecks": section}, nil)
+	return output.Write(o.app.Stdout, map[string]any{"healthChecks": section})
 }
 
 // takenWithin bounds the wait for a worker to read a check, which takes it a moment.

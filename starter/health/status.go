@@ -3,7 +3,6 @@ package health
 import (
 	"context"
 	"fmt"
-	"io"
 
 	"github.com/spf13/cobra"
 
@@ -71,10 +70,10 @@ func (o *statusOptions) run(ctx context.Context, name string) error {
 			return fmt.Errorf("-o nhc needs the check's own answer: %w", notAnswered(v))
 		}
 		yaml := terminal.Output{Format: terminal.FormatYAML}
-		return yaml.Write(o.app.Stdout, nhc.Show(name, v.Status.Spec, v.Status.Status), nil)
+		return yaml.Write(o.app.Stdout, nhc.Show(name, v.Status.Spec, v.Status.Status))
 	}
 	shown := v.Known()
-	return o.output.Write(o.app.Stdout, shown, func(w io.Writer) { terminal.Show(w, views.HealthCheck(shown, views.At(c.Clock()))) })
+	return o.output.Write(o.app.Stdout, shown, views.HealthCheck(shown, views.At(c.Clock())))
 }
 
 // notAnswered is why a check has no status.

@@ -129,7 +129,7 @@ func (o *messageOptions) send(ctx context.Context, c *invocation.Connection, nam
 	if err != nil {
 		return explain(c, name, err)
 	}
-	return o.output.Write(o.app.Stdout, v.Summary(), nil)
+	return o.output.Write(o.app.Stdout, v.Summary())
 }
 
 type confirmOptions struct {

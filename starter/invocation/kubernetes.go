@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"drydock.dev/drydock/k8s"
+	"drydock.dev/drydock/rules/number"
 	"drydock.dev/drydock/starter/exit"
 	"drydock.dev/drydock/starter/terminal"
 )
@@ -151,7 +152,7 @@ func (k *Nodes) ErrNoNode(ctx context.Context, name string) error {
 	if close := k8s.Similar(name, names); len(close) > 0 {
 		return exit.Hint(err, "Did you mean %s?", terminal.OrList(close))
 	}
-	return exit.Hint(err, "The cluster has %s: %s.", terminal.Plural(len(names), "node"), terminal.SomeOf(names, 10))
+	return exit.Hint(err, "The cluster has %s: %s.", number.Of(len(names), "node"), terminal.SomeOf(names, 10))
 }
 
 // Find is a node by its name. If the API server says that there is none, missing says which one may be meant.

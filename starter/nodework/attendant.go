@@ -26,7 +26,7 @@ type planClient interface {
 // Worker works on nodes.
 type Worker interface {
 	// Work does one node in the name of the plan's requestor; its context is abandon, or ends earlier because another node has failed.
-	Work(abandon context.Context, requestor string, node api.PlanNode) Outcome
+	Work(abandon context.Context, requestor string, node api.PlanNode) api.NodeOutcome
 	Note(format string, args ...any)
 }
 
@@ -47,19 +47,19 @@ type Attendant struct {
 	every time.Duration
 
 	mu       sync.Mutex
-	outcomes map[string]Outcome
+	outcomes map[string]api.NodeOutcome
 	attended map[string]bool
 }
 
 // Run works until the plan has ended, and returns an outcome for every node of it, in the order of names, which may name
 // only some. The status is the plan's last.
-func (a *Attendant) Run(names []string) ([]Outcome, api.PlanStatus, error) {
+func (a *Attendant) Run(names []string) ([]api.NodeOutcome, api.PlanStatus, error) {
 	ctx, stop := context.WithCancelCause(a.Abandon)
 	defer stop(nil)
 	// The plan has to know first: otherwise it would begin other nodes in place of those that are cancelled.
 	work, stopWork := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stopWork(nil)
-	a.outcomes, a.attended = map[string]Outcome{}, map[string]bool{}
+	a.outcomes, a.attended = map[string]api.NodeOutcome{}, map[string]bool{}
 	var all sync.WaitGroup
 	said, cancelled := false, false
 	for {
@@ -155,14 +155,14 @@ func (a *Attendant) tooManyFailed(status api.PlanStatus) bool {
 	defer a.mu.Unlock()
 	failed := 0
 	for _, outcome := range a.outcomes {
-		if outcome.Result == ResultFailed {
+		if outcome.Result == api.OutcomeFailed {
 			failed++
 		}
 	}
 	return !a.ContinueOnError && failed > status.Plan.Strategy.MaxFailures.Of(status.Counts.Total)
 }
 
-func (a *Attendant) end(names []string, why string) ([]Outcome, api.PlanStatus, error) {
+func (a *Attendant) end(names []string, why string) ([]api.NodeOutcome, api.PlanStatus, error) {
 	status, err := a.Plan.AllNodes(a.GiveUp)
 	if err != nil {
 		a.Worker.Note("the nodes that were not worked on here are not known: %s", firstLine(err))
@@ -171,7 +171,7 @@ func (a *Attendant) end(names []string, why string) ([]Outcome, api.PlanStatus, 
 }
 
 // summary is the outcome of every node: what came of it here, or else what the plan says.
-func (a *Attendant) summary(names []string, status api.PlanStatus, why string) []Outcome {
+func (a *Attendant) summary(names []string, status api.PlanStatus, why string) []api.NodeOutcome {
 	byName := map[string]api.PlanNode{}
 	for _, n := range status.Nodes {
 		byName[n.Node] = n
@@ -179,7 +179,7 @@ func (a *Attendant) summary(names []string, status api.PlanStatus, why string) [
 			names = append(names, n.Node)
 		}
 	}
-	var outcomes []Outcome
+	var outcomes []api.NodeOutcome
 	for _, name := range names {
 		a.mu.Lock()
 		outcome, worked := a.outcomes[name]
@@ -194,19 +194,19 @@ func (a *Attendant) summary(names []string, status api.PlanStatus, why string) [
 }
 
 // elsewhere is the outcome of a node that was not worked on here.
-func elsewhere(n api.PlanNode, why string) Outcome {
+func elsewhere(n api.PlanNode, why string) api.NodeOutcome {
 	switch plan.State(n.State) {
 	case plan.Done:
-		return Outcome{Result: resultDone, Note: "not worked on by this command"}
+		return api.NodeOutcome{Result: api.OutcomeDone, Note: "not worked on by this command"}
 	case plan.Failed, plan.Held:
-		return Outcome{Result: ResultFailed, Note: n.Note}
+		return api.NodeOutcome{Result: api.OutcomeFailed, Note: n.Note}
 	case plan.Skipped:
-		return Outcome{Result: resultCancelled, Note: n.Note}
+		return api.NodeOutcome{Result: api.OutcomeCancelled, Note: n.Note}
 	case plan.Gone:
-		return Outcome{Result: ResultSkipped, Note: n.Note}
+		return api.NodeOutcome{Result: api.OutcomeSkipped, Note: n.Note}
 	case plan.Running:
-		return Outcome{Result: resultNotStarted, Note: "its maintenance goes on"}
+		return api.NodeOutcome{Result: api.OutcomeNotStarted, Note: "its maintenance goes on"}
 	default:
-		return Outcome{Result: resultNotStarted, Note: why}
+		return api.NodeOutcome{Result: api.OutcomeNotStarted, Note: why}
 	}
 }

@@ -110,14 +110,14 @@ func (p *planned) over(name string, state plan.State) {
 	}
 }
 
-func (p *planned) attendant(work func(abandon context.Context, name string) Outcome) *Attendant {
+func (p *planned) attendant(work func(abandon context.Context, name string) api.NodeOutcome) *Attendant {
 	return &Attendant{
 		Plan: p, Abandon: context.Background(), GiveUp: context.Background(), every: time.Millisecond,
-		Worker: workerFunc(func(abandon context.Context, _ string, n api.PlanNode) Outcome {
+		Worker: workerFunc(func(abandon context.Context, _ string, n api.PlanNode) api.NodeOutcome {
 			o := work(abandon, n.Node)
 			o.Node = n.Node
 			state := plan.Done
-			if o.Result != resultDone {
+			if o.Result != api.OutcomeDone {
 				state = plan.Failed
 			}
 			p.over(n.Node, state)
@@ -127,16 +127,16 @@ func (p *planned) attendant(work func(abandon context.Context, name string) Outc
 }
 
 // workerFunc works on nodes, and shows no notes.
-type workerFunc func(abandon context.Context, requestor string, node api.PlanNode) Outcome
+type workerFunc func(abandon context.Context, requestor string, node api.PlanNode) api.NodeOutcome
 
-func (f workerFunc) Work(abandon context.Context, requestor string, node api.PlanNode) Outcome {
+func (f workerFunc) Work(abandon context.Context, requestor string, node api.PlanNode) api.NodeOutcome {
 	return f(abandon, requestor, node)
 }
 
 func (workerFunc) Note(string, ...any) {}
 
-func resultsOf(outcomes []Outcome) []result {
-	results := make([]result, len(outcomes))
+func resultsOf(outcomes []api.NodeOutcome) []api.NodeResult {
+	results := make([]api.NodeResult, len(outcomes))
 	for i, o := range outcomes {
 		results[i] = o.Result
 	}
@@ -155,14 +155,14 @@ func TestEveryNodeOfAPlanIsWorkedOnOnce(t *testing.T) {
 		p.unanswered = rapid.IntRange(0, 1).Draw(t, "unanswered")
 		var mu sync.Mutex
 		worked := map[string]int{}
-		a := p.attendant(func(_ context.Context, name string) Outcome {
+		a := p.attendant(func(_ context.Context, name string) api.NodeOutcome {
 			mu.Lock()
 			worked[name]++
 			mu.Unlock()
 			if failing[slices.Index(names, name)] {
-				return Outcome{Result: ResultFailed}
+				return api.NodeOutcome{Result: api.OutcomeFailed}
 			}
-			return Outcome{Result: resultDone}
+			return api.NodeOutcome{Result: api.OutcomeDone}
 		})
 		a.ContinueOnError, p.goesOn = true, true
 		outcomes, _, err := a.Run(names)
@@ -170,7 +170,7 @@ func TestEveryNodeOfAPlanIsWorkedOnOnce(t *testing.T) {
 			t.Fatalf("%d outcomes for %d nodes: %v", len(outcomes), count, err)
 		}
 		for i, o := range outcomes {
-			if o.Node != names[i] || worked[o.Node] != 1 || (o.Result == ResultFailed) != failing[i] {
+			if o.Node != names[i] || worked[o.Node] != 1 || (o.Result == api.OutcomeFailed) != failing[i] {
 				t.Errorf("outcome %d: %+v after %d times of work", i, o, worked[o.Node])
 			}
 		}
@@ -180,19 +180,19 @@ func TestEveryNodeOfAPlanIsWorkedOnOnce(t *testing.T) {
 func TestTheFirstFailureGivesUpWhatIsNotReady(t *testing.T) {
 	p := planOf(2, "fails", "pending", "third")
 	pending := make(chan struct{})
-	got, _, err := p.attendant(func(abandon context.Context, name string) Outcome {
+	got, _, err := p.attendant(func(abandon context.Context, name string) api.NodeOutcome {
 		if name == "fails" {
 			<-pending
-			return Outcome{Result: ResultFailed}
+			return api.NodeOutcome{Result: api.OutcomeFailed}
 		}
 		close(pending)
 		<-abandon.Done()
-		return Outcome{Result: resultCancelled, Note: whyAbandoned(abandon)}
+		return api.NodeOutcome{Result: api.OutcomeCancelled, Note: whyAbandoned(abandon)}
 	}).Run([]string{"fails", "pending", "third"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]result{ResultFailed, resultCancelled, resultNotStarted}, resultsOf(got)); diff != "" {
+	if diff := cmp.Diff([]api.NodeResult{api.OutcomeFailed, api.OutcomeCancelled, api.OutcomeNotStarted}, resultsOf(got)); diff != "" {
 		t.Errorf("want - got +\n%s", diff)
 	}
 	if got[1].Note != "another node failed" || got[2].Note != "another node failed" || p.cancelled != "another node failed" {
@@ -203,20 +203,20 @@ func TestTheFirstFailureGivesUpWhatIsNotReady(t *testing.T) {
 func TestAnInterruptedRolloutBeginsNothingMore(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	p := planOf(1, "running", "next")
-	a := p.attendant(func(context.Context, string) Outcome {
+	a := p.attendant(func(context.Context, string) api.NodeOutcome {
 		cancel(exit.ErrInterrupted)
-		return Outcome{Result: resultDone}
+		return api.NodeOutcome{Result: api.OutcomeDone}
 	})
 	// The plan takes the next node the moment the one before is done, unless it was cancelled by then.
 	worker := a.Worker
-	a.Worker = workerFunc(func(abandon context.Context, requestor string, n api.PlanNode) Outcome {
+	a.Worker = workerFunc(func(abandon context.Context, requestor string, n api.PlanNode) api.NodeOutcome {
 		o := worker.Work(abandon, requestor, n)
 		_, _ = p.Send(ctx, api.MsgCancel, api.Cancel{}, "interrupted")
 		return o
 	})
 	a.ContinueOnError, a.Abandon = true, ctx
 	got, _, err := a.Run([]string{"running", "next"})
-	if diff := cmp.Diff([]result{resultDone, resultNotStarted}, resultsOf(got)); diff != "" || err != nil {
+	if diff := cmp.Diff([]api.NodeResult{api.OutcomeDone, api.OutcomeNotStarted}, resultsOf(got)); diff != "" || err != nil {
 		t.Errorf("%v, want - got +\n%s", err, diff)
 	}
 	if got[1].Note != "interrupted" {
@@ -234,7 +234,7 @@ func planKnowsFirst(t *testing.T, unsettled error) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	p := planOf(1, "running", "next")
 	p.unsettled = unsettled
-	a := p.attendant(func(abandon context.Context, _ string) Outcome {
+	a := p.attendant(func(abandon context.Context, _ string) api.NodeOutcome {
 		cancel(exit.ErrInterrupted)
 		<-abandon.Done()
 		p.mu.Lock()
@@ -242,12 +242,12 @@ func planKnowsFirst(t *testing.T, unsettled error) {
 		if p.cancelled == "" || !errors.Is(context.Cause(abandon), exit.ErrInterrupted) {
 			t.Errorf("the plan is not cancelled, or the cause is another: %v", context.Cause(abandon))
 		}
-		return Outcome{Result: resultCancelled}
+		return api.NodeOutcome{Result: api.OutcomeCancelled}
 	})
 	a.ContinueOnError, a.Abandon = true, ctx
 	p.goesOn = true
 	got, _, err := a.Run([]string{"running", "next"})
-	if diff := cmp.Diff([]result{resultCancelled, resultNotStarted}, resultsOf(got)); diff != "" || err != nil {
+	if diff := cmp.Diff([]api.NodeResult{api.OutcomeCancelled, api.OutcomeNotStarted}, resultsOf(got)); diff != "" || err != nil {
 		t.Errorf("%v, want - got +\n%s", err, diff)
 	}
 }
@@ -258,19 +258,19 @@ func TestWhoeverLeavesEndsNoPlan(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithCancelCause(context.Background())
 			p := planOf(1, "first", "next")
-			a := p.attendant(func(_ context.Context, name string) Outcome {
+			a := p.attendant(func(_ context.Context, name string) api.NodeOutcome {
 				if name != "first" {
 					t.Errorf("%s is worked on", name)
 				}
 				if !interrupted {
-					return Outcome{Result: ResultFailed}
+					return api.NodeOutcome{Result: api.OutcomeFailed}
 				}
 				cancel(exit.ErrInterrupted)
-				return Outcome{Result: resultDone}
+				return api.NodeOutcome{Result: api.OutcomeDone}
 			})
 			a.Abandon, a.Leaves = ctx, true
 			got, status, err := a.Run(nil)
-			if err != nil || status.Phase.Ended() || p.cancelled != "" || len(got) != 2 || got[1].Result != resultNotStarted {
+			if err != nil || status.Phase.Ended() || p.cancelled != "" || len(got) != 2 || got[1].Result != api.OutcomeNotStarted {
 				t.Errorf("the plan is %s, cancelled for %q: %+v, %v", status.Phase, p.cancelled, got, err)
 			}
 		})
@@ -283,12 +283,12 @@ func TestAllNodesThatRunAreWorkedOn(t *testing.T) {
 	p.page = 1
 	var together sync.WaitGroup
 	together.Add(3)
-	a := p.attendant(func(context.Context, string) Outcome {
+	a := p.attendant(func(context.Context, string) api.NodeOutcome {
 		together.Done()
 		together.Wait()
-		return Outcome{Result: resultDone}
+		return api.NodeOutcome{Result: api.OutcomeDone}
 	})
-	if got, _, err := a.Run([]string{"a", "b", "c"}); err != nil || !slices.Equal(resultsOf(got), []result{resultDone, resultDone, resultDone}) {
+	if got, _, err := a.Run([]string{"a", "b", "c"}); err != nil || !slices.Equal(resultsOf(got), []api.NodeResult{api.OutcomeDone, api.OutcomeDone, api.OutcomeDone}) {
 		t.Errorf("%+v, %v", got, err)
 	}
 }
@@ -297,9 +297,9 @@ func TestAllNodesThatRunAreWorkedOn(t *testing.T) {
 func TestTheRequestorIsThePlans(t *testing.T) {
 	p := planOf(1, "a")
 	p.unanswered, p.requestor = 1, "ops"
-	a := p.attendant(func(context.Context, string) Outcome { return Outcome{Result: resultDone} })
+	a := p.attendant(func(context.Context, string) api.NodeOutcome { return api.NodeOutcome{Result: api.OutcomeDone} })
 	worker, as := a.Worker, ""
-	a.Worker = workerFunc(func(abandon context.Context, requestor string, n api.PlanNode) Outcome {
+	a.Worker = workerFunc(func(abandon context.Context, requestor string, n api.PlanNode) api.NodeOutcome {
 		as = requestor
 		return worker.Work(abandon, requestor, n)
 	})
@@ -311,7 +311,7 @@ func TestTheRequestorIsThePlans(t *testing.T) {
 func TestAPlanThatWasNeverOneIsAnError(t *testing.T) {
 	p := &refusedPlan{}
 	a := Attendant{Plan: p, Abandon: context.Background(), GiveUp: context.Background(), Worker: workerFunc(nil)}
-	if got, _, err := a.Run([]string{"a"}); !errors.Is(err, client.ErrInvalid) || got[0].Result != resultNotStarted {
+	if got, _, err := a.Run([]string{"a"}); !errors.Is(err, client.ErrInvalid) || got[0].Result != api.OutcomeNotStarted {
 		t.Errorf("%+v, %v", got, err)
 	}
 }

@@ -54,7 +54,7 @@ type Session struct {
 
 // Work does it all. It always returns with the maintenance in somebody's hands: ended, or RequestorFailed, or said
 // in the note to be neither.
-func (s *Session) Work(st Stops) Outcome {
+func (s *Session) Work(st Stops) api.NodeOutcome {
 	began := s.Now()
 	o := s.steps(st)
 	o.Node = s.Order.Spec.Node
@@ -62,7 +62,7 @@ func (s *Session) Work(st Stops) Outcome {
 	return o
 }
 
-func (s *Session) steps(st Stops) Outcome {
+func (s *Session) steps(st Stops) api.NodeOutcome {
 	v, adopted, err := s.begin(st)
 	if err != nil {
 		return notBegun(st, err)
@@ -76,19 +76,19 @@ func (s *Session) steps(st Stops) Outcome {
 	}
 	switch {
 	case errors.Is(err, exit.ErrInterrupted) && s.Leaves:
-		return Outcome{Result: resultNotStarted, Note: whyAbandoned(st.Abandon) + "; its maintenance goes on", Code: exit.Cancelled}
+		return api.NodeOutcome{Result: api.OutcomeNotStarted, Note: whyAbandoned(st.Abandon) + "; its maintenance goes on", Code: exit.Cancelled}
 	case errors.Is(err, exit.ErrInterrupted):
-		return s.cancelled(st, v.Maintenance, adopted, Outcome{Result: resultCancelled, Note: whyAbandoned(st.Abandon) + " before the node was ready", Code: exit.Cancelled})
+		return s.cancelled(st, v.Maintenance, adopted, api.NodeOutcome{Result: api.OutcomeCancelled, Note: whyAbandoned(st.Abandon) + " before the node was ready", Code: exit.Cancelled})
 	case errors.Is(err, exit.ErrTimedOut):
 		note := fmt.Sprintf("not ready within %s", s.ReadyWithin)
 		if ready.Status != nil {
 			note += " (" + views.Progress(ready.Known()) + ")"
 		}
-		return s.cancelled(st, v.Maintenance, adopted, Outcome{Result: ResultFailed, Note: note + ", cancelled", Code: exit.OwnError})
+		return s.cancelled(st, v.Maintenance, adopted, api.NodeOutcome{Result: api.OutcomeFailed, Note: note + ", cancelled", Code: exit.OwnError})
 	case err != nil:
-		return Outcome{Result: ResultFailed, Note: err.Error(), Code: exit.OwnError}
+		return api.NodeOutcome{Result: api.OutcomeFailed, Note: err.Error(), Code: exit.OwnError}
 	case !ready.Running():
-		return Outcome{Result: ResultFailed, Note: "somebody else was done with it first", Code: exit.OwnError}
+		return api.NodeOutcome{Result: api.OutcomeFailed, Note: "somebody else was done with it first", Code: exit.OwnError}
 	}
 	if claimed, err := s.claim(st, ready.Maintenance); err != nil || !claimed {
 		return notClaimed(err)
@@ -114,12 +114,12 @@ func (s *Session) claim(st Stops, t client.Maintenance) (claimed bool, err error
 }
 
 // notClaimed is the outcome of a node that was Ready and is not worked on here.
-func notClaimed(err error) Outcome {
+func notClaimed(err error) api.NodeOutcome {
 	var taken *client.RefusedError
 	if errors.As(err, &taken) {
-		return Outcome{Result: ResultSkipped, Note: taken.Reason, Code: exit.OwnError}
+		return api.NodeOutcome{Result: api.OutcomeSkipped, Note: taken.Reason, Code: exit.OwnError}
 	}
-	return Outcome{Result: resultCancelled, Note: fmt.Sprintf("the node is Ready, and no command was run: %v", err), Code: exit.OwnError}
+	return api.NodeOutcome{Result: api.OutcomeCancelled, Note: fmt.Sprintf("the node is Ready, and no command was run: %v", err), Code: exit.OwnError}
 }
 
 // begin starts the maintenance, trying again while Temporal is away: a rollout must not fail for that.
@@ -139,11 +139,11 @@ func (s *Session) begin(st Stops) (v client.View, adopted bool, err error) {
 	return v, adopted, err
 }
 
-func notBegun(st Stops, err error) Outcome {
+func notBegun(st Stops, err error) api.NodeOutcome {
 	if errors.Is(err, exit.ErrInterrupted) {
-		return Outcome{Result: resultCancelled, Note: whyAbandoned(st.Abandon) + " before the maintenance was started", Code: exit.Cancelled}
+		return api.NodeOutcome{Result: api.OutcomeCancelled, Note: whyAbandoned(st.Abandon) + " before the maintenance was started", Code: exit.Cancelled}
 	}
-	return Outcome{Result: ResultFailed, Note: err.Error(), Code: exit.OwnError}
+	return api.NodeOutcome{Result: api.OutcomeFailed, Note: err.Error(), Code: exit.OwnError}
 }
 
 // errSiblingFailed is why a rollout gives up nodes after another one has failed.
@@ -160,7 +160,7 @@ func whyAbandoned(abandon context.Context) string {
 const cancelWithin = 2 * time.Minute
 
 // cancelled undoes a maintenance of a node to which nothing was done.
-func (s *Session) cancelled(st Stops, t client.Maintenance, adopted bool, o Outcome) Outcome {
+func (s *Session) cancelled(st Stops, t client.Maintenance, adopted bool, o api.NodeOutcome) api.NodeOutcome {
 	s.Maintenances.note("%s: cancelling the maintenance", t.Node)
 	ctx, cancel := exit.WithTimeout(st.GiveUp, cancelWithin)
 	defer cancel()
@@ -230,12 +230,12 @@ func (s *Session) hold(ctx context.Context, t client.Maintenance, readyTimeout t
 }
 
 // report says done or failed, whichever the command's end means.
-func (s *Session) report(st Stops, t client.Maintenance, status int, startErr error) Outcome {
-	o := Outcome{Result: resultDone, ExitStatus: &status, Code: status}
+func (s *Session) report(st Stops, t client.Maintenance, status int, startErr error) api.NodeOutcome {
+	o := api.NodeOutcome{Result: api.OutcomeDone, ExitStatus: &status, Code: status}
 	name, said := api.MsgDone, api.Message{ID: uuid.NewString()}
 	var message any = api.Done{Message: said, Requestor: t.Requestor}
 	if status != 0 {
-		o.Result, o.Note = ResultFailed, fmt.Sprintf("exit status %d", status)
+		o.Result, o.Note = api.OutcomeFailed, fmt.Sprintf("exit status %d", status)
 		if startErr != nil {
 			o.Note = startErr.Error()
 		}
@@ -246,10 +246,10 @@ func (s *Session) report(st Stops, t client.Maintenance, status int, startErr er
 		return err
 	})
 	// If the command has said done by itself, the maintenance may have ended before us.
-	if err != nil && (o.Result != resultDone || !errors.Is(err, client.ErrEnded)) {
+	if err != nil && (o.Result != api.OutcomeDone || !errors.Is(err, client.ErrEnded)) {
 		return s.unreported(o, name, err)
 	}
-	if o.Result == ResultFailed {
+	if o.Result == api.OutcomeFailed {
 		o.Note += "; stays out of service, RequestorFailed"
 		return o
 	}
@@ -258,15 +258,15 @@ func (s *Session) report(st Stops, t client.Maintenance, status int, startErr er
 	case errors.Is(err, exit.ErrInterrupted):
 		o.Note, o.Code = "done; no longer waiting for the end of the maintenance, which goes on", exit.Interrupted
 	case err != nil:
-		o.Result, o.Note, o.Code = ResultFailed, "the command succeeded, but "+err.Error(), exit.OwnError
+		o.Result, o.Note, o.Code = api.OutcomeFailed, "the command succeeded, but "+err.Error(), exit.OwnError
 	}
 	return o
 }
 
 // unreported is the outcome when the command ended and the maintenance does not know.
-func (s *Session) unreported(o Outcome, name string, err error) Outcome {
+func (s *Session) unreported(o api.NodeOutcome, name string, err error) api.NodeOutcome {
 	text := fmt.Sprintf("the command's exit status was %d, but %s was NOT said: %v", *o.ExitStatus, name, err)
-	o.Result, o.Note = ResultFailed, text
+	o.Result, o.Note = api.OutcomeFailed, text
 	if o.Code == 0 {
 		o.Code = exit.OwnError
 	}

@@ -140,7 +140,7 @@ func (f *fakeMaintenances) awaitEnd(ctx context.Context, _ client.Maintenance) (
 func (f *fakeMaintenances) note(string, ...any) {}
 
 // runSession runs a shell script as the command of a session.
-func runSession(t *testing.T, maintenances *fakeMaintenances, stop *Interrupts, script string, change ...func(*Session)) Outcome {
+func runSession(t *testing.T, maintenances *fakeMaintenances, stop *Interrupts, script string, change ...func(*Session)) api.NodeOutcome {
 	t.Helper()
 	s := &Session{
 		Maintenances: maintenances, Program: "drydock", Now: time.Now,
@@ -163,7 +163,7 @@ func noInterrupts(t *testing.T) *Interrupts {
 }
 
 // check compares an outcome and the calls, of which extensions come by the clock and are left out.
-func (f *fakeMaintenances) check(t *testing.T, got Outcome, want Outcome, note string, calls ...string) {
+func (f *fakeMaintenances) check(t *testing.T, got api.NodeOutcome, want api.NodeOutcome, note string, calls ...string) {
 	t.Helper()
 	if got.Node != "worker-01" || got.Result != want.Result || got.Code != want.Code {
 		t.Errorf("outcome = %+v, want %s with code %d", got, want.Result, want.Code)
@@ -182,7 +182,7 @@ func (f *fakeMaintenances) check(t *testing.T, got Outcome, want Outcome, note s
 func TestSessionSaysDone(t *testing.T) {
 	maintenances := &fakeMaintenances{}
 	got := runSession(t, maintenances, noInterrupts(t), "exit 0")
-	maintenances.check(t, got, Outcome{Result: resultDone}, "", "begin", "await ready", "started", "tell done", "await end")
+	maintenances.check(t, got, api.NodeOutcome{Result: api.OutcomeDone}, "", "begin", "await ready", "started", "tell done", "await end")
 	if got.ExitStatus == nil || *got.ExitStatus != 0 {
 		t.Errorf("exit status = %v", got.ExitStatus)
 	}
@@ -191,7 +191,7 @@ func TestSessionSaysDone(t *testing.T) {
 func TestSessionSaysFailed(t *testing.T) {
 	maintenances := &fakeMaintenances{}
 	got := runSession(t, maintenances, noInterrupts(t), "exit 7")
-	maintenances.check(t, got, Outcome{Result: ResultFailed, Code: 7}, "exit status 7", "begin", "await ready", "started", "tell failed: exit status 7")
+	maintenances.check(t, got, api.NodeOutcome{Result: api.OutcomeFailed, Code: 7}, "exit status 7", "begin", "await ready", "started", "tell failed: exit status 7")
 }
 
 func TestSessionSaysFailedForACommandThatDoesNotStart(t *testing.T) {
@@ -199,14 +199,14 @@ func TestSessionSaysFailedForACommandThatDoesNotStart(t *testing.T) {
 	got := runSession(t, maintenances, noInterrupts(t), "", func(s *Session) {
 		s.Command = Command{Argv: []string{"/no/such/command"}}
 	})
-	maintenances.check(t, got, Outcome{Result: ResultFailed, Code: exit.NotFound}, "no such file",
+	maintenances.check(t, got, api.NodeOutcome{Result: api.OutcomeFailed, Code: exit.NotFound}, "no such file",
 		"begin", "await ready", "started", "tell failed: cannot run /no/such/command: no such file or directory")
 }
 
 func TestSessionThatNeverGetsReady(t *testing.T) {
 	maintenances := &fakeMaintenances{readyErr: errors.New("the node is gone")}
 	got := runSession(t, maintenances, noInterrupts(t), "exit 0")
-	maintenances.check(t, got, Outcome{Result: ResultFailed, Code: exit.OwnError}, "the node is gone", "begin", "await ready")
+	maintenances.check(t, got, api.NodeOutcome{Result: api.OutcomeFailed, Code: exit.OwnError}, "the node is gone", "begin", "await ready")
 	if got.ExitStatus != nil {
 		t.Error("an exit status without a command")
 	}
@@ -222,7 +222,7 @@ func TestSessionInterruptedBeforeReadyCancels(t *testing.T) {
 			stop := noInterrupts(t)
 			maintenances.interrupts = []interruption{{"await ready", 1, stop, 1}}
 			got := runSession(t, maintenances, stop, "exit 0")
-			maintenances.check(t, got, Outcome{Result: resultCancelled, Code: exit.Cancelled}, "interrupted before the node was ready",
+			maintenances.check(t, got, api.NodeOutcome{Result: api.OutcomeCancelled, Code: exit.Cancelled}, "interrupted before the node was ready",
 				"begin", "await ready", "tell cancel, release "+c.release, "await end")
 		})
 	}
@@ -234,13 +234,13 @@ func TestSessionLeavesANodeThatIsNotReadyToItsPlan(t *testing.T) {
 	stop := noInterrupts(t)
 	maintenances.interrupts = []interruption{{"await ready", 1, stop, 1}}
 	got := runSession(t, maintenances, stop, "exit 0", func(s *Session) { s.Leaves = true })
-	maintenances.check(t, got, Outcome{Result: resultNotStarted, Code: exit.Cancelled}, "its maintenance goes on", "begin", "await ready")
+	maintenances.check(t, got, api.NodeOutcome{Result: api.OutcomeNotStarted, Code: exit.Cancelled}, "its maintenance goes on", "begin", "await ready")
 }
 
 func TestSessionCancelsWhatIsNotReadyInTime(t *testing.T) {
 	maintenances := &fakeMaintenances{neverReady: true, endPhase: api.Cancelled}
 	got := runSession(t, maintenances, noInterrupts(t), "exit 0", func(s *Session) { s.ReadyWithin = 30 * time.Millisecond })
-	maintenances.check(t, got, Outcome{Result: ResultFailed, Code: exit.OwnError}, "not ready within 30ms (Pending: waiting for a free slot), cancelled", "begin", "await ready", "tell cancel, release true", "await end")
+	maintenances.check(t, got, api.NodeOutcome{Result: api.OutcomeFailed, Code: exit.OwnError}, "not ready within 30ms (Pending: waiting for a free slot), cancelled", "begin", "await ready", "tell cancel, release true", "await end")
 }
 
 func TestSessionInterruptedWhileItWorksStopsTheCommand(t *testing.T) {
@@ -252,7 +252,7 @@ func TestSessionInterruptedWhileItWorksStopsTheCommand(t *testing.T) {
 			Stdout: &onOutput{then: func() { stop.raise(1, syscall.SIGTERM) }}, KillAfter: 10 * time.Second,
 		}
 	})
-	maintenances.check(t, got, Outcome{Result: ResultFailed, Code: 9}, "exit status 9", "begin", "await ready", "started", "tell failed: exit status 9")
+	maintenances.check(t, got, api.NodeOutcome{Result: api.OutcomeFailed, Code: 9}, "exit status 9", "begin", "await ready", "started", "tell failed: exit status 9")
 }
 
 func TestSessionLeavesTheEndOnAnInterrupt(t *testing.T) {
@@ -260,13 +260,13 @@ func TestSessionLeavesTheEndOnAnInterrupt(t *testing.T) {
 	stop := noInterrupts(t)
 	maintenances.interrupts = []interruption{{"await end", 1, stop, 1}}
 	got := runSession(t, maintenances, stop, "exit 0")
-	maintenances.check(t, got, Outcome{Result: resultDone, Code: exit.Interrupted}, "which goes on", "begin", "await ready", "started", "tell done", "await end")
+	maintenances.check(t, got, api.NodeOutcome{Result: api.OutcomeDone, Code: exit.Interrupted}, "which goes on", "begin", "await ready", "started", "tell done", "await end")
 }
 
 func TestSessionWhoseMaintenanceEndsBadly(t *testing.T) {
 	maintenances := &fakeMaintenances{end: errors.New("ended NodeGone")}
 	got := runSession(t, maintenances, noInterrupts(t), "exit 0")
-	maintenances.check(t, got, Outcome{Result: ResultFailed, Code: exit.OwnError}, "the command succeeded, but ended NodeGone",
+	maintenances.check(t, got, api.NodeOutcome{Result: api.OutcomeFailed, Code: exit.OwnError}, "the command succeeded, but ended NodeGone",
 		"begin", "await ready", "started", "tell done", "await end")
 }
 
@@ -274,7 +274,7 @@ func TestSessionPersistsWhileTemporalIsAway(t *testing.T) {
 	away := fmt.Errorf("Temporal %w", client.ErrUnreachable)
 	maintenances := &fakeMaintenances{beginErrors: []error{away}, tellErrors: []error{fmt.Errorf("no worker: %w", client.ErrUnanswered)}}
 	got := runSession(t, maintenances, noInterrupts(t), "exit 0", func(s *Session) { s.retryEvery = time.Millisecond })
-	maintenances.check(t, got, Outcome{Result: resultDone}, "", "begin", "begin", "await ready", "started", "tell done", "tell done", "await end")
+	maintenances.check(t, got, api.NodeOutcome{Result: api.OutcomeDone}, "", "begin", "begin", "await ready", "started", "tell done", "tell done", "await end")
 	if ids := maintenances.ids; ids[0] == "" || ids[0] != ids[1] {
 		t.Errorf("the same message was sent with the IDs %q", ids)
 	}
@@ -283,7 +283,7 @@ func TestSessionPersistsWhileTemporalIsAway(t *testing.T) {
 func TestSessionWaitsForTheMaintenanceBefore(t *testing.T) {
 	maintenances := &fakeMaintenances{beginErrors: []error{fmt.Errorf("starting: %w", &client.ReleasingError{View: startertest.View(api.Releasing)})}}
 	got := runSession(t, maintenances, noInterrupts(t), "exit 0", func(s *Session) { s.retryEvery = time.Millisecond })
-	maintenances.check(t, got, Outcome{Result: resultDone}, "", "begin", "begin", "await ready", "started", "tell done", "await end")
+	maintenances.check(t, got, api.NodeOutcome{Result: api.OutcomeDone}, "", "begin", "begin", "await ready", "started", "tell done", "await end")
 }
 
 func TestSessionGivesUpAtTheSecondInterrupt(t *testing.T) {
@@ -292,7 +292,7 @@ func TestSessionGivesUpAtTheSecondInterrupt(t *testing.T) {
 	stop := noInterrupts(t)
 	maintenances.interrupts = []interruption{{"tell done", 2, stop, 1}, {"tell done", 4, stop, 2}}
 	got := runSession(t, maintenances, stop, "exit 0", func(s *Session) { s.retryEvery = time.Millisecond })
-	if got.Result != ResultFailed || got.Code != exit.OwnError || !strings.Contains(got.Note, "exit status was 0, but done was NOT said") {
+	if got.Result != api.OutcomeFailed || got.Code != exit.OwnError || !strings.Contains(got.Note, "exit status was 0, but done was NOT said") {
 		t.Errorf("outcome = %+v", got)
 	}
 }
@@ -300,11 +300,11 @@ func TestSessionGivesUpAtTheSecondInterrupt(t *testing.T) {
 func TestSessionWhoseCommandSaidDoneItself(t *testing.T) {
 	for name, c := range map[string]struct {
 		end  error
-		want Outcome
+		want api.NodeOutcome
 		note string
 	}{
-		"and it completed": {nil, Outcome{Result: resultDone}, ""},
-		"and it did not":   {errors.New("ended Cancelled"), Outcome{Result: ResultFailed, Code: exit.OwnError}, "ended Cancelled"},
+		"and it completed": {nil, api.NodeOutcome{Result: api.OutcomeDone}, ""},
+		"and it did not":   {errors.New("ended Cancelled"), api.NodeOutcome{Result: api.OutcomeFailed, Code: exit.OwnError}, "ended Cancelled"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			maintenances := &fakeMaintenances{tellErrors: []error{fmt.Errorf("it %w", client.ErrEnded)}, end: c.end}
@@ -317,7 +317,7 @@ func TestSessionWhoseCommandSaidDoneItself(t *testing.T) {
 func TestFailureNobodyHeardOfIsSaid(t *testing.T) {
 	maintenances := &fakeMaintenances{tellErrors: []error{fmt.Errorf("it %w", client.ErrEnded)}}
 	got := runSession(t, maintenances, noInterrupts(t), "exit 3")
-	maintenances.check(t, got, Outcome{Result: ResultFailed, Code: 3}, "failed was NOT said", "begin", "await ready", "started", "tell failed: exit status 3")
+	maintenances.check(t, got, api.NodeOutcome{Result: api.OutcomeFailed, Code: 3}, "failed was NOT said", "begin", "await ready", "started", "tell failed: exit status 3")
 }
 
 func TestInterruptedStartMayHaveStarted(t *testing.T) {
@@ -325,7 +325,7 @@ func TestInterruptedStartMayHaveStarted(t *testing.T) {
 	stop := noInterrupts(t)
 	maintenances.interrupts = []interruption{{"begin", 2, stop, 1}}
 	got := runSession(t, maintenances, stop, "exit 0", func(s *Session) { s.retryEvery = time.Millisecond })
-	if got.Result != ResultFailed || !strings.Contains(got.Note, "may have been started") {
+	if got.Result != api.OutcomeFailed || !strings.Contains(got.Note, "may have been started") {
 		t.Errorf("outcome = %+v", got)
 	}
 }
@@ -333,7 +333,7 @@ func TestInterruptedStartMayHaveStarted(t *testing.T) {
 func TestSessionDoesNotPersistInARefusal(t *testing.T) {
 	maintenances := &fakeMaintenances{beginErrors: []error{errors.New("with other settings")}}
 	got := runSession(t, maintenances, noInterrupts(t), "exit 0")
-	maintenances.check(t, got, Outcome{Result: ResultFailed, Code: exit.OwnError}, "with other settings", "begin")
+	maintenances.check(t, got, api.NodeOutcome{Result: api.OutcomeFailed, Code: exit.OwnError}, "with other settings", "begin")
 }
 
 func TestSessionHoldsTheNodeWhileTheCommandLives(t *testing.T) {
@@ -359,7 +359,7 @@ func TestExtendEvery(t *testing.T) {
 func TestACancellationThatNobodyReadsIsNotWaitedFor(t *testing.T) {
 	f := &fakeMaintenances{neverReady: true, neverEnds: true, unanswered: &client.NoWorkerError{Silent: true}}
 	o := runSession(t, f, noInterrupts(t), "true", func(s *Session) { s.ReadyWithin = time.Millisecond })
-	if o.Result != ResultFailed || o.Code != exit.OwnError || !strings.Contains(o.Note, "not ready within 1ms (Pending: waiting for a free slot), cancelled; it is undone when a worker runs: no worker answers") {
+	if o.Result != api.OutcomeFailed || o.Code != exit.OwnError || !strings.Contains(o.Note, "not ready within 1ms (Pending: waiting for a free slot), cancelled; it is undone when a worker runs: no worker answers") {
 		t.Errorf("%+v", o)
 	}
 	if slices.Contains(f.calls, "await end") {

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"drydock.dev/drydock/rules/number"
 	"drydock.dev/drydock/rules/plan"
 	"drydock.dev/drydock/starter/exit"
 	"drydock.dev/drydock/starter/invocation"
@@ -136,7 +137,7 @@ func chosenBy(p plan.Plan) string {
 	case p.NodeSelector != nil:
 		return "the nodes of its nodeSelector"
 	default:
-		return terminal.Plural(len(p.Nodes), "node")
+		return number.Of(len(p.Nodes), "node")
 	}
 }
 
@@ -152,7 +153,7 @@ func pace(p plan.Plan) string {
 func announce(w io.Writer, name string, p plan.Plan, c choice) {
 	over := chosenBy(p)
 	if c.known || len(c.nodes) > 0 {
-		over = terminal.Plural(len(c.nodes), "node")
+		over = number.Of(len(c.nodes), "node")
 	}
 	fmt.Fprintf(w, "Plan %s over %s, %s", name, over, pace(p))
 	if names := c.names(); len(names) > 0 {

@@ -175,7 +175,7 @@ func (o *createOptions) start(ctx context.Context, c *invocation.Connection, p *
 		fmt.Fprintln(out, next(c.Program, p.Name, of))
 	}
 	if !o.output.Table() {
-		if err := o.output.Write(o.app.Stdout, v.Summary(), nil); err != nil {
+		if err := o.output.Write(o.app.Stdout, v.Summary()); err != nil {
 			return err
 		}
 	}

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,20 +15,30 @@ import (
 
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/rules/plan"
-	"drydock.dev/drydock/starter/show"
+	"drydock.dev/drydock/starter/startertest"
+	"drydock.dev/drydock/starter/terminal"
 )
 
 // kepOf is what -o kep prints of a plan.
-func kepOf(t *testing.T, name string, p plan.Plan) show.NodeMaintenance {
+func kepOf(t *testing.T, name string, p plan.Plan) api.KEPNodeMaintenance {
 	t.Helper()
 	tiers, err := p.Tiers()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return show.KEP(api.Plan{
+	return api.KEPOf(api.Plan{
 		PlanSummary: api.PlanSummary{Name: name, Reason: p.Reason}, Spec: &p,
 		Stages:    &api.PlanStages{Stage: p.Stage, Tiers: tiers.Entries(), Begun: []api.StageBegun{{Stage: p.Stage, At: time.Unix(1, 0).UTC()}}},
 		MoreNodes: 3,
+	})
+}
+
+func TestPlansInTheShapeOfTheKEP(t *testing.T) {
+	startertest.Golden(t, "plan_kep", func(w io.Writer) {
+		output := terminal.Output{Format: terminal.FormatYAML}
+		if err := output.Write(w, api.KEPOf(startertest.StagedPlan())); err != nil {
+			t.Error(err)
+		}
 	})
 }
 

@@ -3,7 +3,6 @@ package plan
 import (
 	"context"
 	"fmt"
-	"io"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
@@ -74,7 +73,7 @@ func (o *listOptions) run(ctx context.Context) error {
 		fmt.Fprintln(o.app.Stderr, map[bool]string{true: "No plans.", false: "No plans are running."}[o.all])
 		return nil
 	}
-	return o.output.Write(o.app.Stdout, plans, func(w io.Writer) { terminal.Show(w, views.Plans(plans, o.output.Wide(), views.At(c.Clock()))) })
+	return o.output.Write(o.app.Stdout, plans, views.Plans(plans, o.output.Wide(), views.At(c.Clock())))
 }
 
 // plans asks those that run, and reads what the others returned.

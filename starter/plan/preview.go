@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"time"
 
@@ -14,6 +13,7 @@ import (
 
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/client"
+	"drydock.dev/drydock/rules/number"
 	"drydock.dev/drydock/rules/period"
 	"drydock.dev/drydock/rules/plan"
 	"drydock.dev/drydock/rules/preflight"
@@ -68,9 +68,7 @@ func (o *createOptions) preview(ctx context.Context, c *invocation.Connection, n
 			Duration: period.Duration(plan.Estimate(p.Strategy, turns, median).Round(time.Second)), Each: period.Duration(median.Round(time.Second)), Of: len(each), Among: among,
 		}
 	}
-	if err := o.output.Write(o.app.Stdout, preview, func(w io.Writer) {
-		terminal.Show(w, views.PlanPreview(preview, o.output.Wide(), views.At(c.Clock())))
-	}); err != nil {
+	if err := o.output.Write(o.app.Stdout, preview, views.PlanPreview(preview, o.output.Wide(), views.At(c.Clock()))); err != nil {
 		return err
 	}
 	if slices.ContainsFunc(preview.Preflights, func(r preflight.Report) bool { return r.ProblemCount() > 0 }) {
@@ -96,7 +94,7 @@ func (o *createOptions) lookAhead(ctx context.Context, c *invocation.Connection,
 		}
 		first := nodes[:min(left, len(nodes))]
 		left -= len(first)
-		display.Update("preflight", terminal.Line{Label: "preflight", Text: fmt.Sprintf("%d of %s", len(preview.Preflights), terminal.Plural(total, "node"))})
+		display.Update("preflight", terminal.Line{Label: "preflight", Text: fmt.Sprintf("%d of %s", len(preview.Preflights), number.Of(total, "node"))})
 		reports, err := lookAt(ctx, c, p, first, nodes)
 		if err != nil {
 			return err
@@ -105,7 +103,7 @@ func (o *createOptions) lookAhead(ctx context.Context, c *invocation.Connection,
 		preview.Waves[i].Shared = preflight.SharedBudgets(reports)
 	}
 	if total > 0 {
-		display.Update("preflight", terminal.Line{Label: "preflight", Text: fmt.Sprintf("%d of %s", total, terminal.Plural(total, "node"))})
+		display.Update("preflight", terminal.Line{Label: "preflight", Text: fmt.Sprintf("%d of %s", total, number.Of(total, "node"))})
 		display.Settle("preflight")
 	}
 	preview.NotLookedAt = preview.Total - len(preview.Preflights)

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
@@ -153,7 +152,7 @@ func (o *scheduleOptions) run(ctx context.Context, cmd *cobra.Command, name stri
 	if err != nil {
 		return explainSchedule(c, name, err)
 	}
-	return o.output.Write(o.app.Stdout, shown, func(w io.Writer) { terminal.Show(w, views.PlanSchedule(shown, views.At(c.Clock()))) })
+	return o.output.Write(o.app.Stdout, shown, views.PlanSchedule(shown, views.At(c.Clock())))
 }
 
 // set makes the schedule or replaces it, after asking.

@@ -3,7 +3,6 @@ package plan
 import (
 	"context"
 	"fmt"
-	"io"
 
 	"github.com/spf13/cobra"
 
@@ -48,5 +47,5 @@ func listSchedules(ctx context.Context, a *invocation.App, output *terminal.Outp
 		fmt.Fprintln(a.Stderr, "No plan has a schedule.")
 		return nil
 	}
-	return output.Write(a.Stdout, schedules, func(w io.Writer) { terminal.Show(w, views.PlanSchedules(schedules, views.At(c.Clock()))) })
+	return output.Write(a.Stdout, schedules, views.PlanSchedules(schedules, views.At(c.Clock())))
 }

@@ -3,7 +3,6 @@ package plan
 import (
 	"context"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -14,7 +13,6 @@ import (
 	"drydock.dev/drydock/rules/plan"
 	"drydock.dev/drydock/starter/exit"
 	"drydock.dev/drydock/starter/invocation"
-	"drydock.dev/drydock/starter/show"
 	"drydock.dev/drydock/starter/terminal"
 	"drydock.dev/drydock/views"
 )
@@ -115,7 +113,7 @@ func (o *statusOptions) run(ctx context.Context, name string) error {
 	}
 	shown.Slowest = slowest(ctx, c, p, v)
 	shown.Warnings = append(shown.Warnings, aheadOfStatus(ctx, o.app, c, p, v.Status)...)
-	return o.output.Write(o.app.Stdout, shown, func(w io.Writer) { terminal.Show(w, views.Plan(shown, views.At(c.Clock()))) })
+	return o.output.Write(o.app.Stdout, shown, views.Plan(shown, views.At(c.Clock())))
 }
 
 // kep shows a plan of strategy allAtOnce as the KEP would.
@@ -127,7 +125,7 @@ func (o *statusOptions) kep(v client.PlanView, shown api.Plan) error {
 		return exit.UsageError("-o kep is for plans of strategy all-at-once, and %s is rolling", v.Name)
 	}
 	yaml := terminal.Output{Format: terminal.FormatYAML}
-	return yaml.Write(o.app.Stdout, show.KEP(shown), nil)
+	return yaml.Write(o.app.Stdout, api.KEPOf(shown))
 }
 
 // allNodes are all nodes of a plan in some states, or in any.

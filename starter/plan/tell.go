@@ -229,7 +229,7 @@ func (o *messageOptions) run(ctx context.Context, name, message string, payloads
 	if err != nil {
 		return Explain(c, name, err)
 	}
-	return o.output.Write(o.app.Stdout, v.Summary(), nil)
+	return o.output.Write(o.app.Stdout, v.Summary())
 }
 
 func (o *messageOptions) send(ctx context.Context, c *invocation.Connection, p *client.Plan, message string, payload any) error {

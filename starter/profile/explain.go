@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -15,6 +14,7 @@ import (
 	"drydock.dev/drydock/starter/exit"
 	"drydock.dev/drydock/starter/invocation"
 	"drydock.dev/drydock/starter/terminal"
+	"drydock.dev/drydock/views"
 )
 
 type explainOptions struct {
@@ -70,12 +70,5 @@ func (o *explainOptions) run(ctx context.Context, node string) error {
 	if r.Explanation == nil {
 		return fmt.Errorf("a worker's answer has no explanation of %s", node)
 	}
-	return o.output.Write(o.app.Stdout, r.Explanation, func(w io.Writer) { explained(w, r.Lines, c.Clock()) })
-}
-
-// explained shows an explanation in words.
-func explained(w io.Writer, lines []string, now time.Time) {
-	for _, line := range lines {
-		terminal.Print(w, "%s\n", terminal.OneLine(terminal.Words(line, now)))
-	}
+	return o.output.Write(o.app.Stdout, r.Explanation, views.ProfileExplanation(r.Lines, views.At(c.Clock())))
 }

@@ -2,17 +2,15 @@ package profile
 
 import (
 	"fmt"
-	"io"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"drydock.dev/drydock/rules/profile"
-	"drydock.dev/drydock/rules/profile/conf"
 	"drydock.dev/drydock/starter/exit"
 	"drydock.dev/drydock/starter/invocation"
 	"drydock.dev/drydock/starter/terminal"
+	"drydock.dev/drydock/views"
 )
 
 type lintOptions struct {
@@ -71,36 +69,11 @@ func (o *lintOptions) run(path string) error {
 	if path == "-" {
 		path = "standard input"
 	}
-	if err := o.output.Write(o.app.Stdout, found, func(w io.Writer) { lint(w, path, found) }); err != nil {
+	if err := o.output.Write(o.app.Stdout, found, views.ProfileLint(path, found)); err != nil {
 		return err
 	}
 	if len(found.Problems) > 0 {
 		return exit.WithCode(exit.Usage, nil)
 	}
 	return nil
-}
-
-// lint shows what is to be said of a file, a paragraph each.
-func lint(w io.Writer, path string, r profile.Report) {
-	if len(r.Problems)+len(r.Warnings) == 0 {
-		terminal.Print(w, "%s: nothing is wrong with it.\n", path)
-		return
-	}
-	terminal.Print(w, "%s: %s, %s\n", path, terminal.Plural(len(r.Problems), "problem"), terminal.Plural(len(r.Warnings), "warning"))
-	paragraphs(w, "Problem", r.Problems)
-	paragraphs(w, "Warning", r.Warnings)
-	if slices.ContainsFunc(r.Problems, func(p conf.Problem) bool { return p.Variable != "" }) {
-		terminal.Print(w, "\nVariables are those of this command's environment: give it those of the worker, or pass --allow-unset.\n")
-	}
-}
-
-func paragraphs(w io.Writer, head string, all []conf.Problem) {
-	for _, p := range all {
-		terminal.Print(w, "\n%s%s\n", head, terminal.Colon(terminal.OneLine(p.Path)))
-		text := terminal.OneLine(p.Text)
-		if p.Next != "" {
-			text += ": " + terminal.OneLine(p.Next)
-		}
-		terminal.Print(w, "  %s\n", text)
-	}
 }

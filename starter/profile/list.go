@@ -3,7 +3,6 @@ package profile
 import (
 	"context"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
@@ -15,6 +14,7 @@ import (
 	"drydock.dev/drydock/starter/exit"
 	"drydock.dev/drydock/starter/invocation"
 	"drydock.dev/drydock/starter/terminal"
+	"drydock.dev/drydock/views"
 )
 
 type listOptions struct {
@@ -56,27 +56,6 @@ func stateNames() string {
 	return strings.Join(all, ", ")
 }
 
-// Nodes is what becomes of nodes by their profiles, for programs.
-type Nodes struct {
-	At time.Time `json:"at"`
-	// Problem says why the file is not in force as it stands: the one before is.
-	Problem string `json:"problem,omitempty"`
-	// Stopped says that no node is evaluated, and why.
-	Stopped string `json:"stopped,omitempty"`
-	// Counts are all nodes of the cluster by profile and state, whatever was asked for.
-	Counts []api.ProfileCount `json:"counts"`
-	Nodes  []api.ProfileNode  `json:"nodes"`
-}
-
-// Names are those of the nodes.
-func (n Nodes) Names() []string {
-	all := make([]string, len(n.Nodes))
-	for i, one := range n.Nodes {
-		all[i] = one.Node
-	}
-	return all
-}
-
 func (o *listOptions) run(ctx context.Context, args []string) error {
 	in, err := o.input(args)
 	if err != nil {
@@ -99,12 +78,11 @@ func (o *listOptions) run(ctx context.Context, args []string) error {
 		fmt.Fprintln(o.app.Stderr, nobody(in))
 		return nil
 	}
-	return o.output.Write(o.app.Stdout, all, func(w io.Writer) {
-		if !o.output.NoHeaders {
-			counts(w, all.Counts, in.Profile)
-		}
-		list(w, all.Nodes, c.Clock())
-	})
+	shown := all
+	if o.output.NoHeaders {
+		shown.Counts = nil
+	}
+	return o.output.Write(o.app.Stdout, all, views.ProfileNodes(shown, in.Profile, views.At(c.Clock())))
 }
 
 // input is what is asked for.
@@ -129,15 +107,15 @@ func (o *listOptions) input(args []string) (api.ProfileReportInput, error) {
 }
 
 // pages asks for all nodes, one page after the other.
-func pages(in api.ProfileReportInput, ask func(api.ProfileReportInput) (api.ProfileReport, error)) (Nodes, error) {
-	var all Nodes
+func pages(in api.ProfileReportInput, ask func(api.ProfileReportInput) (api.ProfileReport, error)) (api.ProfileNodes, error) {
+	var all api.ProfileNodes
 	for {
 		page, err := ask(in)
 		if err != nil {
 			return all, err
 		}
 		if in.After == "" {
-			all = Nodes{At: page.At, Problem: page.Problem, Stopped: page.Stopped, Counts: page.Counts}
+			all = api.ProfileNodes{At: page.At, Problem: page.Problem, Stopped: page.Stopped, Counts: page.Counts}
 		}
 		for _, n := range page.Nodes {
 			if n, some := only(n, in); some {

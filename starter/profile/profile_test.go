@@ -5,19 +5,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"drydock.dev/drydock/api"
-	"drydock.dev/drydock/rules/profile"
-	"drydock.dev/drydock/rules/profile/conf"
 	"drydock.dev/drydock/rules/profile/state"
 	"drydock.dev/drydock/starter/exit"
 	"drydock.dev/drydock/starter/invocation"
@@ -158,55 +154,9 @@ func TestProfilesAreDrawn(t *testing.T) {
 	}
 }
 
-func nodes() []api.ProfileNode {
-	return []api.ProfileNode{
-		{Node: "worker-01", State: state.Operational, Profiles: []api.NodeProfile{
-			{Profile: "os-patching", State: state.Operational, Since: startertest.Before(50 * time.Hour), Waiting: []string{"needs_patch"}},
-		}},
-		{Node: "worker-02", State: state.Maintenance, Profiles: []api.NodeProfile{
-			{Profile: "os-patching", State: state.Maintenance, Since: startertest.Before(5 * time.Minute), Busy: &profile.Busy{To: state.Maintenance, Enter: true, Since: startertest.Before(4 * time.Minute)}},
-			{Profile: "flatcar", State: state.Required, Since: startertest.Before(time.Hour), Waiting: []string{"max", "working_hours"}, Failing: []string{"load"}},
-		}},
-		{Node: "worker-03", State: state.Required, Profiles: []api.NodeProfile{
-			{Profile: "os-patching", State: state.Required, Since: startertest.Before(time.Hour), Busy: &profile.Busy{To: state.Maintenance}},
-			{Profile: "flatcar", State: state.Required, Since: startertest.Before(time.Hour), Failure: "trigger reboot_ok: the node\nwas changed at 2026-07-01T09:55:00Z"},
-		}},
-		{Node: "worker-04", State: state.Operational, Profiles: []api.NodeProfile{{Profile: "gone", Unknown: true, State: state.Required}}},
-		{Node: "worker-05", Problem: "the annotation cloud.sap/maintenance-data cannot be read: unexpected end of JSON input"},
-	}
-}
-
-func TestNodesAreListed(t *testing.T) {
-	all := []api.ProfileCount{
-		{Profile: "flatcar", State: state.Required, Nodes: 2, Failing: 1}, {Profile: "os-patching", State: state.Operational, Nodes: 41},
-		{Profile: "os-patching", State: state.Required, Nodes: 1}, {Profile: "os-patching", State: state.Maintenance, Nodes: 1},
-	}
-	startertest.GoldenInWidths(t, "list", func(w io.Writer) {
-		counts(w, all, "")
-		list(w, nodes(), startertest.Noon)
-	})
-	var text strings.Builder
-	if counts(&text, all, "flatcar"); text.String() != "flatcar: 2 maintenance-required (checks of 1 fail)\n\n" {
-		t.Errorf("%q", text.String())
-	}
-}
-
-func TestALintIsShown(t *testing.T) {
-	report := profile.Report{
-		Problems: []conf.Problem{{Path: "instances.notify[0] (s).config.hook", Text: "${HOOK} has no value", Next: "set the variable", Variable: "HOOK"}, {Text: "the file is a list"}},
-		Warnings: []conf.Problem{{Path: "intervals.notify", Text: "it is of an older version, and ignored", Next: "write the interval into the schedule of each notification"}},
-	}
-	startertest.GoldenInWidths(t, "lint", func(w io.Writer) { lint(w, "maintenance.yaml", report) })
-}
-
-func TestANodeIsExplained(t *testing.T) {
-	lines := []string{"worker-02 is in-maintenance", "  os-patching: in-maintenance since 2026-07-01T09:55:00Z", "      no  node_ready (condition): \x1b[2Jit is not there"}
-	startertest.Golden(t, "explain", func(w io.Writer) { explained(w, lines, startertest.Noon) })
-}
-
 // A report has a page of nodes; the list has all of them.
 func TestAllPagesAreAskedFor(t *testing.T) {
-	all := nodes()
+	all := startertest.ProfileNodes()
 	asked := 0
 	ask := func(in api.ProfileReportInput) (api.ProfileReport, error) {
 		asked++

@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,6 +17,7 @@ import (
 	"drydock.dev/drydock/starter/input"
 	"drydock.dev/drydock/starter/invocation"
 	"drydock.dev/drydock/starter/terminal"
+	"drydock.dev/drydock/views"
 )
 
 type options struct {
@@ -106,13 +106,13 @@ func (o *options) run(ctx context.Context) error {
 		return err
 	}
 	if o.print {
-		printCommands(o.app.Stdout, report)
+		terminal.Show(o.app.Stdout, views.SetupCommands(report))
 		if len(report.Uncommanded()) > 0 {
 			return exit.WithCode(exit.Failed, nil)
 		}
 		return nil
 	}
-	err = o.output.Write(o.app.Stdout, report, func(w io.Writer) { show(w, report, o.apply, o.app.Name) })
+	err = o.output.Write(o.app.Stdout, report, views.Setup(report, o.apply, o.app.Name))
 	if err == nil && !report.Ready {
 		return exit.WithCode(exit.Failed, nil)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/rules/document"
+	"drydock.dev/drydock/rules/number"
 	"drydock.dev/drydock/rules/period"
 	"drydock.dev/drydock/rules/plan"
 	"drydock.dev/drydock/starter/terminal"
@@ -88,7 +89,7 @@ func drawCells(page *terminal.Page, letters string, rows int) []string {
 		lines = append(lines, drawRow(page, ranks[at:min(at+width, len(ranks))]))
 	}
 	if each > 1 && len(lines) > 0 {
-		lines = append(lines, terminal.OneLine(fmt.Sprintf("(a cell is up to %s and shows the worst)", terminal.Plural(each, "node"))))
+		lines = append(lines, terminal.OneLine(fmt.Sprintf("(a cell is up to %s and shows the worst)", number.Of(each, "node"))))
 	}
 	return lines
 }

@@ -228,7 +228,7 @@ func (o *order) report(ctx context.Context) (err error) {
 	if o.output.Table() {
 		return nil
 	}
-	return o.output.Write(o.app.Stdout, v.Summary(), nil)
+	return o.output.Write(o.app.Stdout, v.Summary())
 }
 
 // awaitEnd waits for the end. It is an error only if the wait is cut short.

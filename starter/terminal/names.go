@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
-
-	"drydock.dev/drydock/rules/number"
 )
 
 // CompareNames orders worker-2 before worker-10: runs of digits compare as numbers.
@@ -57,14 +55,3 @@ func SomeOf(names []string, n int) string {
 	}
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:n], ", "), len(names)-n)
 }
-
-// More says how many more there are of what was not listed.
-func More(n int, noun string) string {
-	if n == 1 {
-		return "1 more " + noun
-	}
-	return fmt.Sprintf("%d more %ss", n, noun)
-}
-
-// Plural is a number with its noun.
-func Plural(n int, noun string) string { return number.Of(n, noun) }

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
 
+	"drydock.dev/drydock/rules/document"
 	"drydock.dev/drydock/starter/exit"
 )
 
@@ -66,8 +67,8 @@ func (o *Output) Wide() bool { return o.Format == FormatWide }
 // Named has names, for -o name.
 type Named interface{ Names() []string }
 
-// Write renders value for programs, or calls table to render it for people.
-func (o *Output) Write(w io.Writer, value any, table func(io.Writer)) error {
+// Write renders value for programs, or draws its views for people, apart from one another.
+func (o *Output) Write(w io.Writer, value any, views ...document.Document) error {
 	switch o.Format {
 	case FormatJSON:
 		return encode(w, value, "  ")
@@ -86,7 +87,14 @@ func (o *Output) Write(w io.Writer, value any, table func(io.Writer)) error {
 		page := o.Page(w)
 		to := &written{to: page.Writer}
 		page.Writer = to
-		table(page)
+		apart := ""
+		for _, view := range views {
+			if len(view.Parts) > 0 {
+				Print(page, "%s", apart)
+				Show(page, view)
+				apart = "\n"
+			}
+		}
 		return to.err
 	}
 }

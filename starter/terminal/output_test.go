@@ -3,7 +3,6 @@ package terminal
 import (
 	"bytes"
 	"errors"
-	"io"
 	"testing"
 
 	"drydock.dev/drydock/rules/document"
@@ -26,19 +25,18 @@ func TestATableThatCannotBeWrittenIsAnError(t *testing.T) {
 	var d document.Document
 	d.Fact("Records", "7")
 	d.Fact("Verdict", "intact")
-	table := func(w io.Writer) { Show(w, d) }
 	for _, format := range []string{FormatTable, FormatWide, FormatJSON, FormatYAML} {
 		o := Output{Format: format}
-		if err := o.Write(&full{}, d, table); !errors.Is(err, errFull) {
+		if err := o.Write(&full{}, d, d); !errors.Is(err, errFull) {
 			t.Errorf("-o %s: %v", format, err)
 		}
 	}
 	o := Output{Format: FormatTable}
-	if err := o.Write(&full{room: 1}, d, table); !errors.Is(err, errFull) {
+	if err := o.Write(&full{room: 1}, d, d); !errors.Is(err, errFull) {
 		t.Errorf("after a line: %v", err)
 	}
 	var out bytes.Buffer
-	if err := o.Write(&out, d, table); err != nil || out.String() != "Records:  7\nVerdict:  intact\n" {
+	if err := o.Write(&out, d, d); err != nil || out.String() != "Records:  7\nVerdict:  intact\n" {
 		t.Errorf("%v, %q", err, out.String())
 	}
 }

@@ -1,6 +1,7 @@
 package terminal
 
 import (
+	"fmt"
 	"io"
 	"strings"
 
@@ -16,8 +17,11 @@ func Show(w io.Writer, d document.Document) {
 			if p.Apart && i > 0 {
 				Print(page, "\n")
 			}
+			if p.Whole {
+				fmt.Fprintln(page, OneLine(p.Text))
+				continue
+			}
 			Print(page, "%s\n", OneLine(p.Text))
-			continue
 		case document.Facts:
 			if i > 0 {
 				Print(page, "\n")

@@ -15,9 +15,9 @@ import (
 	"drydock.dev/drydock/activities/execution"
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/rules/doctor"
-	"drydock.dev/drydock/rules/markdown"
-	"drydock.dev/drydock/rules/number"
+	"drydock.dev/drydock/rules/document"
 	"drydock.dev/drydock/rules/spec"
+	"drydock.dev/drydock/views"
 	"drydock.dev/drydock/workflows/call"
 	"drydock.dev/drydock/workflows/inbox"
 )
@@ -101,7 +101,7 @@ func (d *examination) run() (doctor.Report, error) {
 			break
 		}
 	}
-	workflow.SetCurrentDetails(d.ctx, details(d.report))
+	workflow.SetCurrentDetails(d.ctx, document.Details(views.Doctor(d.report, false, views.Brief())))
 	return d.report, nil
 }
 
@@ -202,25 +202,4 @@ func (d *examination) noteHealed(now []doctor.Finding) {
 		f.Tried = did
 		d.report.Healed = append(d.report.Healed, doctor.Healed{Finding: f, At: d.report.At})
 	}
-}
-
-// details shows a report in the Temporal UI.
-func details(r doctor.Report) string {
-	var text strings.Builder
-	if n := r.Count(); n > 0 {
-		fmt.Fprintf(&text, "**%s**", number.Of(n, "finding"))
-	} else {
-		text.WriteString("cluster, scheduler and maintenances agree")
-	}
-	const shown = 20
-	for _, f := range r.Findings[:min(shown, len(r.Findings))] {
-		fmt.Fprintf(&text, "\n- %s %s: %s", f.Kind, markdown.Text(f.Node), markdown.Text(f.Text))
-		if f.NextStep != "" {
-			fmt.Fprintf(&text, ". %s", markdown.Text(f.NextStep))
-		}
-	}
-	for _, h := range r.Healed[:min(shown, len(r.Healed))] {
-		fmt.Fprintf(&text, "\n- healed, %s %s: %s; %s", h.Kind, markdown.Text(h.Node), markdown.Text(h.Text), markdown.Text(h.Tried))
-	}
-	return text.String()
 }

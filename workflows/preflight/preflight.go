@@ -4,7 +4,6 @@ package preflight
 import (
 	"encoding/json"
 	"fmt"
-	"strings"
 	"time"
 
 	"go.temporal.io/sdk/converter"
@@ -12,9 +11,10 @@ import (
 
 	preflightactivity "drydock.dev/drydock/activities/preflight"
 	"drydock.dev/drydock/activities/settings"
-	"drydock.dev/drydock/rules/markdown"
+	"drydock.dev/drydock/rules/document"
 	"drydock.dev/drydock/rules/preflight"
 	"drydock.dev/drydock/rules/spec"
+	"drydock.dev/drydock/views"
 	"drydock.dev/drydock/workflows/call"
 	"drydock.dev/drydock/workflows/inbox"
 )
@@ -40,7 +40,7 @@ func Preflight(ctx workflow.Context, input converter.RawValue) (preflight.Report
 	if err != nil {
 		return preflight.Report{}, err
 	}
-	workflow.SetCurrentDetails(ctx, details(report))
+	workflow.SetCurrentDetails(ctx, document.Details(views.Preflight(report, views.Brief())))
 	return report, nil
 }
 
@@ -104,25 +104,4 @@ func Check(ctx workflow.Context, m spec.Maintenance, together []string) (preflig
 		Node: m.Node, Drain: m.Judged(), WaitsForPods: m.WaitForPodCompletion != nil, Together: together,
 	}).Get(ctx, &report)
 	return report, err
-}
-
-// details shows a report in the Temporal UI.
-func details(report preflight.Report) string {
-	var text strings.Builder
-	if n := report.ProblemCount(); n > 0 {
-		fmt.Fprintf(&text, "**%d problems** would stop a drain of %s", n, markdown.Text(report.Node))
-	} else {
-		fmt.Fprintf(&text, "nothing would stop a drain of %s", markdown.Text(report.Node))
-	}
-	if would := report.Escalates(); would != "" {
-		fmt.Fprintf(&text, "\n\nWhen the node does not empty: %s", would)
-	}
-	const shown = 20
-	for _, f := range report.Problems[:min(shown, len(report.Problems))] {
-		fmt.Fprintf(&text, "\n- %s: %s", f.Code, markdown.Text(f.String()))
-	}
-	for _, f := range report.Warnings[:min(shown, len(report.Warnings))] {
-		fmt.Fprintf(&text, "\n- warning, %s: %s", f.Code, markdown.Text(f.String()))
-	}
-	return text.String()
 }

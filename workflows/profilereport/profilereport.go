@@ -3,16 +3,16 @@ package profilereport
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/workflow"
 
 	"drydock.dev/drydock/api"
-	"drydock.dev/drydock/rules/markdown"
+	"drydock.dev/drydock/rules/document"
 	"drydock.dev/drydock/rules/profile/state"
 	"drydock.dev/drydock/rules/spec"
+	"drydock.dev/drydock/views"
 	"drydock.dev/drydock/workflows/call"
 	"drydock.dev/drydock/workflows/inbox"
 )
@@ -34,7 +34,7 @@ func ProfileReport(ctx workflow.Context, input converter.RawValue) (api.ProfileR
 	if err := workflow.ExecuteActivity(ctx, call.Profiles.ReportProfiles, asked).Get(ctx, &report); err != nil {
 		return report, err
 	}
-	workflow.SetCurrentDetails(ctx, markdown.Text(strings.Join(report.Lines, "\n")))
+	workflow.SetCurrentDetails(ctx, document.Details(views.ProfileExplanation(report.Lines, views.Brief())))
 	return report, nil
 }
 

@@ -220,7 +220,7 @@ func TestLimitsFromTheCommandLine(t *testing.T) {
 	if err := os.WriteFile(file, []byte(config), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	s.Exits(s.Drydock("limits"), 0, "MAX PARALLEL", "Set by configuration", "Slots in use: 0")
+	s.Exits(s.Drydock("limits"), 0, "MAX PARALLEL", "Set by:", "configuration", "0 in use")
 	s.Exits(s.Drydock("limits", "diff", "--config", file), 1, "maxParallel", "maxUnavailable", "groups.gpu.maxParallel")
 	s.Exits(s.Drydock("limits", "set", "--from-file", file, "--comment", "per rack"), 0, "per rack", "gpu")
 	s.Exits(s.Drydock("limits", "diff", "--config", file), 0, "are those of")
@@ -234,5 +234,5 @@ func TestLimitsFromTheCommandLine(t *testing.T) {
 		t.Errorf("limits = %+v", l)
 	}
 	s.MustDrydock("start", "worker-01", "--wait")
-	s.Exits(s.Drydock("limits"), 0, "Slots in use: 1", "worker-01")
+	s.Exits(s.Drydock("limits"), 0, "1 in use", "worker-01")
 }

@@ -11,12 +11,11 @@ import (
 
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/lab/e2e/site"
-	"drydock.dev/drydock/starter/show"
 )
 
 // kep is the status of a plan in the KEP's own shape: a line for each node, in the order of their names, with its targets and
 // its message.
-func kep(s *site.Site, name string) (lines []string, m show.NodeMaintenance, err error) {
+func kep(s *site.Site, name string) (lines []string, m api.KEPNodeMaintenance, err error) {
 	s.Helper()
 	said := s.Drydock("plan", "status", name, "-o", "kep")
 	if said.Status != 0 {

@@ -10,7 +10,6 @@ import (
 
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/lab/e2e/site"
-	"drydock.dev/drydock/starter/show"
 )
 
 // soon is the next full minute that is far enough away for a test to see a window closed before.
@@ -31,9 +30,9 @@ func quiet(s *site.Site) {
 }
 
 // windowNow asks a worker for one window.
-func windowNow(s *site.Site, name string) show.Window {
+func windowNow(s *site.Site, name string) api.Window {
 	s.Helper()
-	var told show.Windows
+	var told api.Windows
 	if err := json.Unmarshal([]byte(s.MustDrydock("windows", name, "-o", "json")), &told); err != nil || len(told.Windows) != 1 {
 		s.Fatalf("%+v: %v", told, err)
 	}
