@@ -95,14 +95,15 @@ func whatToDo(w io.Writer, r setup.Report, applied bool, program string) {
 	}
 }
 
-// printCommands writes what a shell can run; what no command makes is a comment.
+// printCommands writes what a shell can run; what no command makes is a comment, of one line whatever a server calls its things.
 func printCommands(w io.Writer, r setup.Report) {
+	comment := func(text string) { fmt.Fprintln(w, "# "+terminal.OneLine(text)) }
 	for _, i := range r.Lacking() {
 		if len(i.Commands) == 0 {
-			fmt.Fprintf(w, "# %s: %s\n", strings.TrimSpace(string(i.Kind)+" "+i.Name), i.Text)
+			comment(strings.TrimSpace(string(i.Kind)+" "+i.Name) + ": " + i.Text)
 		}
 		if i.NextStep != "" {
-			fmt.Fprintf(w, "# %s\n", i.NextStep)
+			comment(i.NextStep)
 		}
 	}
 	for _, command := range r.Commands() {
