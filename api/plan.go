@@ -9,6 +9,7 @@ import (
 	"drydock.dev/drydock/rules/notices"
 	"drydock.dev/drydock/rules/plan"
 	"drydock.dev/drydock/rules/record"
+	"drydock.dev/drydock/rules/schedule"
 )
 
 // PlanPhase is where a maintenance plan is.
@@ -32,6 +33,14 @@ const (
 // Ended reports whether the phase is an end.
 func (p PlanPhase) Ended() bool {
 	return p == PlanCompleted || p == PlanIncomplete || p == PlanCancelled || p == PlanAborted
+}
+
+// SetPace has a plan work on so many nodes at a time from now on, a number or a percentage of its nodes as in
+// strategy.maxParallel. Nodes that are worked on stay so where they are more.
+type SetPace struct {
+	Message
+	MaxParallel schedule.Amount `json:"maxParallel"`
+	Run         string          `json:"run,omitempty"`
 }
 
 // SetStage has a plan go on to a stage.

@@ -95,22 +95,25 @@ func PlanOf(s PlanStatus) Plan {
 	return p
 }
 
-// notable leaves out nodes that are over, and those that only wait for their turn. More counts those that are not on the page.
+// notable leaves out nodes that are over, and those that only wait for their turn. More counts those that are not on the page, but for
+// nodes that come back later: the counts do not tell them from others that wait.
 func (s PlanStatus) notable() (nodes []PlanNode, more int) {
 	nodes = []PlanNode{}
+	back := 0
 	for _, n := range s.Nodes {
 		switch n.State {
 		case plan.Done.Word(), plan.Gone.Word():
 		case plan.Waiting.Word():
 			if !n.NotBefore.IsZero() {
 				nodes = append(nodes, n)
+				back++
 			}
 		default:
 			nodes = append(nodes, n)
 		}
 	}
 	if s.NextOffset > 0 && len(nodes) == len(s.Nodes) {
-		more = max(0, s.Counts.Running+s.Counts.Held+s.Counts.Failed+s.Counts.Skipped-len(nodes))
+		more = max(0, s.Counts.Running+s.Counts.Held+s.Counts.Failed+s.Counts.Skipped-(len(nodes)-back))
 	}
 	return nodes, more
 }

@@ -20,11 +20,8 @@ func newAudit(a *invocation.App) *cobra.Command {
 		Long: `Workers write one audit record of every maintenance to the sinks that their configuration names (audit). These commands
 are for the files of such a sink; drydock report makes a report of records.`,
 		Example: "  drydock audit verify /var/lib/drydock/audit.jsonl",
-		Args:    invocation.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			return exit.UsageError("missing command: %s audit verify FILE", a.Name)
-		},
 	}
+	invocation.AsNoun(cmd)
 	cmd.AddCommand(newAuditVerify(a))
 	return cmd
 }

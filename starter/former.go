@@ -69,11 +69,11 @@ func todays(root *cobra.Command, args []string, stderr io.Writer) ([]string, err
 
 // takeFormerFlags takes --reason where a command has --comment for it, and --profile for Temporal's, until v0.3.
 func takeFormerFlags(c *cobra.Command, a *invocation.App) {
-	renamed := map[string]string{"profile": "temporal-profile"}
-	if c.Flags().Lookup("comment") != nil && c.Flags().Lookup("reason") == nil {
+	renamed, noted := map[string]string{"profile": "temporal-profile"}, false
+	if comment := c.Flags().Lookup("comment"); comment != nil && c.Flags().Lookup("reason") == nil {
 		renamed["reason"] = "comment"
+		comment.Value = &bothTexts{Value: comment.Value, former: &noted}
 	}
-	noted := false
 	c.Flags().SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 		now, ok := renamed[name]
 		if !ok {
@@ -85,4 +85,19 @@ func takeFormerFlags(c *cobra.Command, a *invocation.App) {
 		}
 		return pflag.NormalizedName(now)
 	})
+}
+
+// bothTexts keeps what --reason says and what --comment does: "failed" took both.
+type bothTexts struct {
+	pflag.Value
+	former *bool // --reason was given
+	given  bool
+}
+
+func (b *bothTexts) Set(text string) error {
+	if b.given && *b.former {
+		text = b.String() + "; " + text
+	}
+	b.given = true
+	return b.Value.Set(text)
 }

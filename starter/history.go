@@ -32,7 +32,7 @@ func newHistory(a *invocation.App) *cobra.Command {
 		Long: `Show the maintenances that a node had and has, the newest first: when each began, how long it took and how it ended.
 --details shows everything that is on record of each, and -o markdown the same in a form for a ticket.
 
-Temporal keeps a maintenance that ended for as long as its namespace is told to keep histories, often a few days. --from
+Temporal keeps a maintenance that ended for as long as its namespace's retention says, often a few days. --from
 reads the audit records instead, if the workers are configured to write them to files. It reads the rotated files beside a
 file too, and takes the files of several workers. It needs no Temporal.
 

@@ -30,7 +30,7 @@ func newReport(a *invocation.App) *cobra.Command {
 		Long: `Sum up the maintenances that ended in the last days: how many ended how, how long half of them and 95% of them took in
 each phase, which failed and why, and which workloads kept nodes from being drained.
 
-Temporal keeps a maintenance that ended for as long as its namespace is told to keep histories, often a few days: what it
+Temporal keeps a maintenance that ended for as long as its namespace's retention says, often a few days: what it
 has forgotten is missing in the sum. --from reads the audit records instead, if the workers are configured
 to write them to files. Name the files of all workers.
 

@@ -3,6 +3,7 @@ package starter
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -69,11 +70,10 @@ func (o *statusOptions) run(ctx context.Context, node string) error {
 	}
 	defer c.Close()
 	t, note, err := o.pick(ctx, c, node)
-	if (err != nil && spec.NodeName(node) == nil || err == nil && !t.Running()) && o.requestor == "" {
+	if o.requestor == "" && noneRuns(t, err) {
 		if held := cluster.HeldByProfiles(ctx, c, node, nil, o.app.Stderr); len(held.Nodes) > 0 {
 			if o.output.Table() {
-				terminal.Show(o.app.Stdout, views.ProfileHolds(held.Nodes[0], views.At(c.Clock())))
-				return nil
+				return o.output.Write(o.app.Stdout, nil, func(w io.Writer) { terminal.Show(w, views.ProfileHolds(held.Nodes[0], views.At(c.Clock()))) })
 			}
 			fmt.Fprintf(o.app.Stderr, "Warning: %s is in maintenance by a profile: see \"%s profile explain %s\".\n", node, c.Program, node)
 		}
@@ -124,6 +124,16 @@ func (o *statusOptions) ofCluster(ctx context.Context) error {
 		return exit.WithCode(exit.Failed, nil)
 	}
 	return nil
+}
+
+// noneRuns reports whether no maintenance of the node runs, by what pick has found. An error that says anything else has to be shown: that
+// several run, or that it could not be found out.
+func noneRuns(found client.Maintenance, err error) bool {
+	if err == nil {
+		return !found.Running()
+	}
+	var none *client.NotFoundError
+	return errors.As(err, &none) && len(none.Others) == 0
 }
 
 // pick finds the running maintenance, or else the one that ended last.

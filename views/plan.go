@@ -190,6 +190,9 @@ func nodesOfPlan(p api.Plan, r Reader) document.Table {
 	for _, n := range shown {
 		cells := []string{n.Node, n.State, r.since(n.Since)}
 		note := r.said(r.words(n.Note))
+		if n.Note != "" && strings.Contains(p.WaitingFor, n.Note) {
+			note = "" // all that wait say the same, which stands above
+		}
 		switch {
 		case n.Drain != nil:
 			cells = append(cells, string(n.Drain.Phase), strconv.Itoa(n.Drain.Pending), strconv.Itoa(n.Drain.Evacuating))

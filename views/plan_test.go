@@ -97,6 +97,20 @@ func TestPlansInStages(t *testing.T) {
 	startertest.GoldenInWidths(t, "plan_stages", func(w io.Writer) { terminal.Show(w, views.Plan(startertest.StagedPlan(), noon)) })
 }
 
+func TestWhatAllNodesWaitForIsSaidOnce(t *testing.T) {
+	const gang = "gang firmware needs 2 slots at once"
+	p := startertest.StagedPlan()
+	p.WaitingFor = "its nodes to be cordoned: 0 of 2 are; " + gang
+	for i := range p.Nodes {
+		p.Nodes[i].Note = gang
+	}
+	var out strings.Builder
+	terminal.Show(&out, views.Plan(p, noon))
+	if n := strings.Count(out.String(), gang); len(p.Nodes) < 2 || n != 1 {
+		t.Errorf("%d nodes, and %d times in\n%s", len(p.Nodes), n, out.String())
+	}
+}
+
 func TestTheDryRunOfStages(t *testing.T) {
 	p := plan.Plan{Strategy: plan.Strategy{Type: plan.AllAtOnce}, DrainPlan: &spec.Plan{Include: drainplan.Types(), Static: spec.SkipStatic}}
 	pods := []preflight.Pod{{Pod: "default/web-1", Tier: 1, Action: preflight.Evict}, {Pod: "kube-system/net", Tier: 7, Action: preflight.Delete}, {Pod: "kube-system/api", Tier: 11, Action: preflight.Skip}}

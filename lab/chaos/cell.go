@@ -86,7 +86,7 @@ type attempt struct {
 	// recovered tells when a process or a connection that the fault ended is there again.
 	recovered chan error
 	// begun are the maintenances that were started, or are being started.
-	begun roster
+	begun inventory
 	// other is the Drydock of another namespace, where the fault is one.
 	other *otherDrydock
 }

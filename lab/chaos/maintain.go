@@ -33,13 +33,13 @@ func (m *maintained) whole() bool {
 	return strings.HasPrefix(m.requestor, chaosRequestor+"-") || m.requestor == api.PlansRequestor
 }
 
-// roster is what several hands know of the maintenances that were started.
-type roster struct {
+// inventory is what several goroutines know of the maintenances that were started.
+type inventory struct {
 	mu  sync.Mutex
 	all []maintained
 }
 
-func (r *roster) add(m maintained) {
+func (r *inventory) add(m maintained) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.all = append(r.all, m)

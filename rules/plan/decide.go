@@ -1,10 +1,12 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
 	"drydock.dev/drydock/rules/number"
+	"drydock.dev/drydock/rules/schedule"
 )
 
 // Progress is how far a plan has come, besides the states of its nodes.
@@ -17,6 +19,8 @@ type Progress struct {
 	LastEnd time.Time `json:"lastEnd,omitzero"`
 	// Paused: nothing is begun until somebody resumes the plan.
 	Paused bool `json:"paused,omitempty"`
+	// MaxParallel takes the place of the strategy's, if somebody has set another pace.
+	MaxParallel schedule.Amount `json:"maxParallel,omitzero"`
 	// CreatedAt is when the plan began. It is not part of the state: the caller sets it.
 	CreatedAt time.Time `json:"-"`
 }
@@ -69,6 +73,9 @@ func Decide(s Strategy, nodes []Node, p Progress, now time.Time) Decision {
 	}
 }
 
+// Pace is how many nodes are worked on at a time.
+func (p Progress) Pace(s Strategy) schedule.Amount { return cmp.Or(p.MaxParallel, s.MaxParallel) }
+
 // next returns which nodes go next, of a plan that has not ended.
 func next(s Strategy, nodes []Node, counts Counts, p Progress, now time.Time) Decision {
 	if p.Paused {
@@ -78,7 +85,7 @@ func next(s Strategy, nodes []Node, counts Counts, p Progress, now time.Time) De
 	if failed > s.MaxFailures.Of(counts.Total) {
 		return Decision{Pause: fmt.Sprintf("%s failed: maxFailures is %s", number.Of(counts.Failures(), "node"), s.MaxFailures)}
 	}
-	places := min(s.MaxParallel.Of(counts.Total), MaxAtOnce) - counts.Running
+	places := min(p.Pace(s).Of(counts.Total), MaxAtOnce) - counts.Running
 	var d Decision
 	if s.Canary != nil && !p.CanaryPassed {
 		left, waits := canary(*s.Canary, counts, failed, p, now)

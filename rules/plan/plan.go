@@ -44,7 +44,7 @@ type Strategy struct {
 	// Type is how the nodes go: `rolling` one after the other, `allAtOnce` all together through [stages](#stages), as KEP-4212 has it. All
 	// other fields of the strategy are of `rolling`.
 	Type string `json:"type" jsonschema:"enum=rolling,enum=allAtOnce" jsonschema_extras:"x-flag=strategy"`
-	// MaxParallel is how many nodes are worked on at a time, or a percentage of the plan's, rounded up. It is 500 at most, whatever it says,
+	// MaxParallel is how many nodes are worked on at a time, or a percentage of the plan's, rounded up. It is 500 at most,
 	// and the cluster's limits hold besides. A node that is held takes no place.
 	MaxParallel schedule.Amount `json:"maxParallel,omitzero" jsonschema_extras:"x-flag=max-parallel"`
 	// Canary are nodes that go first and alone. If absent, there are none.
@@ -79,7 +79,7 @@ type Canary struct {
 	Nodes int `json:"nodes" jsonschema:"required" jsonschema_extras:"x-flag=canary"`
 	// Soak is how long to wait after the canary's end before the others go.
 	Soak spec.Duration `json:"soak,omitzero" jsonschema:"default=0s" jsonschema_extras:"x-flag=canary-soak"`
-	// Approval waits for somebody's `approve` (`drydock plan approve`) once the canary is done and its soak over, before the other nodes go.
+	// Approval waits for `drydock plan approve` before the other nodes go, once the canary is done and its soak over.
 	Approval bool `json:"approval,omitempty" jsonschema_extras:"x-flag=canary-approval"`
 }
 

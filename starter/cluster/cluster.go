@@ -183,9 +183,14 @@ func (r *reading) maintenances(ctx context.Context, state api.State, known bool)
 	}
 	m := &api.ClusterMaintenances{Running: min(len(all), listed), AtLeast: len(all) > listed, Phases: map[api.Phase]int{}}
 	found := r.look(ctx, firstAsked(all[:m.Running], state))
+	unasked := m.Running - len(found)
 	several := nodesOfSeveral(all)
 	var left int
 	for _, v := range found {
+		if !v.Running() {
+			m.Running-- // it has ended since it was listed
+			continue
+		}
 		if phase := v.Phase(); phase != "" {
 			m.Phases[phase]++
 		}
@@ -208,16 +213,12 @@ func (r *reading) maintenances(ctx context.Context, state api.State, known bool)
 	}
 	firstFound, _ := first(found)
 	m.First = client.Summaries(firstFound)
-	m.More = max(0, m.Running-left-len(m.First)-unseenPending(state, left, known))
-	r.status.Maintenances = m
-}
-
-// unseenPending are the maintenances that wait for a slot and were not asked: they are in the scheduler's list all the same.
-func unseenPending(state api.State, seen int, known bool) int {
-	if !known {
-		return 0
+	m.More = m.Running - left - len(m.First)
+	if known {
+		// Those that wait for a slot and were not asked are in the scheduler's list all the same. Profiles and remediations are in it too.
+		m.More -= min(unasked, max(0, state.PendingAll-left))
 	}
-	return max(0, state.PendingAll-seen)
+	r.status.Maintenances = m
 }
 
 // firstAsked are the maintenances to ask: those that hold a slot, then the newest.

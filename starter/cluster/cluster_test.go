@@ -214,6 +214,38 @@ func TestEveryPartIsBounded(t *testing.T) {
 	}
 }
 
+// TestTheRestIsCounted also where profiles wait for slots, and where a maintenance has ended since it was listed.
+func TestTheRestIsCounted(t *testing.T) {
+	for name, c := range map[string]struct {
+		drain, wait, ended, all int
+		want                    string
+	}{
+		"a few":            {drain: shown + 5, want: "25 running, 5 more"},
+		"profiles wait":    {drain: shown + 5, all: 9, want: "25 running, 5 more"},
+		"some wait":        {drain: shown + 5, wait: 3, all: 3, want: "28 running, 5 more"},
+		"and profiles too": {drain: shown + 5, wait: 3, all: 9, want: "28 running, 5 more"},
+		"one has ended":    {drain: shown + 5, ended: 1, want: "25 running, 5 more"},
+		"not all asked":    {drain: asked, wait: 30, all: 30, want: "230 running, 180 more"},
+	} {
+		f := &fake{scheduler: api.State{PendingAll: c.all}}
+		for i := range c.drain {
+			f.views = append(f.views, maintenance(fmt.Sprintf("drains-%03d", i), "ops", api.Draining))
+		}
+		for i := range c.wait {
+			f.views = append(f.views, maintenance(fmt.Sprintf("waits-%03d", i), "ops", api.Pending, func(s *api.Status) { s.Slot = &api.SlotStatus{} }))
+		}
+		for i := range c.ended {
+			v := maintenance(fmt.Sprintf("ended-%03d", i), "ops", api.Completed)
+			v.Execution = enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED
+			f.views = append(f.views, v)
+		}
+		s := read(t.Context(), f, startertest.Noon)
+		if got := fmt.Sprintf("%d running, %d more", s.Maintenances.Running, s.Maintenances.More); got != c.want || s.Maintenances.Phases[api.Completed] > 0 {
+			t.Errorf("%s: %s, %v, want %s", name, got, s.Maintenances.Phases, c.want)
+		}
+	}
+}
+
 func toMaintenances(all []client.View) (some []client.Maintenance) {
 	for _, v := range all {
 		some = append(some, v.Maintenance)

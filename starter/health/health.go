@@ -29,9 +29,8 @@ of medik8s is read as it is.`,
   drydock health explain worker-07
   drydock health pause workers --comment "storage moves"
   drydock health start --file nodehealthcheck.yaml --paused "moving over"`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
+	invocation.AsNoun(cmd)
 	cmd.AddCommand(newList(a), newStatus(a), newExplain(a), newPause(a), newResume(a), newConfirm(a), newStart(a), newApply(a), newRemove(a))
 	return cmd
 }

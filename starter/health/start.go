@@ -40,8 +40,9 @@ func (o *startOptions) register(cmd *cobra.Command) {
 func newStart(a *invocation.App) *cobra.Command {
 	o := &startOptions{app: a}
 	cmd := &cobra.Command{
-		Use:   "start [NAME...] --file FILE",
-		Short: "Start health checks",
+		Use:        "start [NAME...] --file FILE",
+		SuggestFor: []string{"create", "run"},
+		Short:      "Start health checks",
 		Long: `Start health checks. They go on until "drydock health remove"; one that is to be there for good is better kept in the worker's
 configuration, which starts it again whatever happens.
 

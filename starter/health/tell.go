@@ -76,8 +76,9 @@ own specification is taken back where that is written: in the worker's configura
 func newRemove(a *invocation.App) *cobra.Command {
 	o := &messageOptions{app: a}
 	return o.register(&cobra.Command{
-		Use:   "remove NAME",
-		Short: "End a health check",
+		Use:        "remove NAME",
+		SuggestFor: []string{"delete"},
+		Short:      "End a health check",
 		Long: `End a health check. It is refused while the check remediates a node. One that the worker's configuration has is started again
 within half a minute: take it out of the configuration first, and start the worker with that.`,
 		Example: `  drydock health remove workers --comment "replaced by one for each pool"`,

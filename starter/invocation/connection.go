@@ -41,7 +41,7 @@ func (g *globalFlags) Register(flags *pflag.FlagSet) {
 	flags.StringVar(&g.taskQueue, "task-queue", "", "task queue of the workers, without the cluster (env "+envTaskQueue+`, default "`+api.DefaultTaskQueue+`")`)
 	flags.StringVar(&g.kubeconfig, "kubeconfig", "", "kubeconfig file (env KUBECONFIG)")
 	flags.StringVar(&g.kubeContext, "context", "", "context of the kubeconfig")
-	flags.BoolVarP(&g.verbose, "verbose", "v", false, "show progress outside of a terminal too")
+	flags.BoolVarP(&g.verbose, "verbose", "v", false, "show what the command waits for outside of a terminal too")
 }
 
 // Connection is a client of one Drydock, with what hints about it have to say.

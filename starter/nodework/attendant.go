@@ -83,7 +83,7 @@ func (a *Attendant) Run(names []string) ([]Outcome, api.PlanStatus, error) {
 			return a.end(names, whyAbandoned(ctx))
 		}
 		if ctx.Err() != nil && !cancelled && err == nil && !status.Phase.Ended() {
-			if _, err := a.Plan.Send(a.GiveUp, api.MsgCancel, api.Cancel{}, whyAbandoned(ctx)); err == nil || refused(err) {
+			if _, err := a.Plan.Send(a.GiveUp, api.MsgCancel, api.Cancel{}, whyAbandoned(ctx)); err == nil || refused(err) || taken(err) {
 				cancelled = true
 				stopWork(context.Cause(ctx))
 			}
@@ -121,6 +121,12 @@ func (a *Attendant) look() (api.PlanStatus, error) {
 func refused(err error) bool {
 	var refused *client.RefusedError
 	return errors.As(err, &refused) || errors.Is(err, client.ErrEnded)
+}
+
+// taken reports whether the plan has a message that it has not answered: it reads it before it learns of what becomes of nodes later.
+func taken(err error) bool {
+	var unsettled *client.UnsettledError
+	return errors.As(err, &unsettled) && unsettled.Taken
 }
 
 // attend begins to work on the nodes whose turn it has become.

@@ -32,6 +32,8 @@ type planned struct {
 	page int
 	// unanswered is how many questions nobody answers.
 	unanswered int
+	// unsettled is what becomes of a message.
+	unsettled error
 }
 
 func planOf(parallel int, names ...string) *planned {
@@ -93,7 +95,7 @@ func (p *planned) Send(_ context.Context, _ string, _ any, why string) (client.S
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.cancelled = why
-	return client.Sent{}, nil
+	return client.Sent{}, p.unsettled
 }
 
 // over takes a node out of those that run.
@@ -222,10 +224,16 @@ func TestAnInterruptedRolloutBeginsNothingMore(t *testing.T) {
 	}
 }
 
-// TestThePlanKnowsFirstThatItIsCancelled, since it begins another node in place of one that is cancelled.
+// TestThePlanKnowsFirstThatItIsCancelled, since it begins another node in place of one that is cancelled. It may be slow to answer.
 func TestThePlanKnowsFirstThatItIsCancelled(t *testing.T) {
+	t.Run("answered", func(t *testing.T) { planKnowsFirst(t, nil) })
+	t.Run("taken", func(t *testing.T) { planKnowsFirst(t, &client.UnsettledError{Taken: true}) })
+}
+
+func planKnowsFirst(t *testing.T, unsettled error) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	p := planOf(1, "running", "next")
+	p.unsettled = unsettled
 	a := p.attendant(func(abandon context.Context, _ string) Outcome {
 		cancel(exit.ErrInterrupted)
 		<-abandon.Done()

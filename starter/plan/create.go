@@ -32,8 +32,10 @@ type createOptions struct {
 func newCreate(a *invocation.App) *cobra.Command {
 	o := &createOptions{app: a}
 	cmd := &cobra.Command{
-		Use:   "create NAME (-f FILE | NODE... | --selector S | --all)",
-		Short: "Start a plan: many nodes, in an order and at a pace",
+		Use: "create NAME (-f FILE | NODE... | --selector S | --all)",
+		// What other programs and other nouns here call it.
+		SuggestFor: []string{"start", "apply", "run", "new"},
+		Short:      "Start a plan: many nodes, in an order and at a pace",
 		Long: `Start a plan over many nodes. It begins a maintenance for each node in its turn, at most --max-parallel at a time; the
 cluster's limits hold besides. The first nodes may be a canary. If more than --max-failures fail, it pauses until
 "drydock plan resume". Nodes that come to match a selector are taken in.

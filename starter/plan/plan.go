@@ -26,10 +26,9 @@ terminal is gone.`,
 		Example: `  drydock plan create kernel-6.12 --selector pool=gpu --max-parallel 10% --canary 3 --canary-soak 1h --dry-run
   drydock plan status kernel-6.12 --watch
   drydock plan pause kernel-6.12 --comment "incident 4711"`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newCreate(a), newStatus(a), newList(a), newSetStage(a), newSetSelector(a), newSchedule(a))
+	invocation.AsNoun(cmd)
+	cmd.AddCommand(newCreate(a), newStatus(a), newList(a), newSetSelector(a), newSchedule(a))
 	for _, m := range messages {
 		cmd.AddCommand(m.command(a))
 	}
@@ -46,18 +45,6 @@ func onePlan(cmd *cobra.Command, args []string) error {
 		return fmt.Errorf("missing NAME: %s", cmd.Use)
 	default:
 		return fmt.Errorf("one plan at a time, not %s", strings.Join(args, ", "))
-	}
-}
-
-// planAndNodes are the arguments of the commands that are about nodes of a plan.
-func planAndNodes(cmd *cobra.Command, args []string) error {
-	switch len(args) {
-	case 0:
-		return fmt.Errorf("missing NAME and NODE: %s", cmd.Use)
-	case 1:
-		return fmt.Errorf("missing NODE: %s", cmd.Use)
-	default:
-		return checkName(args[0])
 	}
 }
 

@@ -69,40 +69,6 @@ func tierOf(text string) (map[string]any, error) {
 	return entry, nil
 }
 
-func newSetStage(a *invocation.App) *cobra.Command {
-	o := &messageOptions{app: a}
-	cmd := &cobra.Command{
-		Use:   "set-stage NAME STAGE",
-		Short: "Have a plan of strategy all-at-once go on to a stage",
-		Long: `Have a plan of strategy all-at-once go on to another stage: Cordon makes its nodes unschedulable, Drain empties them too,
-tier by tier, and Complete gives them back and ends the plan. The order is Idle, Cordon, Drain, Complete: Cordon and Drain
-can be skipped, and no plan goes back. Complete undoes what Drydock did, and no cordon of somebody else's.
-
-If another plan that shares a node has other settings for its maintenance, the stage is refused, and the plan is in the one
-before again. Nodes that are more than the limits let go at a time wait, all of them, until limits are raised: the plan's status
-has the command.`,
-		Example: `  drydock plan set-stage firmware Drain --comment "window is open"
-  drydock plan set-stage firmware Complete`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 1 {
-				return fmt.Errorf("missing STAGE, one of %s: %s", strings.Join(namesOf(plan.Stages), ", "), cmd.Use)
-			}
-			if len(args) > 2 {
-				return fmt.Errorf("one stage at a time: %s", cmd.Use)
-			}
-			return onePlan(cmd, args[:min(1, len(args))])
-		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			stage, err := stageOf(args[1], plan.Stages)
-			if err != nil {
-				return exit.UsageError("%w", err)
-			}
-			return o.run(cmd.Context(), args[0], api.MsgSetStage, api.SetStage{Stage: stage})
-		},
-	}
-	return o.register(cmd)
-}
-
 func newSetSelector(a *invocation.App) *cobra.Command {
 	o := &messageOptions{app: a}
 	var chosen input.FieldFlags

@@ -35,9 +35,8 @@ what is wrong with one. The profiles of Temporal's own configuration are another
   drydock profile graph os-patching --file maintenance.yaml
   drydock profile list --state in-maintenance
   drydock profile explain worker-07`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
+	invocation.AsNoun(cmd)
 	cmd.AddCommand(newLint(a), newGraph(a), newList(a), newExplain(a))
 	return cmd
 }

@@ -60,27 +60,13 @@ func Commands(a *invocation.App) []*cobra.Command {
 	}
 	for _, noun := range nouns {
 		cmd := &cobra.Command{
-			Use: noun.name, Short: noun.short, Long: noun.long, Example: below[noun.name][0].Example, Args: noArgs,
-			RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-			// Arguments say more of what was meant than the flags of another program.
-			FParseErrWhitelist: cobra.FParseErrWhitelist{UnknownFlags: true},
+			Use: noun.name, Short: noun.short, Long: noun.long, Example: below[noun.name][0].Example,
 		}
+		invocation.AsNoun(cmd)
 		cmd.AddCommand(below[noun.name]...)
 		all = append(all, cmd)
 	}
 	return append(below[""], all...)
-}
-
-// noArgs refuses what stands where the verb of a noun would, such as the node of "drain NODE".
-func noArgs(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return nil
-	}
-	meant := ""
-	if cmd.Name() == "drain" {
-		meant = fmt.Sprintf("; to drain a node: %s start %s", cmd.Root().DisplayName(), args[0])
-	}
-	return fmt.Errorf("unknown command %q for %q%s", args[0], cmd.CommandPath(), meant)
 }
 
 func (r row) verb() string {

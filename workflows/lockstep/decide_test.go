@@ -73,6 +73,8 @@ func emptied(ago time.Duration) func(*node) {
 	}
 }
 
+func othersSettings(n *node) { n.made, n.of = "another plan's", nil }
+
 func isReady(n *node) { n.progress.Phase = api.Ready }
 func endSent(n *node) { n.Unsent = false }
 
@@ -131,6 +133,8 @@ func TestLockstepDecides(t *testing.T) {
 		"which is about to be ready":     {[]option{stands("n1", held, emptied(20*time.Second))}, nil, "watch, wake 40s"},
 		"and is not":                     {[]option{stands("n1", held, emptied(time.Minute))}, nil, "end/0[n1], watch"},
 		"or is":                          {[]option{stands("n1", held, emptied(0), isReady)}, nil, "end/0[n1], watch"},
+		"which another plan wants":       {[]option{accepted("a", drain, "n1"), stands("n1", held, emptied(20*time.Second), othersSettings), decidedBefore}, nil, "watch, wake 40s"},
+		"with other settings":            {[]option{accepted("a", drain, "n1"), stands("n1", held, emptied(time.Minute), othersSettings)}, nil, "end/0[n1], progress/a[n1], watch"},
 		"unless a plan that comes does":  {[]option{stands("n1", held), says("a", drain, "n1")}, nil, "check[a], watch"},
 		"its end was sent":               {[]option{stands("n1", ending, endSent)}, nil, "watch"},
 		"a plan is complete":             {[]option{accepted("a", complete, "n1")}, nil, "progress/a[n1 complete], watch"},

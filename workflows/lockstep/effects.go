@@ -113,7 +113,7 @@ func (n *node) wants(kind string, now time.Time) bool {
 		return isDue && (n.Stand == asked || n.Stand == held && n.Unsent)
 	default:
 		isDue = isDue && !now.Before(n.readyBy())
-		return n.Stand == asked && n.Tries > 0 && !n.isWanted() || isDue && (n.Stand == ending && n.Unsent || n.Stand == held && (!n.isWanted() || n.differs()))
+		return n.Stand == asked && n.Tries > 0 && !n.isWanted() || isDue && (n.Stand == ending && n.Unsent || n.Stand == held && n.isToEnd())
 	}
 }
 

@@ -113,7 +113,7 @@ func (v *inventory) wake(d *controller.Decision, now time.Time) {
 				d.WakeAt(time.Unix(at, 0), "send a maintenance a target")
 			}
 		}
-		if by := n.readyBy(); by.After(now) && !n.isWanted() {
+		if by := n.readyBy(); by.After(now) && n.isToEnd() {
 			d.WakeAt(by, "cancel a maintenance that is not ready")
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/rules/drainplan"
 	"drydock.dev/drydock/rules/plan"
+	"drydock.dev/drydock/rules/schedule"
 	"drydock.dev/drydock/workflows/controller"
 	"drydock.dev/drydock/workflows/controller/controllertest"
 )
@@ -69,6 +70,11 @@ func stale(p *maintenancePlan) { p.ListedAt = now.Add(-time.Minute) }
 
 func stopped(p *maintenancePlan) { p.stop(api.PlanCancelled, "cancelled", now) }
 
+// paced has somebody set another pace.
+func paced(most int) option {
+	return func(p *maintenancePlan) { _ = setPace{api.SetPace{MaxParallel: schedule.Count(most)}}.Apply(p, now) }
+}
+
 func unknown(p *maintenancePlan) { p.Known, p.MayRun = false, true }
 
 // show is a decision in words, with the states of the nodes.
@@ -118,6 +124,8 @@ func TestARollingPlanDecides(t *testing.T) {
 		"but not while its ID is taken":     {one, []option{nodes("begins", w), func(p *maintenancePlan) { set(&p.Sought, "n0", true) }}, nil, "find", api.PlanRunning, "running waiting"},
 		"on a list that is fresh":           {one, []option{nodes(w, w), stale}, nil, "list", api.PlanRunning, "waiting waiting"},
 		"while all places are taken, none":  {one, []option{nodes(r, w), stale}, nil, "watch ends", api.PlanRunning, "running waiting"},
+		"at another pace":                   {one, []option{nodes(r, w, w, w), paced(3)}, nil, "begin/n1, begin/n2, watch ends", api.PlanRunning, "running running running waiting"},
+		"at a slower one, what runs stays":  {two, []option{nodes(r, r, w), paced(1)}, nil, "watch ends", api.PlanRunning, "running running waiting"},
 		"a pause between":                   {rest, []option{nodes(done, w), func(p *maintenancePlan) { p.Progress.LastEnd = now }}, nil, "wake 5m0s", api.PlanRunning, "done waiting"},
 		"a node that ends has no place":     {one, []option{nodes("ends", w)}, nil, "begin/n1, watch ends", api.PlanRunning, "done running"},
 		"too many failures":                 {one, []option{nodes(x, w)}, nil, "", api.PlanPaused, "failed waiting"},
@@ -304,6 +312,32 @@ func TestANodeThatIsSkippedIsNotDrainedAgain(t *testing.T) {
 }
 
 // TestACancelledNodeHasNotFailed, unless it waited for a decision.
+func TestAPaceThatIsNoneIsRefused(t *testing.T) {
+	rolling, staged := given(t, `{"all":true,"strategy":{"maxParallel":2}}`), given(t, in("Drain"))
+	for name, c := range map[string]struct {
+		p    *maintenancePlan
+		most schedule.Amount
+		want string
+	}{
+		"none":            {rolling, schedule.Amount{}, "maxParallel: is missing"},
+		"no node":         {rolling, schedule.Count(0), "plan pause"},
+		"the one it has":  {rolling, schedule.Count(2), "at a time already"},
+		"another":         {rolling, schedule.Percent(10), ""},
+		"without a limit": {rolling, schedule.Unlimited(), ""},
+		"of a staged one": {staged, schedule.Count(1), "allAtOnce"},
+	} {
+		err := setPace{api.SetPace{MaxParallel: c.most}}.Check(c.p, now)
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+	paced(5)(rolling)
+	status, err := rolling.page(api.PlanStatusRequest{})
+	if shown := status.Plan.Strategy.MaxParallel; err != nil || shown != schedule.Count(5) || rolling.spec.Strategy.MaxParallel != schedule.Count(2) {
+		t.Errorf("shows %s: %v", shown, err)
+	}
+}
+
 func TestACancelledNodeHasNotFailed(t *testing.T) {
 	for before, want := range map[plan.State]plan.State{plan.Running: plan.Skipped, plan.Held: plan.Failed} {
 		p := given(t, `{"all":true}`, nodes(before, ""))

@@ -20,6 +20,7 @@ var messages = []controller.Message[*maintenancePlan]{
 	{Name: api.MsgSkip, Payload: skip{}},
 	{Name: api.MsgRetry, Payload: retry{}},
 	{Name: api.MsgCancel, Payload: cancel{}},
+	{Name: api.MsgSetPace, Payload: setPace{}},
 	{Name: api.MsgSetStage, Payload: setStage{}},
 	{Name: api.MsgSetSelector, Payload: setSelector{}},
 	{Name: api.SignalNodeNews, Payload: nodeNews{}, From: controller.Workflows},
@@ -215,6 +216,30 @@ func (m cancel) Apply(p *maintenancePlan, now time.Time) string {
 	}
 	p.stop(api.PlanCancelled, sentence("cancelled", m.Message), now)
 	return effect
+}
+
+// setPace changes how many nodes are worked on at a time.
+type setPace struct{ api.SetPace }
+
+func (m setPace) Check(p *maintenancePlan, _ time.Time) error {
+	if err := p.rolls(m.Run, "its nodes go together, as far as the limits let them"); err != nil {
+		return err
+	}
+	switch {
+	case m.MaxParallel.IsZero():
+		return errors.New("maxParallel: is missing: say how many nodes at a time")
+	case m.MaxParallel.Of(100) == 0:
+		return fmt.Errorf("maxParallel: %s lets no node go: want 1 or more, or pause the plan (drydock plan pause)", m.MaxParallel)
+	case m.MaxParallel.Equal(p.Progress.Pace(p.spec.Strategy)):
+		return fmt.Errorf("the plan works on %s at a time already", m.MaxParallel)
+	}
+	return nil
+}
+
+func (m setPace) Apply(p *maintenancePlan, now time.Time) string {
+	p.Progress.MaxParallel = m.MaxParallel
+	p.note(sentence(m.MaxParallel.String()+" at a time", m.Message), now)
+	return m.MaxParallel.String() + " at a time from now on; what runs goes on"
 }
 
 // setStage has a staged plan go on.

@@ -51,7 +51,7 @@ func (p *maintenancePlan) page(asked api.PlanStatusRequest) (api.PlanStatus, err
 		status.Starter = p.Prepared.Starter
 	}
 	shown := p.spec
-	shown.Selection = p.selection()
+	shown.Selection, shown.Strategy.MaxParallel = p.selection(), p.Progress.Pace(p.spec.Strategy)
 	status.Plan, status.MoreNames = shortened(shown)
 	if p.Staged != nil {
 		status.Stages = p.stages()

@@ -29,6 +29,7 @@ var messages = map[string]Roles{
 	"pause":                Operator,
 	"resume":               Operator,
 	"skip":                 Operator,
+	"set-pace":             Operator,
 	"set-stage":            Operator,
 	"set-selector":         Operator,
 	"configure":            Operator,

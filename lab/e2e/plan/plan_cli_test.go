@@ -122,11 +122,15 @@ func TestAPlanFromTheCommandLine(t *testing.T) {
 	}
 	watch := s.Spawn("plan", "status", "kernel", "--watch")
 	watch.Says("2 running")
-	for _, node := range []string{"worker-02", "worker-03"} {
+	s.Exits(s.Drydock("plan", "set-pace", "kernel", "2"), 1, "2 at a time already")
+	s.Exits(s.Drydock("plan", "set-pace", "kernel", "0"), 1, "plan pause")
+	s.Exits(s.Drydock("plan", "set-pace", "kernel", "some"), 2, "some")
+	s.Exits(s.Drydock("plan", "set-pace", "kernel", "3", "--comment", "the night is short"), 0, "3 at a time from now on")
+	readyInPlan(s, "kernel", "worker-04")
+	s.Exits(s.Drydock("plan", "status", "kernel"), 0, "3 at a time by name", "the night is short")
+	for _, node := range []string{"worker-02", "worker-03", "worker-04"} {
 		s.MustDrydock("done", node, "--requestor", "plan-kernel", "--yes")
 	}
-	readyInPlan(s, "kernel", "worker-04")
-	s.MustDrydock("done", "worker-04", "--requestor", "plan-kernel", "--yes")
 	end := watch.End()
 	s.Exits(end, 0, "worker-02: over", "Completed: 4 of 4 done")
 	if strings.Contains(end.Stdout, "\x1b") {
