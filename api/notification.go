@@ -1,9 +1,9 @@
 package api
 
 import (
-	"drydock.dev/drydock/rules/bounds"
 	"time"
 
+	"drydock.dev/drydock/rules/bounds"
 	"drydock.dev/drydock/rules/notices"
 )
 

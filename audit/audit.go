@@ -9,8 +9,8 @@ import (
 	"log/slog"
 	"slices"
 
-	"drydock.dev/drydock/config/secret"
 	"drydock.dev/drydock/rules/record"
+	"drydock.dev/drydock/secret"
 )
 
 // Sink is one place where records go. A sink can get a record again, where it is not known whether the first time

@@ -12,14 +12,14 @@ import (
 	"drydock.dev/drydock/audit"
 	"drydock.dev/drydock/audit/audittest"
 	"drydock.dev/drydock/audit/kinds"
-	"drydock.dev/drydock/config/named"
 	"drydock.dev/drydock/rules/record"
+	"drydock.dev/drydock/sections"
 )
 
 func sinks(all ...*flaky) *audit.Sinks {
 	var c audit.Config
 	for _, f := range all {
-		c.Sinks = append(c.Sinks, named.Chosen[audit.SinkConfig]{Kind: f.called, Config: f})
+		c.Sinks = append(c.Sinks, sections.Chosen[audit.SinkConfig]{Kind: f.called, Config: f})
 	}
 	return audit.New(c, slog.Default())
 }
@@ -31,7 +31,7 @@ type flaky struct {
 	taken    []string
 }
 
-func (f *flaky) Validate(string, *named.Problems) {}
+func (f *flaky) Validate(string, *sections.Problems) {}
 
 func (f *flaky) Sink(audit.Environment) audit.Sink { return f }
 
@@ -81,7 +81,7 @@ func TestARecordWithoutIdentityIsNotWritten(t *testing.T) {
 
 // decode reads sinks as the worker's configuration does.
 func decode(input string) (c audit.Config, err error) {
-	c.Undecoded = named.Raw(input)
+	c.Undecoded = sections.Raw(input)
 	return c, c.Decode(kinds.All())
 }
 

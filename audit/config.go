@@ -1,8 +1,8 @@
 package audit
 
 import (
-	"drydock.dev/drydock/config/named"
-	"drydock.dev/drydock/config/secret"
+	"drydock.dev/drydock/secret"
+	"drydock.dev/drydock/sections"
 )
 
 // Settings are those of all sinks.
@@ -16,15 +16,15 @@ type Settings struct {
 type Config struct {
 	Settings
 	// Sinks are those that are written, with their configuration.
-	Sinks []named.Chosen[SinkConfig]
+	Sinks []sections.Chosen[SinkConfig]
 	// Undecoded is what was read, until Decode.
-	Undecoded named.Raw
+	Undecoded sections.Raw
 }
 
 // SinkConfig is the configuration of one kind of sink.
 type SinkConfig interface {
 	// Validate adds what is wrong, below the field.
-	Validate(field string, p *named.Problems)
+	Validate(field string, p *sections.Problems)
 	// Sink makes the sink, or nil where it is turned off. It opens nothing yet.
 	Sink(Environment) Sink
 }
@@ -34,7 +34,7 @@ type Tryable interface{ Try() error }
 
 // Try looks whether the sinks would take a record, where that can be known; the error begins every line with the field.
 func (c Config) Try() error {
-	var p named.Problems
+	var p sections.Problems
 	for _, sink := range c.Sinks {
 		if t, ok := sink.Config.(Tryable); ok {
 			p.Check("audit."+sink.Kind, t.Try())
@@ -44,7 +44,7 @@ func (c Config) Try() error {
 }
 
 // Kinds are the kinds of sinks that there may be, in the order in which records go to them.
-type Kinds []named.Kind[SinkConfig]
+type Kinds []sections.Kind[SinkConfig]
 
 // IsZero says that no sink is configured.
 func (c Config) IsZero() bool { return c.Sinks == nil && c.Key.IsZero() && c.Undecoded == nil }
@@ -57,8 +57,8 @@ func (c *Config) Decode(kinds Kinds) error {
 	if c.Undecoded == nil {
 		return nil
 	}
-	return named.DecodeSection("audit", c.Undecoded, func(data []byte) (err error) {
-		c.Sinks, err = named.DecodeKinds(data, &c.Settings, kinds)
+	return sections.DecodeObject("audit", c.Undecoded, func(data []byte) (err error) {
+		c.Sinks, err = sections.DecodeKinds(data, &c.Settings, kinds)
 		c.Undecoded = nil
 		return err
 	})
@@ -69,12 +69,12 @@ func (c Config) MarshalJSON() ([]byte, error) {
 	if c.Undecoded != nil {
 		return c.Undecoded.MarshalJSON()
 	}
-	return named.EncodeKinds(c.Settings, c.Sinks)
+	return sections.EncodeKinds(c.Settings, c.Sinks)
 }
 
 // Validate checks the configuration; the error joins one line per wrong field. What is undecoded is not looked at.
 func (c Config) Validate() error {
-	var p named.Problems
+	var p sections.Problems
 	if !c.Key.IsZero() {
 		p.Check("key", c.Key.Validate())
 		if c.Undecoded == nil && len(c.Sinks) == 0 {

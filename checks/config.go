@@ -9,11 +9,11 @@ import (
 	"slices"
 	"time"
 
-	"drydock.dev/drydock/config/named"
 	"drydock.dev/drydock/outbound"
 	"drydock.dev/drydock/rules/period"
 	"drydock.dev/drydock/rules/spec"
 	"drydock.dev/drydock/rules/validation"
+	"drydock.dev/drydock/sections"
 )
 
 // Config are the checks, hooks and works that maintenances may name.
@@ -37,17 +37,17 @@ type Checks map[string]Check
 
 // UnmarshalJSON reads the names; Config.Decode reads the checks themselves.
 func (c *Checks) UnmarshalJSON(data []byte) error {
-	all, err := named.Decode[Check]("checks", data)
+	all, err := sections.Decode[Check]("checks", data)
 	*c = all
 	return err
 }
 
 func (c Checks) decode(kinds Kinds) error {
-	return named.DecodeEach("checks", c, func(check *Check) (err error) {
+	return sections.DecodeEach("checks", c, func(check *Check) (err error) {
 		if check.Undecoded == nil {
 			return nil
 		}
-		check.Actions, err = named.DecodeKinds(check.Undecoded, &struct{}{}, kinds.checks())
+		check.Actions, err = sections.DecodeKinds(check.Undecoded, &struct{}{}, kinds.checks())
 		check.Undecoded, check.kinds = nil, kinds
 		return err
 	})
@@ -58,13 +58,13 @@ type Hooks map[string]Hook
 
 // UnmarshalJSON reads the names; Config.Decode reads the hooks themselves.
 func (h *Hooks) UnmarshalJSON(data []byte) error {
-	all, err := named.Decode[Hook]("hooks", data)
+	all, err := sections.Decode[Hook]("hooks", data)
 	*h = all
 	return err
 }
 
 func (h Hooks) decode(kinds Kinds) error {
-	return named.DecodeEach("hooks", h, func(hook *Hook) error {
+	return sections.DecodeEach("hooks", h, func(hook *Hook) error {
 		if hook.Undecoded == nil {
 			return nil
 		}
@@ -75,9 +75,9 @@ func (h Hooks) decode(kinds Kinds) error {
 // Check is what asks whether a node is well.
 type Check struct {
 	// Actions are the kinds that it has, with their configuration: exactly one in a valid check.
-	Actions []named.Chosen[Checkable]
+	Actions []sections.Chosen[Checkable]
 	// Undecoded is what was read, until Config.Decode.
-	Undecoded named.Raw
+	Undecoded sections.Raw
 
 	// kinds are those that it may have, for an error.
 	kinds Kinds
@@ -91,16 +91,16 @@ func (c Check) MarshalJSON() ([]byte, error) {
 	if c.Undecoded != nil {
 		return c.Undecoded.MarshalJSON()
 	}
-	return named.EncodeKinds(struct{}{}, c.Actions)
+	return sections.EncodeKinds(struct{}{}, c.Actions)
 }
 
 // Hook is what is called, or Signal, and how the maintenance goes along with it.
 type Hook struct {
 	HookSettings
 	// Actions are the kinds that it has, with their configuration: exactly one in a valid hook that is no signal.
-	Actions []named.Chosen[Callable]
+	Actions []sections.Chosen[Callable]
 	// Undecoded is what was read, until Config.Decode.
-	Undecoded named.Raw
+	Undecoded sections.Raw
 
 	// kinds are those that it may have, for an error.
 	kinds Kinds
@@ -125,13 +125,13 @@ type HookSettings struct {
 func (h *Hook) UnmarshalJSON(data []byte) error { return h.Undecoded.UnmarshalJSON(data) }
 
 func (h *Hook) decode(kinds Kinds) (err error) {
-	h.Actions, err = named.DecodeKinds(h.Undecoded, &h.HookSettings, kinds.hooks())
+	h.Actions, err = sections.DecodeKinds(h.Undecoded, &h.HookSettings, kinds.hooks())
 	h.Undecoded, h.kinds = nil, kinds
 	if err != nil || h.Cleanup == nil {
 		return err
 	}
-	return named.DecodeSection("closing", h.Cleanup.Undecoded, func(data []byte) (err error) {
-		h.Cleanup.Actions, err = named.DecodeKinds(data, &struct{}{}, kinds.hooks())
+	return sections.DecodeObject("closing", h.Cleanup.Undecoded, func(data []byte) (err error) {
+		h.Cleanup.Actions, err = sections.DecodeKinds(data, &struct{}{}, kinds.hooks())
 		h.Cleanup.Undecoded, h.Cleanup.kinds = nil, kinds
 		return err
 	})
@@ -142,15 +142,15 @@ func (h Hook) MarshalJSON() ([]byte, error) {
 	if h.Undecoded != nil {
 		return h.Undecoded.MarshalJSON()
 	}
-	return named.EncodeKinds(h.HookSettings, h.Actions)
+	return sections.EncodeKinds(h.HookSettings, h.Actions)
 }
 
 // Cleanup is what undoes a hook; in the configuration it is called closing.
 type Cleanup struct {
 	// Actions are the kinds that it has, with their configuration: exactly one in a valid cleanup.
-	Actions []named.Chosen[Callable]
+	Actions []sections.Chosen[Callable]
 	// Undecoded is what was read, until Config.Decode.
-	Undecoded named.Raw
+	Undecoded sections.Raw
 
 	// kinds are those that it may have, for an error.
 	kinds Kinds
@@ -164,7 +164,7 @@ func (c Cleanup) MarshalJSON() ([]byte, error) {
 	if c.Undecoded != nil {
 		return c.Undecoded.MarshalJSON()
 	}
-	return named.EncodeKinds(struct{}{}, c.Actions)
+	return sections.EncodeKinds(struct{}{}, c.Actions)
 }
 
 // Section is a section of the configuration that all actions of one kind share.
@@ -172,7 +172,7 @@ type Section struct {
 	// Shared is nil where there is no such section.
 	Shared Shared
 	// Undecoded is what was read, until Config.Decode.
-	Undecoded named.Raw
+	Undecoded sections.Raw
 }
 
 // IsZero says that there is no such section.
@@ -186,8 +186,8 @@ func (s *Section) decode(kind string, kinds Kinds) error {
 	if s.Undecoded == nil || at < 0 || kinds[at].Shared == nil {
 		return nil
 	}
-	shared := named.Like(kinds[at].Shared)
-	if err := named.DecodeSection(kind, s.Undecoded, func(data []byte) error { return spec.DecodeStrict(data, shared) }); err != nil {
+	shared := sections.Like(kinds[at].Shared)
+	if err := sections.DecodeObject(kind, s.Undecoded, func(data []byte) error { return spec.DecodeStrict(data, shared) }); err != nil {
 		return err
 	}
 	s.Shared, s.Undecoded = shared, nil

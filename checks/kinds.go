@@ -3,10 +3,10 @@ package checks
 import (
 	"context"
 
-	"drydock.dev/drydock/config/named"
 	"drydock.dev/drydock/k8s/kube"
 	"drydock.dev/drydock/outbound"
 	"drydock.dev/drydock/rules/period"
+	"drydock.dev/drydock/sections"
 )
 
 // Kind is a kind of action: a package below this one.
@@ -26,7 +26,7 @@ type Kinds []Kind
 // Action is the configuration of one kind of check or hook.
 type Action interface {
 	// Validate adds what is wrong, below the place's field, without reading any file.
-	Validate(at Place, p *named.Problems)
+	Validate(at Place, p *sections.Problems)
 }
 
 // Checkable is what can be a check.
@@ -52,7 +52,7 @@ type Startable interface {
 
 // Shared is the configuration that all actions of one kind share.
 type Shared interface {
-	Validate(field string, p *named.Problems)
+	Validate(field string, p *sections.Problems)
 }
 
 // Role is what an action is for.
@@ -145,16 +145,16 @@ type Abandoner interface {
 	Abandon(ctx context.Context, c Call) error
 }
 
-func (k Kinds) checks() []named.Kind[Checkable] { return of[Checkable](k) }
+func (k Kinds) checks() []sections.Kind[Checkable] { return of[Checkable](k) }
 
-func (k Kinds) hooks() []named.Kind[Callable] { return of[Callable](k) }
+func (k Kinds) hooks() []sections.Kind[Callable] { return of[Callable](k) }
 
 // of are the kinds that can be something.
-func of[A Action](kinds Kinds) []named.Kind[A] {
-	var all []named.Kind[A]
+func of[A Action](kinds Kinds) []sections.Kind[A] {
+	var all []sections.Kind[A]
 	for _, kind := range kinds {
 		if config, can := kind.Config.(A); can {
-			all = append(all, named.Kind[A]{Name: kind.Name, Config: config})
+			all = append(all, sections.Kind[A]{Name: kind.Name, Config: config})
 		}
 	}
 	return all

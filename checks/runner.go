@@ -10,9 +10,9 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"drydock.dev/drydock/config/named"
 	"drydock.dev/drydock/k8s/kube"
 	"drydock.dev/drydock/rules/validation"
+	"drydock.dev/drydock/sections"
 )
 
 // Errors that trying again does not heal.
@@ -80,7 +80,7 @@ func New(c Config, client kube.Interface, version string) (*Runner, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	var p named.Problems
+	var p sections.Problems
 	e := Environment{Kubernetes: client, Agent: "drydock/" + version, NodeAddresses: c.NodeAddresses}
 	r := &Runner{checks: map[string]Checker{}, hooks: map[string]hook{}, work: c.readyWork(e, &p)}
 	for _, name := range slices.Sorted(maps.Keys(c.Checks)) {
@@ -104,7 +104,7 @@ func New(c Config, client kube.Interface, version string) (*Runner, error) {
 }
 
 // ready makes a hook ready.
-func (c Config) ready(name string, e Environment, p *named.Problems) hook {
+func (c Config) ready(name string, e Environment, p *sections.Problems) hook {
 	h := c.Hooks[name]
 	out := hook{plan: h.plan(name)}
 	var err error

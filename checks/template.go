@@ -5,8 +5,8 @@ import (
 	"text/template"
 	"time"
 
-	"drydock.dev/drydock/config/named"
 	"drydock.dev/drydock/rules/period"
+	"drydock.dev/drydock/sections"
 )
 
 // functions are what templates may call: "after" is a time, in RFC 3339, that far from now.
@@ -24,7 +24,7 @@ var functions = template.FuncMap{
 func ParseTemplate(text string) (*template.Template, error) {
 	t, err := template.New("template").Funcs(functions).Parse(text)
 	if err != nil {
-		return nil, named.TemplateError(err)
+		return nil, sections.TemplateError(err)
 	}
 	_, err = Render(t, Sample)
 	return t, err
@@ -34,7 +34,7 @@ func ParseTemplate(text string) (*template.Template, error) {
 func Render(t *template.Template, s Subject) (string, error) {
 	var out strings.Builder
 	if err := t.Execute(&out, s); err != nil {
-		return "", named.TemplateError(err)
+		return "", sections.TemplateError(err)
 	}
 	return out.String(), nil
 }

@@ -6,14 +6,14 @@ import (
 	"slices"
 	"strings"
 
-	"drydock.dev/drydock/config/named"
 	"drydock.dev/drydock/rules/validation"
+	"drydock.dev/drydock/sections"
 )
 
 // Validate checks the configuration without reading any file; the error joins one line per wrong field. What is
 // undecoded is not looked at.
 func (c Config) Validate() error {
-	var p named.Problems
+	var p sections.Problems
 	for _, name := range slices.Sorted(maps.Keys(c.Checks)) {
 		p.Check("checks."+name, validation.Name(name))
 		c.validateCheck(name, &p)
@@ -32,7 +32,7 @@ func (c Config) Validate() error {
 	return p.Join()
 }
 
-func (c Config) validateCheck(name string, p *named.Problems) {
+func (c Config) validateCheck(name string, p *sections.Problems) {
 	check := c.Checks[name]
 	if check.Undecoded != nil {
 		return
@@ -45,7 +45,7 @@ func (c Config) validateCheck(name string, p *named.Problems) {
 	}
 }
 
-func (c Config) validateHook(name string, p *named.Problems) {
+func (c Config) validateHook(name string, p *sections.Problems) {
 	h, field := c.Hooks[name], "hooks."+name
 	if h.Undecoded != nil {
 		return
@@ -126,7 +126,7 @@ func (c Config) shared(kind string) Shared {
 	return map[string]Section{"prometheus": c.Prometheus}[kind].Shared
 }
 
-func names[A any](kinds []named.Kind[A]) []string {
+func names[A any](kinds []sections.Kind[A]) []string {
 	var all []string
 	for _, kind := range kinds {
 		all = append(all, kind.Name)

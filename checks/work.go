@@ -7,9 +7,9 @@ import (
 	"maps"
 	"slices"
 
-	"drydock.dev/drydock/config/named"
 	"drydock.dev/drydock/rules/period"
 	"drydock.dev/drydock/rules/validation"
+	"drydock.dev/drydock/sections"
 )
 
 // Works are what can be done to a node that is Ready, by name.
@@ -17,17 +17,17 @@ type Works map[string]Work
 
 // UnmarshalJSON reads the names; Config.Decode reads the works themselves.
 func (w *Works) UnmarshalJSON(data []byte) error {
-	all, err := named.Decode[Work]("work", data)
+	all, err := sections.Decode[Work]("work", data)
 	*w = all
 	return err
 }
 
 func (w Works) decode(kinds Kinds) error {
-	return named.DecodeEach("work", w, func(one *Work) (err error) {
+	return sections.DecodeEach("work", w, func(one *Work) (err error) {
 		if one.Undecoded == nil {
 			return nil
 		}
-		one.Actions, err = named.DecodeKinds(one.Undecoded, &one.WorkSettings, kinds.hooks())
+		one.Actions, err = sections.DecodeKinds(one.Undecoded, &one.WorkSettings, kinds.hooks())
 		one.Undecoded, one.kinds = nil, kinds
 		return err
 	})
@@ -37,9 +37,9 @@ func (w Works) decode(kinds Kinds) error {
 type Work struct {
 	WorkSettings
 	// Actions are the kinds that it has, with their configuration: exactly one in a valid work that is no signal.
-	Actions []named.Chosen[Callable]
+	Actions []sections.Chosen[Callable]
 	// Undecoded is what was read, until Config.Decode.
-	Undecoded named.Raw
+	Undecoded sections.Raw
 
 	// kinds are those that it may have, for an error.
 	kinds Kinds
@@ -64,7 +64,7 @@ func (w Work) MarshalJSON() ([]byte, error) {
 	if w.Undecoded != nil {
 		return w.Undecoded.MarshalJSON()
 	}
-	return named.EncodeKinds(w.WorkSettings, w.Actions)
+	return sections.EncodeKinds(w.WorkSettings, w.Actions)
 }
 
 // plan is what a workflow has to know of a work.
@@ -87,7 +87,7 @@ func (c Config) workPlace(name, kind string) Place {
 	}
 }
 
-func (c Config) validateWork(name string, p *named.Problems) {
+func (c Config) validateWork(name string, p *sections.Problems) {
 	w, field := c.Work[name], "work."+name
 	if w.Undecoded != nil {
 		return
@@ -120,7 +120,7 @@ type work struct {
 }
 
 // readyWork makes all works ready.
-func (c Config) readyWork(e Environment, p *named.Problems) map[string]work {
+func (c Config) readyWork(e Environment, p *sections.Problems) map[string]work {
 	all := map[string]work{}
 	for _, name := range slices.Sorted(maps.Keys(c.Work)) {
 		w := c.Work[name]

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"drydock.dev/drydock/config"
-	"drydock.dev/drydock/config/secret"
+	"drydock.dev/drydock/secret"
 )
 
 // meaning is a configuration without what JSON leaves open, such as the order of fields.

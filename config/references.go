@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"drydock.dev/drydock/config/secret"
 	"drydock.dev/drydock/rules/schedule"
+	"drydock.dev/drydock/secret"
 )
 
 // checkGroups refuses channels for groups that do not exist: they would never get an event.
@@ -92,7 +92,7 @@ func eachSecret(v reflect.Value, field string, found func(field string, v secret
 	}
 }
 
-// kindOf is the kind of a named.Chosen, empty for anything else.
+// kindOf is the kind of a sections.Chosen, empty for anything else.
 func kindOf(v reflect.Value) string {
 	if v.Kind() != reflect.Struct || !v.FieldByName("Config").IsValid() || !v.FieldByName("Kind").IsValid() {
 		return ""

@@ -10,10 +10,10 @@ import (
 	"slices"
 	"strings"
 
-	"drydock.dev/drydock/config/named"
-	"drydock.dev/drydock/config/secret"
 	"drydock.dev/drydock/rules/notices"
 	"drydock.dev/drydock/rules/spec"
+	"drydock.dev/drydock/secret"
+	"drydock.dev/drydock/sections"
 )
 
 // Config are the channels by name.
@@ -23,9 +23,9 @@ type Config map[string]Channel
 type Channel struct {
 	Settings
 	// Receivers are the kinds that it has, with their configuration: exactly one in a valid channel.
-	Receivers []named.Chosen[Receiver]
+	Receivers []sections.Chosen[Receiver]
 	// Undecoded is what was read, until Config.Decode.
-	Undecoded named.Raw
+	Undecoded sections.Raw
 
 	// kinds are those that it may have, for an error.
 	kinds Kinds
@@ -59,7 +59,7 @@ type Settings struct {
 // Receiver is the configuration of one kind of receiver.
 type Receiver interface {
 	// Validate adds what is wrong, below the field, without reading a secret.
-	Validate(field string, p *named.Problems)
+	Validate(field string, p *sections.Problems)
 	// Secrets are all its secrets by field; the receiver itself is the field "".
 	Secrets() map[string]secret.Value
 	Abilities() Abilities
@@ -78,22 +78,22 @@ type Abilities struct {
 }
 
 // Kinds are the kinds of receivers that a channel may have, in the order in which errors list them.
-type Kinds []named.Kind[Receiver]
+type Kinds []sections.Kind[Receiver]
 
 // UnmarshalJSON reads the channels' names; Decode reads the channels themselves.
 func (c *Config) UnmarshalJSON(data []byte) error {
-	channels, err := named.Decode[Channel]("channels", data)
+	channels, err := sections.Decode[Channel]("channels", data)
 	*c = channels
 	return err
 }
 
 // Decode reads what is undecoded strictly; the error begins every line with the field.
 func (c Config) Decode(kinds Kinds) error {
-	return named.DecodeEach("channels", c, func(channel *Channel) (err error) {
+	return sections.DecodeEach("channels", c, func(channel *Channel) (err error) {
 		if channel.Undecoded == nil {
 			return nil
 		}
-		channel.Receivers, err = named.DecodeKinds(channel.Undecoded, &channel.Settings, kinds)
+		channel.Receivers, err = sections.DecodeKinds(channel.Undecoded, &channel.Settings, kinds)
 		channel.Undecoded, channel.kinds = nil, kinds
 		return err
 	})
@@ -118,7 +118,7 @@ func (c Channel) MarshalJSON() ([]byte, error) {
 	if c.Undecoded != nil {
 		return c.Undecoded.MarshalJSON()
 	}
-	return named.EncodeKinds(c.Settings, c.Receivers)
+	return sections.EncodeKinds(c.Settings, c.Receivers)
 }
 
 // Plans are what workflows have to know of the channels, sorted by name.
@@ -166,7 +166,7 @@ var channelName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 // Validate checks all channels without reading a secret; the error joins one line per wrong field. What is undecoded is
 // not looked at.
 func (c Config) Validate() error {
-	var p named.Problems
+	var p sections.Problems
 	for _, name := range slices.Sorted(maps.Keys(c)) {
 		section := "channels." + name
 		if !channelName.MatchString(name) {
@@ -180,8 +180,8 @@ func (c Config) Validate() error {
 	return p.Join()
 }
 
-func (c Channel) validate(section string, p *named.Problems) {
-	if err := named.One(c.Receivers, c.kinds); err != nil {
+func (c Channel) validate(section string, p *sections.Problems) {
+	if err := sections.One(c.Receivers, c.kinds); err != nil {
 		p.Check(section, err)
 		return
 	}

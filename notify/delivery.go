@@ -5,9 +5,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 
-	"drydock.dev/drydock/config/secret"
 	"drydock.dev/drydock/rules/notices"
 	"drydock.dev/drydock/rules/visible"
+	"drydock.dev/drydock/secret"
 )
 
 // Message is one delivery: an event, or the events of a digest in the order in which they happened.

@@ -7,8 +7,8 @@ import (
 	"net/http"
 	"time"
 
-	"drydock.dev/drydock/config/secret"
 	"drydock.dev/drydock/outbound"
+	"drydock.dev/drydock/secret"
 )
 
 // failure is an error of a delivery before its secrets are taken out.

@@ -9,10 +9,10 @@ import (
 	"time"
 	_ "time/tzdata" // the time zones of schedules, on machines without them
 
-	"drydock.dev/drydock/config/named"
-	"drydock.dev/drydock/config/secret"
 	"drydock.dev/drydock/outbound"
 	"drydock.dev/drydock/rules/notices"
+	"drydock.dev/drydock/secret"
+	"drydock.dev/drydock/sections"
 )
 
 // EventEmitter records Kubernetes Events on nodes. The same key gives the same Event.
@@ -73,7 +73,7 @@ func New(cfg Config, kubernetes EventEmitter, version string) (*Senders, error) 
 }
 
 // secretsOf are all secrets of a channel by field.
-func secretsOf(receiver named.Chosen[Receiver]) map[string]secret.Value {
+func secretsOf(receiver sections.Chosen[Receiver]) map[string]secret.Value {
 	all := map[string]secret.Value{}
 	for field, value := range receiver.Config.Secrets() {
 		switch {

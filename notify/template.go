@@ -10,8 +10,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"drydock.dev/drydock/config/named"
 	"drydock.dev/drydock/rules/notices"
+	"drydock.dev/drydock/sections"
 )
 
 // Template are the Go templates of messages. They see content.
@@ -84,7 +84,7 @@ func (t Template) parse(subject, text string) (wording, []error) {
 		}
 		parsed, err := template.New("template." + part.field).Option("missingkey=error").Funcs(functions).Parse(given)
 		if err != nil {
-			problems = append(problems, fmt.Errorf("template.%s: %w", part.field, named.TemplateError(err)))
+			problems = append(problems, fmt.Errorf("template.%s: %w", part.field, sections.TemplateError(err)))
 		}
 		*part.into = parsed
 	}
@@ -136,7 +136,7 @@ func (w wording) render(channel string, events []notices.Event) (subject, text s
 func execute(t *template.Template, c content) (string, error) {
 	var out bounded
 	if err := t.Execute(&out, c); err != nil && !errors.Is(err, errFull) {
-		return "", fmt.Errorf("%s: %w", t.Name(), named.TemplateError(err))
+		return "", fmt.Errorf("%s: %w", t.Name(), sections.TemplateError(err))
 	}
 	return cut(out.text.String(), maxText), nil
 }

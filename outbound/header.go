@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/net/http/httpguts"
 
-	"drydock.dev/drydock/config/secret"
+	"drydock.dev/drydock/secret"
 )
 
 // ownHeaders are set by Drydock itself on the requests of webhooks.

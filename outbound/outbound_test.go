@@ -23,8 +23,8 @@ import (
 	"testing"
 	"time"
 
-	"drydock.dev/drydock/config/secret"
 	"drydock.dev/drydock/outbound"
+	"drydock.dev/drydock/secret"
 )
 
 // The system's authorities are read once in a process, so that one is made before any test.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"unicode"
 
-	"drydock.dev/drydock/config/secret"
+	"drydock.dev/drydock/secret"
 )
 
 // looked is how much of a text, beyond what it shows, an excerpt looks at, in bytes: blanks and secrets are taken out of that.

@@ -4,8 +4,8 @@ import (
 	"github.com/spf13/cobra"
 
 	auditfile "drydock.dev/drydock/audit/file"
-	"drydock.dev/drydock/config/secret"
 	"drydock.dev/drydock/rules/record"
+	"drydock.dev/drydock/secret"
 	"drydock.dev/drydock/starter/exit"
 	"drydock.dev/drydock/starter/invocation"
 	"drydock.dev/drydock/starter/terminal"

@@ -21,8 +21,6 @@ import (
 	"drydock.dev/drydock/checks"
 	checkkinds "drydock.dev/drydock/checks/kinds"
 	"drydock.dev/drydock/config"
-	"drydock.dev/drydock/config/named"
-	"drydock.dev/drydock/config/secret"
 	"drydock.dev/drydock/docs/schemas"
 	"drydock.dev/drydock/notify"
 	notifykinds "drydock.dev/drydock/notify/kinds"
@@ -34,6 +32,8 @@ import (
 	"drydock.dev/drydock/rules/schedule"
 	"drydock.dev/drydock/rules/spec"
 	"drydock.dev/drydock/rules/validation"
+	"drydock.dev/drydock/secret"
+	"drydock.dev/drydock/sections"
 	"drydock.dev/drydock/starter/input"
 )
 
@@ -195,7 +195,7 @@ func ownSchema(t *testing.T, of reflect.Type) *generator.Schema {
 func secretSchema() *generator.Schema {
 	properties := generator.NewProperties()
 	for _, place := range []string{"File", "Env"} {
-		properties.Set(strings.ToLower(place), &generator.Schema{Type: "string", Description: comments["drydock.dev/drydock/config/secret.Value."+place]})
+		properties.Set(strings.ToLower(place), &generator.Schema{Type: "string", Description: comments[reflect.TypeFor[secret.Value]().PkgPath()+".Value."+place]})
 	}
 	return &generator.Schema{
 		Type: "object", Properties: properties, AdditionalProperties: generator.FalseSchema, MinProperties: new(uint64(1)), MaxProperties: new(uint64(1)),
@@ -212,7 +212,7 @@ type kind struct {
 	of   any
 }
 
-func kindsOf[C any](all []named.Kind[C]) []kind {
+func kindsOf[C any](all []sections.Kind[C]) []kind {
 	var kinds []kind
 	for _, k := range all {
 		kinds = append(kinds, kind{k.Name, k.Config})

@@ -47,7 +47,7 @@ func reflector(t *testing.T) *generator.Reflector {
 		},
 	}
 	if len(comments) == 0 {
-		for _, sources := range []string{".", "../api", "../rules", "../config", "../notify", "../checks", "../audit"} {
+		for _, sources := range []string{".", "../api", "../rules", "../config", "../secret", "../sections", "../notify", "../checks", "../audit"} {
 			if err := r.AddGoComments("drydock.dev/drydock/starter", sources, generator.WithFullComment()); err != nil {
 				t.Fatal(err)
 			}

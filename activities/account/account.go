@@ -4,7 +4,6 @@ package account
 
 import (
 	"context"
-	"drydock.dev/drydock/rules/bounds"
 	"errors"
 	"fmt"
 	"strings"
@@ -21,6 +20,7 @@ import (
 
 	"drydock.dev/drydock/activities/execution"
 	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/bounds"
 	"drydock.dev/drydock/rules/record"
 	"drydock.dev/drydock/rules/who"
 )

@@ -2,7 +2,6 @@ package delivery
 
 import (
 	"context"
-	"drydock.dev/drydock/rules/bounds"
 	"errors"
 	"fmt"
 	"slices"
@@ -20,6 +19,7 @@ import (
 	"drydock.dev/drydock/activities/account"
 	"drydock.dev/drydock/activities/execution"
 	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/bounds"
 	"drydock.dev/drydock/rules/notices"
 )
 

@@ -252,34 +252,21 @@ func (d *Activities) requestSlot(ctx context.Context, in HealInput) (string, err
 	if !m.Wants || m.RequestID != f.RequestID {
 		return "", errNoLonger
 	}
-	var request struct {
-		ID        string    `json:"id"`
-		Node      string    `json:"node"`
-		Requestor string    `json:"requestor"`
-		Priority  int       `json:"priority,omitempty"`
-		Created   time.Time `json:"created"`
-		RunID     string    `json:"runId"`
-		// Remediation has slots of its own.
-		Remediation bool `json:"remediation,omitempty"`
-	}
-	unanswered, err := d.runs().ask(ctx, f.WorkflowID, "", in.QuerySlot, &request)
+	var wanted api.SlotWanted
+	unanswered, err := d.runs().ask(ctx, f.WorkflowID, "", in.QuerySlot, &wanted)
 	if err != nil {
 		return "", err
 	}
 	if unanswered != "" {
 		return "", fmt.Errorf("the maintenance does not answer: %s", unanswered)
 	}
-	if request.ID != f.RequestID {
+	if wanted.ID != f.RequestID {
 		return "", errNoLonger
 	}
 	if err := d.releaseOthers(ctx, in); err != nil {
 		return "", err
 	}
-	payload, err := json.Marshal(request)
-	if err != nil {
-		return "", err
-	}
-	if err := caller.Signal(ctx, d.Temporal, in.Scheduler, "", api.SignalSlotRequest, json.RawMessage(payload)); err != nil {
+	if err := caller.Signal(ctx, d.Temporal, in.Scheduler, "", api.SignalSlotRequest, wanted.SlotRequest); err != nil {
 		return "", fmt.Errorf("signalling %s to %s: %w", api.SignalSlotRequest, in.Scheduler, err)
 	}
 	const did = "asked the scheduler for the slot in its name"

@@ -13,7 +13,7 @@ import (
 	"drydock.dev/drydock/activities/execution"
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/rules/doctor"
-	"drydock.dev/drydock/rules/schedule"
+	"drydock.dev/drydock/rules/spec"
 )
 
 const (
@@ -47,14 +47,6 @@ func (r runs) execution(ctx context.Context, workflowID, runID string) (doctor.E
 	}, nil
 }
 
-// schedulerState is what a doctor reads of the scheduler's answer.
-type schedulerState struct {
-	Rebuilding bool          `json:"rebuilding"`
-	Holders    []doctor.Slot `json:"holders"`
-	Pending    []doctor.Slot `json:"pending"`
-	NextOffset int           `json:"nextOffset"`
-}
-
 // scheduler is what the scheduler says of itself, page by page.
 func (r runs) scheduler(ctx context.Context, names Names) (doctor.Scheduler, error) {
 	s := doctor.Scheduler{WorkflowID: names.Scheduler}
@@ -63,17 +55,23 @@ func (r runs) scheduler(ctx context.Context, names Names) (doctor.Scheduler, err
 		return s, err
 	}
 	for offset := 0; ; {
-		var state schedulerState
-		page := map[string]int{"offset": offset, "limit": pageOfState}
+		var state api.State
+		page := api.StateRequest{Offset: offset, Limit: pageOfState}
 		if s.Unanswered, err = r.ask(ctx, names.Scheduler, s.RunID, names.QueryState, &state, page); err != nil || s.Unanswered != "" {
 			return s, err
 		}
-		for _, slots := range [][]doctor.Slot{state.Holders, state.Pending} {
-			for i, slot := range slots {
-				slots[i].WorkflowID = api.HolderID(api.ClusterOf(names.Scheduler), schedule.HolderKind(slot.Kind), slot.Node, slot.Requestor)
-			}
+		cluster := api.ClusterOf(names.Scheduler)
+		s.Rebuilding, s.Holders = state.Rebuilding, nil
+		for _, h := range state.Holders {
+			s.Holders = append(s.Holders, doctor.Slot{
+				RequestID: h.RequestID, Node: h.Node, Requestor: h.Requestor, RunID: h.RunID, GrantedAt: h.GrantedAt, Kind: string(h.Kind), WorkflowID: h.WorkflowID(cluster),
+			})
 		}
-		s.Rebuilding, s.Holders, s.Pending = state.Rebuilding, state.Holders, append(s.Pending, state.Pending...)
+		for _, p := range state.Pending {
+			s.Pending = append(s.Pending, doctor.Slot{
+				ID: p.ID, Node: p.Node, Requestor: p.Requestor, RunID: p.RunID, Created: p.Created, Kind: string(p.Kind), WorkflowID: p.WorkflowID(cluster),
+			})
+		}
 		if state.NextOffset <= offset {
 			return s, nil
 		}
@@ -105,29 +103,9 @@ func (r runs) ask(ctx context.Context, workflowID, runID, query string, answer a
 	}
 }
 
-// slotAnswer is what a doctor reads of the slot in a maintenance's status.
-type slotAnswer struct {
-	ID string `json:"id"`
-	// RunID is the first of the maintenance's chain.
-	RunID     string     `json:"runId"`
-	Wants     bool       `json:"wants"`
-	GrantedAt *time.Time `json:"grantedAt"`
-	Ended     bool       `json:"ended"`
-}
-
-// statusAnswer is what a doctor reads of a maintenance's status.
-type statusAnswer struct {
-	Phase string    `json:"phase"`
-	Since time.Time `json:"since"`
-	Spec  struct {
-		OnNodeReplaced string `json:"onNodeReplaced"`
-	} `json:"spec"`
-	ReadyDeadline *time.Time `json:"readyDeadline"`
-}
-
 // askMaintenance asks a run of a maintenance, or the present one, for its slot and, where it holds one, its phase.
 func (r runs) askMaintenance(ctx context.Context, names Names, runID string, m *doctor.Maintenance) (err error) {
-	var slot slotAnswer
+	var slot api.SlotWanted
 	m.Asked = true
 	if m.Unanswered, err = r.ask(ctx, m.WorkflowID, runID, names.QuerySlot, &slot); err != nil || m.Unanswered != "" {
 		return err
@@ -139,11 +117,11 @@ func (r runs) askMaintenance(ctx context.Context, names Names, runID string, m *
 	if m.Granted == nil {
 		return nil
 	}
-	var status statusAnswer
+	var status api.Status
 	if m.Unanswered, err = r.ask(ctx, m.WorkflowID, runID, names.QueryStatus, &status); err != nil || m.Unanswered != "" {
 		return err
 	}
-	m.Phase, m.Since = status.Phase, status.Since
-	m.AwaitsNode = status.Phase == "Ready" && status.Spec.OnNodeReplaced != "end" && status.ReadyDeadline != nil
+	m.Phase, m.Since = string(status.Phase), status.Since
+	m.AwaitsNode = status.Phase == api.Ready && status.Spec.OnNodeReplaced != spec.EndOnReplacement && status.ReadyDeadline != nil
 	return nil
 }

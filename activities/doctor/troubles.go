@@ -3,7 +3,6 @@ package doctor
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"go.temporal.io/api/workflowservice/v1"
 	"golang.org/x/sync/errgroup"
@@ -25,6 +24,27 @@ var troubled = []struct{ workflow, query string }{
 	{api.LockstepType, api.QueryState},
 }
 
+// statusOf is an empty status of a workflow of one of these types, and where it says what fails.
+func statusOf(kind string) (status any, troubles *[]api.Trouble) {
+	switch kind {
+	case api.HealthCheckType:
+		s := &api.HealthStatus{}
+		return s, &s.Troubles
+	case api.NodeRemediationType:
+		s := &api.RemediationStatus{}
+		return s, &s.Troubles
+	case api.ProfilesType:
+		s := &api.ProfilesState{}
+		return s, &s.Troubles
+	case api.MaintenancePlanType:
+		s := &api.PlanStatus{}
+		return s, &s.Troubles
+	default:
+		s := &api.LockstepState{}
+		return s, &s.Troubles
+	}
+}
+
 // troubles asks workflows that decide what fails and is tried again. What one does not answer is no finding of theirs.
 func (d *Activities) troubles(ctx context.Context, in EvaluateInput, facts *doctor.Facts) error {
 	for _, one := range troubled {
@@ -43,7 +63,7 @@ func (d *Activities) troubles(ctx context.Context, in EvaluateInput, facts *doct
 		group.SetLimit(execution.QueriesAtOnce)
 		for i, info := range page.Executions {
 			group.Go(func() (err error) {
-				found[i], err = d.runs().troubles(asking, info.Execution.WorkflowId, info.Execution.RunId, one.query)
+				found[i], err = d.runs().troubles(asking, one.workflow, info.Execution.WorkflowId, info.Execution.RunId, one.query)
 				return err
 			})
 		}
@@ -58,19 +78,14 @@ func (d *Activities) troubles(ctx context.Context, in EvaluateInput, facts *doct
 }
 
 // troubles are what one run says that fails.
-func (r runs) troubles(ctx context.Context, workflowID, runID, query string) ([]doctor.Trouble, error) {
-	var answer struct {
-		Troubles []struct {
-			What, Why string
-			Since     time.Time
-		} `json:"troubles"`
-	}
-	unanswered, err := r.ask(ctx, workflowID, runID, query, &answer)
+func (r runs) troubles(ctx context.Context, kind, workflowID, runID, query string) ([]doctor.Trouble, error) {
+	status, troubles := statusOf(kind)
+	unanswered, err := r.ask(ctx, workflowID, runID, query, status)
 	if err != nil || unanswered != "" {
 		return nil, err
 	}
 	var all []doctor.Trouble
-	for _, t := range answer.Troubles {
+	for _, t := range *troubles {
 		all = append(all, doctor.Trouble{WorkflowID: workflowID, RunID: runID, What: t.What, Why: t.Why, Since: t.Since})
 	}
 	return all, nil

@@ -139,24 +139,22 @@ func (a *Activities) mayRepair(ctx context.Context, in RepairInput) (BegunRepair
 func (a *Activities) FindRepair(ctx context.Context, in RepairInput) (BegunRepair, error) {
 	id := api.MaintenanceID(api.ClusterOf(activity.GetInfo(ctx).TaskQueue), in.Node, api.RemediationRequestor(in.Check))
 	found, status, err := a.repairUnder(ctx, id)
-	if err != nil || status.Spec.Remediation.Check != in.Check {
+	if err != nil || repairedFor(status) != in.Check {
 		return BegunRepair{}, err
 	}
 	return found, nil
 }
 
-// repairStatus is what a maintenance says of whose it is.
-type repairStatus struct {
-	Phase api.Phase `json:"phase"`
-	Spec  struct {
-		Remediation struct {
-			Check string `json:"check"`
-		} `json:"remediation"`
-	} `json:"spec"`
+// repairedFor is the check by which a maintenance repairs its node; empty for one that does not.
+func repairedFor(status api.Status) string {
+	if status.Spec.Remediation == nil {
+		return ""
+	}
+	return status.Spec.Remediation.Check
 }
 
 // repairUnder is the maintenance that runs under a workflow ID, the zero value where none does, and what it says.
-func (a *Activities) repairUnder(ctx context.Context, id string) (found BegunRepair, status repairStatus, err error) {
+func (a *Activities) repairUnder(ctx context.Context, id string) (found BegunRepair, status api.Status, err error) {
 	d, err := a.Temporal.DescribeWorkflowExecution(ctx, id, "")
 	var nobody *serviceerror.NotFound
 	if errors.As(err, &nobody) {
@@ -192,7 +190,7 @@ func (a *Activities) adoptRepair(ctx context.Context, id string, in RepairInput)
 		return BegunRepair{}, err
 	case found.RunID == "":
 		return BegunRepair{}, fmt.Errorf("adopting the maintenance of %s: it has just ended", in.Node)
-	case status.Spec.Remediation.Check != in.Check:
+	case repairedFor(status) != in.Check:
 		return BegunRepair{Refused: fmt.Sprintf("workflow %s runs and is no remediation of this check: end it (drydock cancel %s --requestor %s)",
 			id, in.Node, api.RemediationRequestor(in.Check))}, nil
 	case status.Phase == api.Releasing || status.Phase.Ended():

@@ -153,12 +153,7 @@ func (a *Activities) adopt(ctx context.Context, node, id string) (Result, error)
 	if err != nil {
 		return Result{}, fmt.Errorf("adopting the maintenance of %s: %w", node, err)
 	}
-	var status struct {
-		Phase api.Phase `json:"phase"`
-		Spec  struct {
-			Lockstep bool `json:"lockstep"`
-		} `json:"spec"`
-	}
+	var status api.Status
 	answer, err := a.Temporal.QueryWorkflow(ctx, id, "", api.QueryStatus)
 	if err == nil {
 		err = answer.Get(&status)

@@ -7,11 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"go.temporal.io/api/enums/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"go.temporal.io/api/enums/v1"
 
 	"drydock.dev/drydock/activities/activitytest"
 	"drydock.dev/drydock/api"

@@ -191,9 +191,7 @@ func (a *Activities) lookAtMaintenance(ctx context.Context, id, run string, seen
 	if info.GetHistoryLength() == *seen {
 		return worked, false, nil
 	}
-	var status struct {
-		Phase api.Phase `json:"phase"`
-	}
+	var status api.Status
 	answer, err := a.Temporal.QueryWorkflow(ctx, id, "", api.QueryStatus)
 	if err == nil {
 		err = answer.Get(&status)

@@ -28,7 +28,6 @@ import (
 	"drydock.dev/drydock/activities/nodeevent"
 	"drydock.dev/drydock/activities/profile/facts"
 	"drydock.dev/drydock/api"
-	"drydock.dev/drydock/config/secret"
 	"drydock.dev/drydock/k8s"
 	"drydock.dev/drydock/k8s/k8stest"
 	"drydock.dev/drydock/notify"
@@ -37,6 +36,7 @@ import (
 	"drydock.dev/drydock/rules/profile/check"
 	"drydock.dev/drydock/rules/profile/notice"
 	"drydock.dev/drydock/rules/profile/state"
+	"drydock.dev/drydock/secret"
 )
 
 const file = `

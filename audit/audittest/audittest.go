@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"drydock.dev/drydock/audit"
-	"drydock.dev/drydock/config/named"
 	"drydock.dev/drydock/rules/record"
+	"drydock.dev/drydock/sections"
 )
 
 var noon = time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
@@ -32,5 +32,5 @@ func Runs(records []record.Record) string {
 
 // Sinks are those of one configured sink.
 func Sinks(kind string, config audit.SinkConfig, logger *slog.Logger) *audit.Sinks {
-	return audit.New(audit.Config{Sinks: []named.Chosen[audit.SinkConfig]{{Kind: kind, Config: config}}}, logger)
+	return audit.New(audit.Config{Sinks: []sections.Chosen[audit.SinkConfig]{{Kind: kind, Config: config}}}, logger)
 }

@@ -11,11 +11,11 @@ import (
 	"strings"
 
 	"drydock.dev/drydock/audit"
-	"drydock.dev/drydock/config/named"
+	"drydock.dev/drydock/sections"
 )
 
 // Kind is the kind of sink that is a file.
-var Kind = named.Kind[audit.SinkConfig]{Name: "file", Config: &Config{}}
+var Kind = sections.Kind[audit.SinkConfig]{Name: "file", Config: &Config{}}
 
 // Config writes records to a file with one JSON document a line, which Drydock rotates itself. Each worker process wants a file of its own:
 // two that rotate the same one can lose records. Readers take several files and drop what is in more than one.
@@ -61,7 +61,7 @@ func (c *Config) Try() error {
 }
 
 // Validate adds what is wrong.
-func (c *Config) Validate(field string, p *named.Problems) {
+func (c *Config) Validate(field string, p *sections.Problems) {
 	switch {
 	case c.Path == "":
 		p.Add(field+".path", "is missing; name the file to write to")

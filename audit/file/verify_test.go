@@ -14,9 +14,9 @@ import (
 
 	"drydock.dev/drydock/audit"
 	"drydock.dev/drydock/audit/audittest"
-	"drydock.dev/drydock/config/named"
-	"drydock.dev/drydock/config/secret"
 	"drydock.dev/drydock/rules/record"
+	"drydock.dev/drydock/secret"
+	"drydock.dev/drydock/sections"
 )
 
 // verify checks a file and compares what is found, as "kind number".
@@ -140,7 +140,7 @@ func TestRecordsAreProvenByTheKey(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	const old, fresh = "the first key of all", "the second key of all"
 	write := func(run string) {
-		c := audit.Config{Settings: audit.Settings{Key: secret.Value{Env: "AUDIT_KEY"}}, Sinks: []named.Chosen[audit.SinkConfig]{{Kind: "file", Config: &Config{Path: path}}}}
+		c := audit.Config{Settings: audit.Settings{Key: secret.Value{Env: "AUDIT_KEY"}}, Sinks: []sections.Chosen[audit.SinkConfig]{{Kind: "file", Config: &Config{Path: path}}}}
 		mustWrite(t, audit.New(c, slog.Default()), audittest.Record("a", run))
 	}
 	t.Setenv("AUDIT_KEY", old)

@@ -8,12 +8,12 @@ import (
 	"time"
 
 	"drydock.dev/drydock/audit"
-	"drydock.dev/drydock/config/named"
 	"drydock.dev/drydock/rules/record"
+	"drydock.dev/drydock/sections"
 )
 
 // Kind is the kind of sink that is the worker's log.
-var Kind = named.Kind[audit.SinkConfig]{Name: "log", Config: new(Config)}
+var Kind = sections.Kind[audit.SinkConfig]{Name: "log", Config: new(Config)}
 
 // Config writes records into the worker's own log, whatever its level.
 type Config bool
@@ -22,7 +22,7 @@ type Config bool
 func (c *Config) UnmarshalJSON(data []byte) error { return json.Unmarshal(data, (*bool)(c)) }
 
 // Validate finds nothing wrong.
-func (*Config) Validate(string, *named.Problems) {}
+func (*Config) Validate(string, *sections.Problems) {}
 
 // Sink makes the sink.
 func (c *Config) Sink(e audit.Environment) audit.Sink {

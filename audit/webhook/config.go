@@ -7,13 +7,13 @@ import (
 	"slices"
 
 	"drydock.dev/drydock/audit"
-	"drydock.dev/drydock/config/named"
-	"drydock.dev/drydock/config/secret"
 	"drydock.dev/drydock/outbound"
+	"drydock.dev/drydock/secret"
+	"drydock.dev/drydock/sections"
 )
 
 // Kind is the kind of sink that takes records by HTTP.
-var Kind = named.Kind[audit.SinkConfig]{Name: "webhook", Config: &Config{}}
+var Kind = sections.Kind[audit.SinkConfig]{Name: "webhook", Config: &Config{}}
 
 // Config posts each record, with an Idempotency-Key.
 type Config struct {
@@ -31,7 +31,7 @@ type Config struct {
 }
 
 // Validate adds what is wrong.
-func (c *Config) Validate(field string, p *named.Problems) {
+func (c *Config) Validate(field string, p *sections.Problems) {
 	p.Check(field+".url", checkURL(c.URL))
 	if u, err := outbound.ParseURL(c.URL); err == nil {
 		p.Check(field+".url", outbound.CheckPlaintext(u, !c.Secret.IsZero() || len(c.Headers) > 0, c.AllowPlaintext))

@@ -13,10 +13,10 @@ import (
 	"strings"
 
 	"drydock.dev/drydock/audit"
-	"drydock.dev/drydock/config/secret"
 	"drydock.dev/drydock/outbound"
 	"drydock.dev/drydock/outbound/signature"
 	"drydock.dev/drydock/rules/record"
+	"drydock.dev/drydock/secret"
 )
 
 const (

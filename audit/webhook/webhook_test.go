@@ -15,9 +15,9 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"drydock.dev/drydock/audit/audittest"
-	"drydock.dev/drydock/config/named"
-	"drydock.dev/drydock/config/secret"
 	"drydock.dev/drydock/rules/record"
+	"drydock.dev/drydock/secret"
+	"drydock.dev/drydock/sections"
 )
 
 // received is one request that a collector got.
@@ -46,7 +46,7 @@ func taken(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusAc
 
 func post(t *testing.T, w Config, r record.Record) error {
 	t.Helper()
-	var p named.Problems
+	var p sections.Problems
 	if w.Validate("webhook", &p); len(p) > 0 {
 		t.Fatal(p.Join())
 	}

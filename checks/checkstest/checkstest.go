@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"drydock.dev/drydock/checks"
-	"drydock.dev/drydock/config/named"
 	"drydock.dev/drydock/k8s/k8stest"
+	"drydock.dev/drydock/sections"
 )
 
 // Subject is a node under maintenance.
@@ -33,17 +33,17 @@ func File(t *testing.T, content string) string {
 
 // Check is a check of one kind.
 func Check(kind string, config checks.Checkable) checks.Check {
-	return checks.Check{Actions: []named.Chosen[checks.Checkable]{{Kind: kind, Config: config}}}
+	return checks.Check{Actions: []sections.Chosen[checks.Checkable]{{Kind: kind, Config: config}}}
 }
 
 // Hook is a hook of one kind.
 func Hook(kind string, config checks.Callable) checks.Hook {
-	return checks.Hook{Actions: []named.Chosen[checks.Callable]{{Kind: kind, Config: config}}}
+	return checks.Hook{Actions: []sections.Chosen[checks.Callable]{{Kind: kind, Config: config}}}
 }
 
 // Cleanup is what undoes a hook, of one kind.
 func Cleanup(kind string, config checks.Callable) *checks.Cleanup {
-	return &checks.Cleanup{Actions: []named.Chosen[checks.Callable]{{Kind: kind, Config: config}}}
+	return &checks.Cleanup{Actions: []sections.Chosen[checks.Callable]{{Kind: kind, Config: config}}}
 }
 
 // Seen is a server that keeps the requests it got.

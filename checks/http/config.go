@@ -12,10 +12,10 @@ import (
 	"text/template"
 
 	"drydock.dev/drydock/checks"
-	"drydock.dev/drydock/config/named"
-	"drydock.dev/drydock/config/secret"
 	"drydock.dev/drydock/outbound"
 	"drydock.dev/drydock/rules/period"
+	"drydock.dev/drydock/secret"
+	"drydock.dev/drydock/sections"
 )
 
 // Kind is the kind of checks and hooks that are requests.
@@ -58,7 +58,7 @@ type Config struct {
 }
 
 // Validate adds what is wrong.
-func (c *Config) Validate(at checks.Place, p *named.Problems) {
+func (c *Config) Validate(at checks.Place, p *sections.Problems) {
 	c.compile(at, "", p)
 	switch {
 	case c.Capture == "":
@@ -80,7 +80,7 @@ func (c *Config) Caller(at checks.Place, e checks.Environment) (checks.Caller, e
 }
 
 func (c *Config) ready(at checks.Place, e checks.Environment) (*request, error) {
-	var p named.Problems
+	var p sections.Problems
 	r := c.compile(at, e.Agent, &p)
 	r.nodes = e.NodeAddresses
 	return r, p.Join()
@@ -102,7 +102,7 @@ type request struct {
 
 var methods = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"}
 
-func (c *Config) compile(at checks.Place, agent string, p *named.Problems) *request {
+func (c *Config) compile(at checks.Place, agent string, p *sections.Problems) *request {
 	field := at.Field
 	r := &request{config: *c, agent: agent, field: field, method: c.Method, headers: map[string]*template.Template{}}
 	switch {
@@ -146,7 +146,7 @@ func (c *Config) compile(at checks.Place, agent string, p *named.Problems) *requ
 // credentials are headers whose value is a secret.
 var credentials = []string{"Authorization", "Proxy-Authorization", "Cookie"}
 
-func (c *Config) compileHeaders(field string, r *request, p *named.Problems) {
+func (c *Config) compileHeaders(field string, r *request, p *sections.Problems) {
 	for _, name := range slices.Sorted(maps.Keys(c.Headers)) {
 		at := field + ".headers." + name
 		if slices.Contains(credentials, textproto.CanonicalMIMEHeaderKey(name)) {

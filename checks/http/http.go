@@ -10,8 +10,8 @@ import (
 	"strings"
 
 	"drydock.dev/drydock/checks"
-	"drydock.dev/drydock/config/secret"
 	"drydock.dev/drydock/outbound"
+	"drydock.dev/drydock/secret"
 )
 
 // maxCaptured bounds what is captured of an answer, in bytes.

@@ -17,9 +17,9 @@ import (
 	"drydock.dev/drydock/checks"
 	"drydock.dev/drydock/checks/checkstest"
 	"drydock.dev/drydock/checks/http"
-	"drydock.dev/drydock/config/secret"
 	"drydock.dev/drydock/outbound"
 	"drydock.dev/drydock/rules/period"
+	"drydock.dev/drydock/secret"
 )
 
 const canary = `ca"na/ry secret`

@@ -7,8 +7,8 @@ import (
 	names "k8s.io/apimachinery/pkg/util/validation"
 
 	"drydock.dev/drydock/checks"
-	"drydock.dev/drydock/config/named"
 	"drydock.dev/drydock/rules/period"
+	"drydock.dev/drydock/sections"
 )
 
 // Kind is the kind of checks, hooks and works that are Jobs.
@@ -45,7 +45,7 @@ type Config struct {
 func (c *Config) In() string { return c.Namespace }
 
 // Validate adds what is wrong. It does not read the manifest.
-func (c *Config) Validate(at checks.Place, p *named.Problems) {
+func (c *Config) Validate(at checks.Place, p *sections.Problems) {
 	if c.TemplateFile == "" {
 		p.Add(at.Field+".templateFile", "required: the file with the manifest of a batch/v1 Job")
 	}

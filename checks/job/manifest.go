@@ -14,8 +14,8 @@ import (
 
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/checks"
-	"drydock.dev/drydock/config/named"
 	"drydock.dev/drydock/k8s"
+	"drydock.dev/drydock/sections"
 )
 
 // Keys on a Job and its pods.
@@ -47,7 +47,7 @@ func (r *run) manifest() (*batchv1.Job, error) {
 	if err := yaml.UnmarshalStrict(data, &job); err != nil {
 		return nil, fmt.Errorf("templateFile: %s: %w", c.TemplateFile, err)
 	}
-	var p named.Problems
+	var p sections.Problems
 	at := func(field string) string { return "templateFile: " + c.TemplateFile + ": " + field }
 	if job.APIVersion != "batch/v1" || job.Kind != "Job" {
 		p.Add(at("kind"), "%s %s: want batch/v1 Job", job.APIVersion, job.Kind)

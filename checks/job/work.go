@@ -14,8 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"drydock.dev/drydock/checks"
-	"drydock.dev/drydock/config/named"
 	"drydock.dev/drydock/outbound"
+	"drydock.dev/drydock/sections"
 )
 
 var _ checks.Beginner = &run{}
@@ -31,7 +31,7 @@ const (
 const endedPause = 500 * time.Millisecond
 
 // checkOnce refuses what would run a pod of a work twice: whatever was half done, somebody has to look at first.
-func checkOnce(job *batchv1.Job, at func(string) string, p *named.Problems) {
+func checkOnce(job *batchv1.Job, at func(string) string, p *sections.Problems) {
 	const once = "work runs once, and somebody looks at what has failed"
 	spec := job.Spec
 	if spec.BackoffLimit != nil && *spec.BackoffLimit != 0 {

@@ -5,10 +5,10 @@ import (
 	"strings"
 
 	"drydock.dev/drydock/checks"
-	"drydock.dev/drydock/config/named"
-	"drydock.dev/drydock/config/secret"
 	"drydock.dev/drydock/outbound"
 	"drydock.dev/drydock/rules/period"
+	"drydock.dev/drydock/secret"
+	"drydock.dev/drydock/sections"
 )
 
 // Kind is the kind of checks that are queries.
@@ -33,7 +33,7 @@ type Server struct {
 }
 
 // Validate adds what is wrong.
-func (s *Server) Validate(field string, p *named.Problems) {
+func (s *Server) Validate(field string, p *sections.Problems) {
 	u, err := outbound.ParseURL(s.URL)
 	if u != nil {
 		err = checks.CheckURL(u)
@@ -56,7 +56,7 @@ type Config struct {
 }
 
 // Validate adds what is wrong.
-func (c *Config) Validate(at checks.Place, p *named.Problems) {
+func (c *Config) Validate(at checks.Place, p *sections.Problems) {
 	if at.Shared == nil {
 		p.Add(at.Field, "there is no server to query: set prometheus.url")
 	}
@@ -65,12 +65,12 @@ func (c *Config) Validate(at checks.Place, p *named.Problems) {
 
 // Checker makes the query ready.
 func (c *Config) Checker(at checks.Place, e checks.Environment) (checks.Checker, error) {
-	var p named.Problems
+	var p sections.Problems
 	q := c.compile(at, e.Agent, &p)
 	return q, p.Join()
 }
 
-func (c *Config) compile(at checks.Place, agent string, p *named.Problems) *query {
+func (c *Config) compile(at checks.Place, agent string, p *sections.Problems) *query {
 	q := &query{agent: agent, field: at.Field}
 	if server, ok := at.Shared.(*Server); ok {
 		q.server = *server

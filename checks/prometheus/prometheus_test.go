@@ -12,7 +12,7 @@ import (
 	"drydock.dev/drydock/checks"
 	"drydock.dev/drydock/checks/checkstest"
 	"drydock.dev/drydock/checks/prometheus"
-	"drydock.dev/drydock/config/secret"
+	"drydock.dev/drydock/secret"
 )
 
 func vector(values ...string) string {

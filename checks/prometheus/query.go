@@ -13,8 +13,8 @@ import (
 	prometheusv1 "github.com/prometheus/client_golang/api/prometheus/v1"
 
 	"drydock.dev/drydock/checks"
-	"drydock.dev/drydock/config/secret"
 	"drydock.dev/drydock/outbound"
+	"drydock.dev/drydock/secret"
 )
 
 // maxAnswer bounds what is read of Prometheus's answer, in bytes.

@@ -10,8 +10,8 @@ import (
 	"github.com/prometheus/common/model"
 
 	"drydock.dev/drydock/checks"
-	"drydock.dev/drydock/config/secret"
 	"drydock.dev/drydock/outbound"
+	"drydock.dev/drydock/secret"
 )
 
 // maxWarnings bounds the warnings of an answer that are shown.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"sync"
 
-	"drydock.dev/drydock/config/secret"
+	"drydock.dev/drydock/secret"
 )
 
 // Value is what files say. While they cannot be read, as in the middle of being replaced, what was read before counts.

@@ -4,12 +4,11 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"sync"
 	"time"
-
-	"math/rand/v2"
 )
 
 // receiver takes what channels, hooks and audit sinks send, and refuses some of it while it is moody.

@@ -6,13 +6,13 @@ import (
 	"net/mail"
 	"regexp"
 
-	"drydock.dev/drydock/config/named"
-	"drydock.dev/drydock/config/secret"
 	"drydock.dev/drydock/notify"
+	"drydock.dev/drydock/secret"
+	"drydock.dev/drydock/sections"
 )
 
 // Kind is the kind of channel that sends mail.
-var Kind = named.Kind[notify.Receiver]{Name: "email", Config: &Config{}}
+var Kind = sections.Kind[notify.Receiver]{Name: "email", Config: &Config{}}
 
 // What Config asks of the connection.
 const (
@@ -67,7 +67,7 @@ func (c *Config) port() int {
 var hostName = regexp.MustCompile(`^[a-zA-Z0-9]([a-zA-Z0-9.-]{0,252}[a-zA-Z0-9])?$`)
 
 // Validate adds what is wrong.
-func (c *Config) Validate(field string, p *named.Problems) {
+func (c *Config) Validate(field string, p *sections.Problems) {
 	if !hostName.MatchString(c.Host) && net.ParseIP(c.Host) == nil {
 		p.Add(field+".host", "%q: want the name of an SMTP server, the port goes into port", c.Host)
 	}

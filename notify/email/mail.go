@@ -12,9 +12,9 @@ import (
 	gomail "github.com/wneessen/go-mail"
 	"github.com/wneessen/go-mail/smtp"
 
-	"drydock.dev/drydock/config/secret"
 	"drydock.dev/drydock/notify"
 	"drydock.dev/drydock/outbound"
+	"drydock.dev/drydock/secret"
 )
 
 // StartTLSOffered upgrades the connection where the server offers that. It is only for configurations that Drydock reads from other

@@ -8,14 +8,14 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"drydock.dev/drydock/config/named"
-	"drydock.dev/drydock/config/secret"
 	"drydock.dev/drydock/notify"
 	"drydock.dev/drydock/rules/notices"
+	"drydock.dev/drydock/secret"
+	"drydock.dev/drydock/sections"
 )
 
 // Kind is the kind of channel that records Events.
-var Kind = named.Kind[notify.Receiver]{Name: "kubernetes", Config: &Config{}}
+var Kind = sections.Kind[notify.Receiver]{Name: "kubernetes", Config: &Config{}}
 
 // Config records an Event on the node, with the state as its reason. It has no fields: `{}`.
 type Config struct{}
@@ -26,7 +26,7 @@ const text = `{{.State.Phrase}}{{with .Requestor}}, for {{.}}{{end}}
 {{- if .Blockers}}; waiting for {{join ", " .Blockers}}{{with .MoreBlockers}} and {{.}} more{{end}}{{end}}`
 
 // Validate finds nothing wrong.
-func (*Config) Validate(string, *named.Problems) {}
+func (*Config) Validate(string, *sections.Problems) {}
 
 // Secrets are none.
 func (*Config) Secrets() map[string]secret.Value { return nil }

@@ -12,13 +12,13 @@ import (
 
 	"golang.org/x/sync/singleflight"
 
-	"drydock.dev/drydock/config/secret"
 	"drydock.dev/drydock/k8s/kube"
 	"drydock.dev/drydock/notify"
 	"drydock.dev/drydock/notify/email"
 	"drydock.dev/drydock/notify/slack"
 	"drydock.dev/drydock/outbound"
 	"drydock.dev/drydock/rules/profile/notice"
+	"drydock.dev/drydock/secret"
 )
 
 // Sender sends notifications. It is safe for concurrent use, and not to be copied.

@@ -8,12 +8,12 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"drydock.dev/drydock/config/secret"
 	"drydock.dev/drydock/k8s/lease"
 	"drydock.dev/drydock/k8s/objects"
 	"drydock.dev/drydock/notify"
 	"drydock.dev/drydock/notify/slack"
 	"drydock.dev/drydock/rules/profile/notice"
+	"drydock.dev/drydock/secret"
 )
 
 // reply posts into the thread of a Lease, and begins one where there is none that lasts, or whose first message was deleted. It does not

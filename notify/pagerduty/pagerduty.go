@@ -11,16 +11,16 @@ import (
 	"net/url"
 	"time"
 
-	"drydock.dev/drydock/config/named"
-	"drydock.dev/drydock/config/secret"
 	"drydock.dev/drydock/notify"
 	"drydock.dev/drydock/outbound"
 	"drydock.dev/drydock/rules/bounds"
 	"drydock.dev/drydock/rules/notices"
+	"drydock.dev/drydock/secret"
+	"drydock.dev/drydock/sections"
 )
 
 // Kind is the kind of channel that opens and resolves incidents of PagerDuty.
-var Kind = named.Kind[notify.Receiver]{Name: "pagerduty", Config: &Config{}}
+var Kind = sections.Kind[notify.Receiver]{Name: "pagerduty", Config: &Config{}}
 
 // Config opens an incident of PagerDuty if somebody has to act, one for each maintenance, plan, remediation, storm or disabled health
 // check, and resolves it when that is over. Other events are not sent.
@@ -38,7 +38,7 @@ type Config struct {
 const address = "https://events.pagerduty.com/v2/enqueue"
 
 // Validate adds what is wrong.
-func (c *Config) Validate(field string, p *named.Problems) {
+func (c *Config) Validate(field string, p *sections.Problems) {
 	if c.RoutingKey.IsZero() {
 		p.Add(field+".routingKey", "is missing: want the integration key of a service's Events API v2")
 	} else {

@@ -4,14 +4,14 @@ import (
 	"net/url"
 	"strings"
 
-	"drydock.dev/drydock/config/named"
-	"drydock.dev/drydock/config/secret"
 	"drydock.dev/drydock/notify"
 	"drydock.dev/drydock/outbound"
+	"drydock.dev/drydock/secret"
+	"drydock.dev/drydock/sections"
 )
 
 // Kind is the kind of channel that posts to Slack.
-var Kind = named.Kind[notify.Receiver]{Name: "slack", Config: &Config{}}
+var Kind = sections.Kind[notify.Receiver]{Name: "slack", Config: &Config{}}
 
 // Config posts messages to Slack, by an incoming webhook or by a bot (`token` and `channel`); only a bot answers in threads.
 type Config struct {
@@ -37,7 +37,7 @@ func (c *Config) checkPlaintext(address string) error {
 }
 
 // Validate adds what is wrong.
-func (c *Config) Validate(field string, p *named.Problems) {
+func (c *Config) Validate(field string, p *sections.Problems) {
 	switch {
 	case !c.Webhook.IsZero() && (!c.Token.IsZero() || c.Channel != "" || c.APIURL != ""):
 		p.Add(field+".webhook", "has no meaning beside token, channel and apiURL; keep one way to post")

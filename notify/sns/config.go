@@ -5,14 +5,14 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws/arn"
 
-	"drydock.dev/drydock/config/named"
-	"drydock.dev/drydock/config/secret"
 	"drydock.dev/drydock/notify"
 	"drydock.dev/drydock/outbound"
+	"drydock.dev/drydock/secret"
+	"drydock.dev/drydock/sections"
 )
 
 // Kind is the kind of channel that publishes to a topic.
-var Kind = named.Kind[notify.Receiver]{Name: "sns", Config: &Config{}}
+var Kind = sections.Kind[notify.Receiver]{Name: "sns", Config: &Config{}}
 
 // Config publishes messages to a topic of Amazon SNS.
 type Config struct {
@@ -45,7 +45,7 @@ func (c *Config) region() string {
 var regionName = regexp.MustCompile(`^[a-z0-9-]+$`)
 
 // Validate adds what is wrong.
-func (c *Config) Validate(field string, p *named.Problems) {
+func (c *Config) Validate(field string, p *sections.Problems) {
 	if topic, err := arn.Parse(c.TopicARN); err != nil || topic.Service != "sns" || topic.Resource == "" {
 		p.Add(field+".topicARN", "%q is not the ARN of a topic, like \"arn:aws:sns:eu-central-1:123456789012:maintenance\"", c.TopicARN)
 	} else if !regionName.MatchString(c.region()) {

@@ -4,13 +4,13 @@ import (
 	"encoding/json"
 	"errors"
 
-	"drydock.dev/drydock/config/named"
-	"drydock.dev/drydock/config/secret"
 	"drydock.dev/drydock/notify"
+	"drydock.dev/drydock/secret"
+	"drydock.dev/drydock/sections"
 )
 
 // Kind is the kind of channel that delivers to a URL of shoutrrr.
-var Kind = named.Kind[notify.Receiver]{Name: "url", Config: &Config{}}
+var Kind = sections.Kind[notify.Receiver]{Name: "url", Config: &Config{}}
 
 // Config is a URL of shoutrrr, such as `discord://token@id`, for any other service: a [secret](#secrets), with `allowPlaintext` beside its
 // place. It follows redirects, which the others do not. What people have written is escaped for the `parsemode` of a Telegram URL; a template
@@ -37,7 +37,7 @@ func (c *Config) UnmarshalJSON(data []byte) error {
 }
 
 // Validate adds what is wrong.
-func (c *Config) Validate(field string, p *named.Problems) { p.Check(field, c.Value.Validate()) }
+func (c *Config) Validate(field string, p *sections.Problems) { p.Check(field, c.Value.Validate()) }
 
 // Secrets are the URL.
 func (c *Config) Secrets() map[string]secret.Value { return map[string]secret.Value{"": c.Value} }

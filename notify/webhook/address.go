@@ -3,9 +3,9 @@ package webhook
 import (
 	"encoding/json"
 
-	"drydock.dev/drydock/config/secret"
 	"drydock.dev/drydock/notify"
 	"drydock.dev/drydock/outbound"
+	"drydock.dev/drydock/secret"
 )
 
 // Address is a URL. It may be written as a plain string where it holds no credentials, that is neither a user nor a query;

@@ -5,14 +5,14 @@ import (
 	"net/url"
 	"slices"
 
-	"drydock.dev/drydock/config/named"
-	"drydock.dev/drydock/config/secret"
 	"drydock.dev/drydock/notify"
 	"drydock.dev/drydock/outbound"
+	"drydock.dev/drydock/secret"
+	"drydock.dev/drydock/sections"
 )
 
 // Kind is the kind of channel that posts CloudEvents.
-var Kind = named.Kind[notify.Receiver]{Name: "webhook", Config: &Config{}}
+var Kind = sections.Kind[notify.Receiver]{Name: "webhook", Config: &Config{}}
 
 // Config posts CloudEvents 1.0: one, or with `digest` a batch. The same message has the same Idempotency-Key.
 type Config struct {
@@ -38,7 +38,7 @@ func (c *Config) checkPlaintext(address string) error {
 }
 
 // Validate adds what is wrong.
-func (c *Config) Validate(field string, p *named.Problems) {
+func (c *Config) Validate(field string, p *sections.Problems) {
 	if c.URL.IsZero() {
 		p.Add(field+".url", "is missing")
 	} else {

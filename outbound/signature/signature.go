@@ -11,7 +11,7 @@ import (
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
-	"drydock.dev/drydock/config/secret"
+	"drydock.dev/drydock/secret"
 )
 
 // ErrKey is a key that does not sign.

@@ -8,8 +8,8 @@ import (
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
-	"drydock.dev/drydock/config/secret"
 	"drydock.dev/drydock/outbound/signature"
+	"drydock.dev/drydock/secret"
 )
 
 const key = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"

@@ -293,6 +293,9 @@ func quoted(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
+// InNamespace reports whether a fix needs the namespace: without it nothing can be made there.
+func (f Fix) InNamespace() bool { return f == RaiseRetention || f == AddAttribute }
+
 // Does says in words what a fix does to what it is named for.
 func (f Fix) Does(names []string) string {
 	switch f {

@@ -3,32 +3,50 @@ package setup
 import (
 	"context"
 	"fmt"
+	"io"
 
 	"drydock.dev/drydock/config/namespace"
 	"drydock.dev/drydock/rules/setup"
 )
 
-// fix makes what a report says can be made, and prints each step.
-func (s *site) fix(ctx context.Context, before setup.Report, say func(format string, args ...any)) setup.Report {
+// servers are Temporal and Kubernetes: what is there, and what a fix makes there.
+type servers interface {
+	look(ctx context.Context) setup.Found
+	do(ctx context.Context, fix setup.Fix, names []string) error
+}
+
+// fix makes what a report says can be made, and prints each step. The report that it returns is of what is there then.
+func fix(ctx context.Context, on servers, wanted setup.Wanted, before setup.Report, out io.Writer) setup.Report {
 	failed := map[setup.Fix]string{}
+	without := false // a namespace, in which what is Temporal's is made
 	for _, fix := range before.Fixes() {
+		if without && fix.InNamespace() {
+			continue
+		}
 		names := before.Names(fix)
-		err := s.do(ctx, fix, names)
+		err := on.do(ctx, fix, names)
+		if ctx.Err() != nil {
+			return before // whoever has interrupted it sees no report
+		}
 		outcome := "done"
 		if err != nil {
 			failed[fix] = reason(err)
 			outcome = failed[fix]
 		}
-		s.refused = s.refused || namespace.Refused(err)
-		say("%s: %s\n", fix.Does(names), outcome)
-		if fix == setup.CreateNamespace && err != nil {
-			break // the rest is made in it
-		}
+		without = without || fix == setup.CreateNamespace && err != nil
+		fmt.Fprintf(out, "%s: %s\n", fix.Does(names), outcome)
 	}
-	return setup.After(before, setup.Decide(s.wanted, s.look(ctx)), failed)
+	return setup.After(before, setup.Decide(wanted, on.look(ctx)), failed)
 }
 
+// do makes one fix.
 func (s *site) do(ctx context.Context, fix setup.Fix, names []string) error {
+	err := s.make(ctx, fix, names)
+	s.refused = s.refused || namespace.Refused(err)
+	return err
+}
+
+func (s *site) make(ctx context.Context, fix setup.Fix, names []string) error {
 	switch fix {
 	case setup.CreateNamespace:
 		return s.create(ctx)

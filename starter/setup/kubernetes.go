@@ -41,11 +41,11 @@ type cluster struct {
 	account         kube.Interface
 }
 
-// openCluster is nil where nobody names a cluster, and none is found.
-func openCluster(app *invocation.App, otherwise invocation.Cluster, as string) (*cluster, error) {
+// openCluster is nil where nobody names a cluster, and none is found. Whoever asks for permissions (as, with) wants one.
+func openCluster(app *invocation.App, otherwise invocation.Cluster, as string, with bool) (*cluster, error) {
 	config, name, err := app.Kubernetes(otherwise)
 	switch {
-	case clientcmd.IsEmptyConfig(errors.Unwrap(err)) && !app.NamesKubernetes() && otherwise == (invocation.Cluster{}) && as == "":
+	case clientcmd.IsEmptyConfig(errors.Unwrap(err)) && !app.NamesKubernetes() && otherwise == (invocation.Cluster{}) && as == "" && !with:
 		return nil, nil // there is none to look at
 	case err != nil:
 		return nil, exit.UsageError("%w", err)
@@ -152,7 +152,6 @@ func (c *cluster) apply(ctx context.Context, files []manifests.Part, parts []set
 		return err
 	}
 	for _, file := range files {
-		// The base has the account that the others give permissions to.
 		if !slices.Contains(names, file.Name) {
 			continue
 		}
@@ -163,7 +162,7 @@ func (c *cluster) apply(ctx context.Context, files []manifests.Part, parts []set
 		}
 	}
 	wanted := slices.DeleteFunc(slices.Clone(parts), func(p setup.Part) bool { return !slices.Contains(names, p.Name) })
-	return await(ctx, inForce, func(ctx context.Context) (bool, error) {
+	return await(ctx, inForce, "they were applied, and the API server does not go by them", func(ctx context.Context) (bool, error) {
 		denied, err := c.denied(ctx, wanted)
 		return len(denied) == 0, err
 	})

@@ -5,14 +5,15 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/deploy/kubernetes"
+	"drydock.dev/drydock/rules/period"
 	"drydock.dev/drydock/rules/setup"
+	"drydock.dev/drydock/rules/spec"
 	"drydock.dev/drydock/starter/exit"
 	"drydock.dev/drydock/starter/input"
 	"drydock.dev/drydock/starter/invocation"
@@ -100,7 +101,7 @@ func (o *options) run(ctx context.Context) error {
 	defer s.close()
 	report := setup.Decide(s.wanted, s.look(ctx))
 	if o.apply && len(report.Fixes()) > 0 {
-		report = s.fix(ctx, report, func(format string, args ...any) { fmt.Fprintf(o.app.Messages(&o.output), format, args...) })
+		report = fix(ctx, s, s.wanted, report, o.app.Messages(&o.output))
 	}
 	if err := ctx.Err(); err != nil {
 		return err
@@ -129,7 +130,7 @@ func (o *options) check() error {
 	case o.print && !o.output.Table():
 		return exit.UsageError("--print prints commands; with --output %s they are in what is printed without it", o.output.Format)
 	case o.retention < setup.DefaultRetention:
-		return exit.UsageError("--retention %s: want at least 30d: histories are the audit trail", o.retention)
+		return exit.UsageError("--retention %s: want at least 30d: histories are the audit trail", period.InDays(o.retention))
 	case o.skipKubernetes && (o.as != "" || len(o.with) > 0):
 		return exit.UsageError("--as and --with ask Kubernetes: leave out --skip-kubernetes")
 	}
@@ -146,6 +147,28 @@ type worker struct {
 	} `json:"kubernetes"`
 }
 
+// readWorker reads what a worker's configuration says of where it works, and returns it whole too; nothing where none is named.
+func (o *options) readWorker() (configured worker, config []byte, err error) {
+	path := cmp.Or(o.config, o.app.Env.Get(invocation.EnvConfig))
+	if path == "" {
+		return worker{}, nil, nil
+	}
+	document, err := input.ReadObject(path, o.app.Stdin)
+	if err != nil {
+		return worker{}, nil, err
+	}
+	if config, err = json.Marshal(document); err == nil {
+		err = json.Unmarshal(config, &configured)
+	}
+	if err == nil {
+		err = spec.ClusterName(configured.Cluster)
+	}
+	if err != nil {
+		return worker{}, nil, exit.UsageError("%s: %w", path, err)
+	}
+	return configured, config, nil
+}
+
 // site is what is to be looked at, without having asked anybody yet.
 func (o *options) site() (*site, error) {
 	address, namespace, err := o.app.Temporal()
@@ -156,18 +179,9 @@ func (o *options) site() (*site, error) {
 	if err != nil {
 		return nil, err
 	}
-	var configured worker
-	var config []byte
-	if path := cmp.Or(o.config, o.app.Env.Get(invocation.EnvConfig)); path != "" {
-		document, err := input.ReadObject(path, o.app.Stdin)
-		if err == nil {
-			if config, err = json.Marshal(document); err == nil {
-				err = json.Unmarshal(config, &configured)
-			}
-		}
-		if err != nil {
-			return nil, exit.UsageError("%s: %w", path, err)
-		}
+	configured, config, err := o.readWorker()
+	if err != nil {
+		return nil, err
 	}
 	manifests, err := kubernetes.Parts()
 	if err != nil {
@@ -178,18 +192,22 @@ func (o *options) site() (*site, error) {
 		return nil, exit.UsageError("%w", err)
 	}
 	cluster = cmp.Or(cluster, configured.Cluster)
+	queue := cmp.Or(o.app.TaskQueue(), configured.TaskQueue, api.DefaultTaskQueue)
 	s := &site{
-		app: o.app, address: address, namespace: namespace, cluster: cluster, as: o.as, manifests: manifests,
-		wanted: setup.Wanted{
-			Retention: o.retention, Parts: parts, Account: kubernetes.Account,
-			Queue: api.TaskQueue(cluster, cmp.Or(o.app.TaskQueue(), configured.TaskQueue, api.DefaultTaskQueue)),
-		},
-	}
-	for _, attribute := range api.SearchAttributes {
-		s.wanted.Attributes = append(s.wanted.Attributes, attribute.Name)
+		app: o.app, address: address, namespace: namespace, cluster: cluster, manifests: manifests,
+		wanted: wanted(o.retention, parts, api.TaskQueue(cluster, queue)),
 	}
 	if !o.skipKubernetes {
-		s.kubernetes, err = openCluster(o.app, invocation.Cluster(configured.Kubernetes), o.as)
+		s.kubernetes, err = openCluster(o.app, invocation.Cluster(configured.Kubernetes), o.as, len(o.with) > 0)
 	}
 	return s, err
+}
+
+// wanted is what has to be there for the workers of a task queue.
+func wanted(retention time.Duration, parts []setup.Part, queue string) setup.Wanted {
+	w := setup.Wanted{Retention: retention, Parts: parts, Account: kubernetes.Account, Queue: queue}
+	for _, attribute := range api.SearchAttributes {
+		w.Attributes = append(w.Attributes, attribute.Name)
+	}
+	return w
 }

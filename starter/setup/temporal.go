@@ -18,6 +18,7 @@ import (
 	"drydock.dev/drydock/config/temporalenv"
 	manifests "drydock.dev/drydock/deploy/kubernetes"
 	"drydock.dev/drydock/rules/number"
+	"drydock.dev/drydock/rules/period"
 	"drydock.dev/drydock/rules/setup"
 	"drydock.dev/drydock/starter/invocation"
 	"drydock.dev/drydock/starter/terminal"
@@ -28,7 +29,6 @@ type site struct {
 	app                         *invocation.App
 	address, namespace, cluster string
 	wanted                      setup.Wanted
-	as                          string
 	manifests                   []manifests.Part
 
 	connection *invocation.Connection
@@ -64,12 +64,7 @@ func (s *site) lookAtTemporal(ctx context.Context) setup.Service {
 		}
 		s.connection = connection
 	}
-	within := func(ask func(ctx context.Context, temporal temporalclient.Client) error) error {
-		ctx, cancel := context.WithTimeout(ctx, client.CallTimeout)
-		defer cancel()
-		return ask(ctx, s.connection.Temporal)
-	}
-	if err := within(func(ctx context.Context, temporal temporalclient.Client) error {
+	if err := s.within(ctx, func(ctx context.Context, temporal temporalclient.Client) error {
 		info, err := temporal.WorkflowService().GetSystemInfo(ctx, &workflowservice.GetSystemInfoRequest{})
 		t.Version, t.Open = info.GetServerVersion(), err == nil && !s.connection.ShowsCredentials
 		return err
@@ -78,7 +73,7 @@ func (s *site) lookAtTemporal(ctx context.Context) setup.Service {
 		t.Advice = temporalenv.Advice(err)
 		return t
 	}
-	err := within(func(ctx context.Context, temporal temporalclient.Client) error {
+	err := s.within(ctx, func(ctx context.Context, temporal temporalclient.Client) error {
 		described, err := namespace.Describe(ctx, temporal, s.namespace)
 		t.Exists, t.Retention = err == nil, described.Retention
 		return err
@@ -89,19 +84,26 @@ func (s *site) lookAtTemporal(ctx context.Context) setup.Service {
 	if err != nil {
 		t.Undescribed, t.Advice = reason(err), temporalenv.Advice(err)
 	}
-	t.Unlisted = reason(within(func(ctx context.Context, temporal temporalclient.Client) (err error) {
+	t.Unlisted = reason(s.within(ctx, func(ctx context.Context, temporal temporalclient.Client) (err error) {
 		t.Attributes, err = namespace.Attributes(ctx, temporal, s.namespace, s.wanted.Attributes)
 		return err
 	}))
-	t.Uncounted = reason(within(func(ctx context.Context, temporal temporalclient.Client) (err error) {
+	t.Uncounted = reason(s.within(ctx, func(ctx context.Context, temporal temporalclient.Client) (err error) {
 		t.Running, err = s.running(ctx, temporal)
 		return err
 	}))
-	t.Unscheduled = reason(within(func(ctx context.Context, temporal temporalclient.Client) (err error) {
+	t.Unscheduled = reason(s.within(ctx, func(ctx context.Context, temporal temporalclient.Client) (err error) {
 		t.Recurring, err = s.recurring(ctx, temporal)
 		return err
 	}))
 	return t
+}
+
+// within asks a server that may not answer: a call that is not the client's own has no deadline otherwise.
+func (s *site) within(ctx context.Context, ask func(ctx context.Context, temporal temporalclient.Client) error) error {
+	ctx, cancel := context.WithTimeout(ctx, client.CallTimeout)
+	defer cancel()
+	return ask(ctx, s.connection.Temporal)
 }
 
 // reason is an error as one line, without what it says to do next; empty for none.
@@ -180,33 +182,43 @@ const (
 	lookAgain   = 500 * time.Millisecond
 )
 
-// await asks until the answer is yes, or an error that is not worth another try.
-func await(ctx context.Context, limit time.Duration, ask func(ctx context.Context) (bool, error)) error {
-	ctx, cancel := context.WithTimeout(ctx, limit)
+// await asks until the answer is yes, or an error that is not worth another try. otherwise says what is the matter where that takes longer
+// than the limit.
+func await(ctx context.Context, limit time.Duration, otherwise string, ask func(ctx context.Context) (bool, error)) error {
+	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	tick := time.NewTicker(lookAgain)
 	defer tick.Stop()
 	for {
-		yes, err := ask(ctx)
-		if yes || err != nil {
+		yes, err := ask(limited)
+		switch {
+		case yes && err == nil:
+			return nil
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case limited.Err() != nil:
+			// An error is the deadline's: the question was under way.
+			return fmt.Errorf("%s after %s: run it again in a few minutes", otherwise, period.Text(limit))
+		case err != nil:
 			return err
 		}
 		select {
 		case <-tick.C:
-		case <-ctx.Done():
-			return errors.New("it was made, and is not in effect within " + limit.String())
+		case <-limited.Done():
 		}
 	}
 }
 
 // create makes the namespace, and waits until the server answers for it.
 func (s *site) create(ctx context.Context) error {
-	temporal := s.connection.Temporal
-	if err := namespace.Create(ctx, temporal, s.namespace, s.wanted.Retention); err != nil {
+	err := s.within(ctx, func(ctx context.Context, temporal temporalclient.Client) error {
+		return namespace.Create(ctx, temporal, s.namespace, s.wanted.Retention)
+	})
+	if err != nil {
 		return err
 	}
-	return await(ctx, takesEffect, func(ctx context.Context) (bool, error) {
-		_, err := s.recurring(ctx, temporal)
+	return await(ctx, takesEffect, "the namespace was created, and the server does not answer for it", func(ctx context.Context) (bool, error) {
+		_, err := s.recurring(ctx, s.connection.Temporal)
 		if namespace.Absent(err) {
 			return false, nil
 		}
@@ -215,14 +227,15 @@ func (s *site) create(ctx context.Context) error {
 }
 
 func (s *site) retain(ctx context.Context) error {
-	return namespace.Retain(ctx, s.connection.Temporal, s.namespace, s.wanted.Retention)
+	return s.within(ctx, func(ctx context.Context, temporal temporalclient.Client) error {
+		return namespace.Retain(ctx, temporal, s.namespace, s.wanted.Retention)
+	})
 }
 
 // register adds search attributes, and waits until the server knows them.
 func (s *site) register(ctx context.Context, names []string) error {
-	temporal := s.connection.Temporal
-	err := await(ctx, takesEffect, func(ctx context.Context) (bool, error) {
-		err := namespace.AddAttributes(ctx, temporal, s.namespace, names)
+	err := await(ctx, takesEffect, "the server does not know the namespace", func(ctx context.Context) (bool, error) {
+		err := namespace.AddAttributes(ctx, s.connection.Temporal, s.namespace, names)
 		if namespace.Absent(err) {
 			return false, nil
 		}
@@ -231,8 +244,8 @@ func (s *site) register(ctx context.Context, names []string) error {
 	if err != nil {
 		return err
 	}
-	return await(ctx, takesEffect, func(ctx context.Context) (bool, error) {
-		has, err := namespace.Attributes(ctx, temporal, s.namespace, names)
+	return await(ctx, takesEffect, "they were registered, and the server does not know them", func(ctx context.Context) (bool, error) {
+		has, err := namespace.Attributes(ctx, s.connection.Temporal, s.namespace, names)
 		return len(namespace.Missing(has, names)) == 0, err
 	})
 }

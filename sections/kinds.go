@@ -1,4 +1,4 @@
-package named
+package sections
 
 import (
 	"encoding/json"
@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"drydock.dev/drydock/config/secret"
 	"drydock.dev/drydock/rules/spec"
+	"drydock.dev/drydock/secret"
 )
 
 // Kind is a field of an entry whose configuration belongs to a package of its own. C is what the configurations of all
@@ -120,9 +120,9 @@ func EncodeKinds[C any](common any, chosen []Chosen[C]) ([]byte, error) {
 	return json.Marshal(object)
 }
 
-// DecodeSection reads a section that is an object by a function that reads objects; the error begins every line with the
+// DecodeObject reads a section that is an object by a function that reads objects; the error begins every line with the
 // section.
-func DecodeSection(section string, data []byte, decode func(data []byte) error) error {
+func DecodeObject(section string, data []byte, decode func(data []byte) error) error {
 	var value any
 	if err := json.Unmarshal(data, &value); err != nil {
 		return fmt.Errorf("%s: %w", section, err)

@@ -1,4 +1,4 @@
-package named_test
+package sections_test
 
 import (
 	"errors"
@@ -6,7 +6,7 @@ import (
 	"testing"
 	"text/template"
 
-	"drydock.dev/drydock/config/named"
+	"drydock.dev/drydock/sections"
 )
 
 func TestTheErrorOfATemplateSpeaksOfNoGo(t *testing.T) {
@@ -23,15 +23,15 @@ func TestTheErrorOfATemplateSpeaksOfNoGo(t *testing.T) {
 		if err == nil {
 			err = parsed.Execute(&strings.Builder{}, struct{ Reason, Ticket string }{})
 		}
-		if got := named.TemplateError(err); got == nil || got.Error() != want {
+		if got := sections.TemplateError(err); got == nil || got.Error() != want {
 			t.Errorf("%q: %v, want %s", text, got, want)
 		}
 	}
 	other := errors.New("another")
-	if got := named.TemplateError(other); !errors.Is(got, other) {
+	if got := sections.TemplateError(other); !errors.Is(got, other) {
 		t.Error(got)
 	}
-	if named.TemplateError(nil) != nil {
+	if sections.TemplateError(nil) != nil {
 		t.Error("no error became one")
 	}
 }

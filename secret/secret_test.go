@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"drydock.dev/drydock/config/secret"
+	"drydock.dev/drydock/secret"
 )
 
 func file(t *testing.T, content string) string {

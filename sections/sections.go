@@ -1,5 +1,5 @@
-// Package named reads sections of the configuration whose entries have names, so that errors name the entry and its field.
-package named
+// Package sections reads sections of the configuration whose entries have names, so that errors name the entry and its field.
+package sections
 
 import (
 	"encoding/json"

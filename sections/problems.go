@@ -1,4 +1,4 @@
-package named
+package sections
 
 import (
 	"errors"

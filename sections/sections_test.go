@@ -1,4 +1,4 @@
-package named_test
+package sections_test
 
 import (
 	"errors"
@@ -6,8 +6,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"drydock.dev/drydock/config/named"
 	"drydock.dev/drydock/rules/period"
+	"drydock.dev/drydock/sections"
 )
 
 type entry struct {
@@ -16,7 +16,7 @@ type entry struct {
 }
 
 func TestDecode(t *testing.T) {
-	got, err := named.Decode[entry]("things", []byte(`{"b": {"text": "x"}, "a": {"wait": "90s"}, "c": {}}`))
+	got, err := sections.Decode[entry]("things", []byte(`{"b": {"text": "x"}, "a": {"wait": "90s"}, "c": {}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,17 +38,17 @@ func TestErrorsNameTheEntryAndItsField(t *testing.T) {
 		`{"a": {"wait": "soon"}}`: `things.a.wait: "soon" is not a duration: write it like "90s", "1h30m", "2d" or "0s"`,
 		`{"b": {"text": 1}, "a": {"x": 1, "text": 3}}`: "things.a.text: want a string, got number\nthings.a.x: unknown field\nthings.b.text: want a string, got number",
 	} {
-		if _, err := named.Decode[entry]("things", []byte(input)); err == nil || err.Error() != want {
+		if _, err := sections.Decode[entry]("things", []byte(input)); err == nil || err.Error() != want {
 			t.Errorf("%s:\n%v\nwant %s", input, err, want)
 		}
 	}
 }
 
 func TestUnder(t *testing.T) {
-	if got := named.Under("a", nil); got != nil {
+	if got := sections.Under("a", nil); got != nil {
 		t.Errorf("%v", got)
 	}
-	got := errors.Join(named.Under("a", errors.New("b[0].c: is wrong\nhas nothing: want one"))...)
+	got := errors.Join(sections.Under("a", errors.New("b[0].c: is wrong\nhas nothing: want one"))...)
 	if want := "a.b[0].c: is wrong\na: has nothing: want one"; got.Error() != want {
 		t.Errorf("%v, want %s", got, want)
 	}

@@ -12,7 +12,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"drydock.dev/drydock/config/secret"
+	"drydock.dev/drydock/secret"
 )
 
 const canary = `c4nary"of&a secret/ü+𝄞`
