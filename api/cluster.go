@@ -86,7 +86,7 @@ type ClusterHealthChecks struct {
 // ClusterHealthCheck is a health check in a ClusterStatus.
 type ClusterHealthCheck struct {
 	Name string `json:"name"`
-	// Phase is absent where no worker has said what it is.
+	// Phase is absent if no worker has said what it is.
 	Phase string `json:"phase,omitempty"`
 	// Observed, Healthy, Unhealthy and Remediating count its nodes.
 	Observed    int `json:"observed"`

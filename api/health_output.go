@@ -9,13 +9,13 @@ import (
 // HealthCheckSummary is a health check as lists have it, as far as it is known.
 type HealthCheckSummary struct {
 	Name string `json:"name"`
-	// Phase is absent where no worker has said what it is, and of a check that has ended.
+	// Phase is absent if no worker has said what it is, and of a check that has ended.
 	Phase health.Phase `json:"phase,omitempty"`
 	// Reason says in words why it is in its phase.
 	Reason string `json:"reason,omitempty"`
 	// Blocked says in words what keeps all remediations from beginning.
 	Blocked string `json:"blocked,omitempty"`
-	// Counts are the nodes; absent where no worker has said so.
+	// Counts are the nodes; absent if no worker has said so.
 	Counts *HealthCounts        `json:"counts,omitempty"`
 	Pauses []health.PauseStatus `json:"pauses,omitempty"`
 	// Configured: a worker started it, as its configuration says, and Source in words who did. Left: it is not in the configuration that
@@ -114,7 +114,7 @@ func HealthCheckOf(s HealthStatus) HealthCheck {
 // CheckExplanation is what a health check says of a node.
 type CheckExplanation struct {
 	Check string `json:"check"`
-	// Selected reports whether the check's selector selects the node, by Kubernetes' answer; absent where it did not answer.
+	// Selected reports whether the check's selector selects the node, by Kubernetes' answer; absent if it did not answer.
 	Selected *bool        `json:"selected,omitempty"`
 	Phase    health.Phase `json:"phase,omitempty"`
 	// Blocked says what keeps all remediations of the check from beginning.

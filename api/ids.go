@@ -44,7 +44,7 @@ const (
 // Queue is the lane beside a worker's task queue.
 func (l Lane) Queue(taskQueue string) string { return taskQueue + "-" + string(l) }
 
-// ClusterOf is the cluster whose task queue this is, empty where none is named.
+// ClusterOf is the cluster whose task queue this is, empty if none is named.
 func ClusterOf(taskQueue string) string {
 	cluster, _, found := strings.Cut(taskQueue, "/")
 	if !found {

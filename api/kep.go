@@ -133,7 +133,7 @@ func kepEntries(entries []drainplan.Entry) []KEPEntry {
 	return all
 }
 
-// labelSelectorOf is a selector's text as an object; nil where it selects all, or is none.
+// labelSelectorOf is a selector's text as an object; nil if it selects all, or is none.
 func labelSelectorOf(text string) *metav1.LabelSelector {
 	requirements, err := labels.ParseToRequirements(text)
 	if err != nil || len(requirements) == 0 {

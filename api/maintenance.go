@@ -164,7 +164,7 @@ type EarlierDrains struct {
 
 // Sender is who sent a message, or started a workflow, by the event of that in the history. Identity is what the sender's
 // client calls itself, a claim, with what a worker began a maintenance for; Principal, "<type>:<name>", is who the server
-// verified, absent where it verified nobody.
+// verified, absent if it verified nobody.
 type Sender struct {
 	Identity  string `json:"identity,omitempty"`
 	Principal string `json:"principal,omitempty"`
@@ -210,7 +210,7 @@ type ValidationStatus struct {
 	Overruled bool `json:"overruled,omitempty"`
 }
 
-// RungTaken is one step of the escalation that was taken. By is empty where its time had come.
+// RungTaken is one step of the escalation that was taken. By is empty if its time had come.
 type RungTaken struct {
 	At  time.Time `json:"at"`
 	Do  string    `json:"do"`

@@ -21,7 +21,7 @@ type Execution struct {
 type MaintenanceSummary struct {
 	Node      string `json:"node"`
 	Requestor string `json:"requestor"`
-	// Phase is absent where no worker has said what it is.
+	// Phase is absent if no worker has said what it is.
 	Phase Phase `json:"phase,omitempty"`
 	// Since is when it came into its phase.
 	Since *time.Time `json:"since,omitempty"`

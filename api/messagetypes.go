@@ -66,9 +66,9 @@ type MessageType struct {
 	To string
 	// From are the roles that may send it.
 	From []Role
-	// Payload is a zero value of what it carries; nil where nobody reads it.
+	// Payload is a zero value of what it carries; nil if nobody reads it.
 	Payload any
-	// Effect says in Markdown what it does. It is empty where From is RoleWorker: the payload's documentation says it.
+	// Effect says in Markdown what it does. It is empty if From is RoleWorker: the payload's documentation says it.
 	Effect string
 }
 
@@ -187,7 +187,7 @@ func MessagesTo(workflowType string) (names []string) {
 	return names
 }
 
-// EffectOf is what a message to a workflow of a type does; empty where people do not send it.
+// EffectOf is what a message to a workflow of a type does; empty if people do not send it.
 func EffectOf(workflowType, name string) string {
 	m, _ := MessageOf(workflowType, name)
 	return m.Effect

@@ -12,7 +12,7 @@ import (
 // configuration, and all content is read from the maintenances themselves.
 type NotificationInput struct {
 	Channel string `json:"channel"`
-	// Maintenance is absent where it Collects.
+	// Maintenance is absent if it Collects.
 	Maintenance *Reference `json:"maintenance,omitempty"`
 	Collects    bool       `json:"collects,omitempty"`
 	// Carried is handed over from run to run. It is refused of anybody else.

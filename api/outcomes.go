@@ -18,7 +18,7 @@ const (
 type NodeOutcome struct {
 	Node   string     `json:"node"`
 	Result NodeResult `json:"result"`
-	// ExitStatus is the command's; absent where it did not run.
+	// ExitStatus is the command's; absent if it did not run.
 	ExitStatus *int            `json:"exitStatus,omitempty"`
 	Duration   period.Duration `json:"duration,omitzero"`
 	Note       string          `json:"note,omitempty"`

@@ -17,6 +17,6 @@ type PermissionsInput struct {
 // PermissionsReport is what the worker's account lacks for it; each finding names the command that grants it.
 type PermissionsReport struct {
 	Missing []preflight.Finding `json:"missing"`
-	// Unchecked says why it could not be found out; empty where it could.
+	// Unchecked says why it could not be found out; empty if it could.
 	Unchecked string `json:"unchecked,omitempty"`
 }

@@ -12,7 +12,7 @@ import (
 // PlanSummary is a plan as lists have it, as far as it is known. What a maintenance has too has the same name here.
 type PlanSummary struct {
 	Name string `json:"name"`
-	// Phase is absent where no worker has said what it is.
+	// Phase is absent if no worker has said what it is.
 	Phase PlanPhase `json:"phase,omitempty"`
 	// Since is when it came into its phase.
 	Since *time.Time `json:"since,omitempty"`
@@ -23,7 +23,7 @@ type PlanSummary struct {
 	Message string `json:"message,omitempty"`
 	Reason  string `json:"reason,omitempty"`
 	Ticket  string `json:"ticket,omitempty"`
-	// Counts are the nodes by their states; absent where no worker has said so.
+	// Counts are the nodes by their states; absent if no worker has said so.
 	Counts *plan.Counts `json:"counts,omitempty"`
 	Execution
 }
@@ -66,7 +66,7 @@ type Plan struct {
 // SlowNode is a node of a plan that is not finished, and what is in its way.
 type SlowNode struct {
 	Node string `json:"node"`
-	// Phase is that of its maintenance; absent where no worker has said what it is.
+	// Phase is that of its maintenance; absent if no worker has said what it is.
 	Phase      Phase      `json:"phase,omitempty"`
 	Since      *time.Time `json:"since,omitempty"`
 	WaitingFor string     `json:"waitingFor,omitempty"`
@@ -131,7 +131,7 @@ type PlanPreview struct {
 	Preflights  []preflight.Report `json:"preflights"`
 	NotLookedAt int                `json:"notLookedAt,omitempty"`
 	Warnings    []string           `json:"warnings,omitempty"`
-	// Estimate is about how long it takes; absent where no maintenance of the last 30 days says how long one takes.
+	// Estimate is about how long it takes; absent if no maintenance of the last 30 days says how long one takes.
 	Estimate *PlanEstimate `json:"estimate,omitempty"`
 }
 
@@ -167,7 +167,7 @@ type PlanSchedule struct {
 	// Overlapped counts the times that were skipped because a run went on, Missed those at which Temporal was away.
 	Overlapped int `json:"overlapped"`
 	Missed     int `json:"missed"`
-	// Plan is the input of each run's plan; absent where it cannot be read, as where a codec has hidden it.
+	// Plan is the input of each run's plan; absent if it cannot be read, as where a codec has hidden it.
 	Plan       *plan.Plan `json:"plan,omitempty"`
 	ScheduleID string     `json:"scheduleId"`
 	CreatedAt  time.Time  `json:"createdAt"`
@@ -197,7 +197,7 @@ type PlanScheduleSummary struct {
 	Note string `json:"note,omitempty"`
 	// NextAt is when it runs next; absent while it is paused, and where it never does.
 	NextAt *time.Time `json:"nextAt,omitempty"`
-	// LastStartedAt is when a run was last begun; absent where none was.
+	// LastStartedAt is when a run was last begun; absent if none was.
 	LastStartedAt *time.Time `json:"lastStartedAt,omitempty"`
 	ScheduleID    string     `json:"scheduleId"`
 }

@@ -135,7 +135,7 @@ type ProfileTransitionEnded struct {
 	// these were done. Zero is that nothing was written, and Error says why: it is decided anew then.
 	Moved time.Time `json:"moved,omitzero"`
 	Error string    `json:"error,omitempty"`
-	// Waits: it has no slot, and nothing was done. OpensAt is when the windows that it waits for are open next, zero where it waits for none
+	// Waits: it has no slot, and nothing was done. OpensAt is when the windows that it waits for are open next, zero if it waits for none
 	// or that is not known.
 	Waits   bool      `json:"waits,omitempty"`
 	OpensAt time.Time `json:"opensAt,omitzero"`
@@ -166,7 +166,7 @@ type ProfileReport struct {
 	// Counts are all nodes of the cluster by profile and state.
 	Counts []ProfileCount `json:"counts,omitempty"`
 	Nodes  []ProfileNode  `json:"nodes,omitempty"`
-	// Next is what After has to be for the nodes that follow; empty where there are none.
+	// Next is what After has to be for the nodes that follow; empty if there are none.
 	Next string `json:"next,omitempty"`
 	// Explanation is that of the node in the request, Lines the same in words.
 	Explanation *ProfileExplanation `json:"explanation,omitempty"`

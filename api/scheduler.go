@@ -177,7 +177,7 @@ type State struct {
 	// Strays are marks on nodes that are no holder's, the first of them; StraysAll counts them.
 	Strays    []StrayMark `json:"strays,omitempty"`
 	StraysAll int         `json:"straysAll,omitempty"`
-	// Windows is what is known of the windows that limits and requests name; nil where nothing is, or nothing names one.
+	// Windows is what is known of the windows that limits and requests name; nil if nothing is, or nothing names one.
 	Windows *WindowsKnown `json:"windows,omitempty"`
 	// Trouble is what keeps the scheduler from finding out what it has to know before it grants.
 	Trouble *Trouble `json:"trouble,omitempty"`

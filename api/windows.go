@@ -23,7 +23,7 @@ type WindowsKnown struct {
 	// At is since when their openings are known, Zones the time zone data that they were computed with.
 	At    time.Time `json:"at"`
 	Zones string    `json:"zones"`
-	// Digest identifies the windows of a configuration. Since is when the worker was started that has them, zero where none
+	// Digest identifies the windows of a configuration. Since is when the worker was started that has them, zero if none
 	// said so: then they are some worker's.
 	Digest string    `json:"digest"`
 	Since  time.Time `json:"since,omitzero"`

@@ -31,7 +31,7 @@ func (w WorkRun) Running() bool { return w.EndedAt == nil }
 // State is where the work stands, in words.
 func (w WorkRun) State() string { return cmp.Or(w.Outcome, "runs") }
 
-// RunningWork is the work that runs, nil where none does.
+// RunningWork is the work that runs, nil if none does.
 func (s Status) RunningWork() *WorkRun {
 	if n := len(s.Work); n > 0 && s.Work[n-1].Running() {
 		return &s.Work[n-1]

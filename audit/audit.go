@@ -29,7 +29,7 @@ type Environment struct {
 // Key proves who wrote a record. The zero value proves nothing.
 type Key struct{ place secret.Value }
 
-// Read reads the key, nil where none is configured: each time, so that a rotated one counts without a restart.
+// Read reads the key, nil if none is configured: each time, so that a rotated one counts without a restart.
 func (k Key) Read() ([]byte, error) {
 	if k.place.IsZero() {
 		return nil, nil

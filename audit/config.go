@@ -25,7 +25,7 @@ type Config struct {
 type SinkConfig interface {
 	// Validate adds what is wrong, below the field.
 	Validate(field string, p *sections.Problems)
-	// Sink makes the sink, or nil where it is turned off. It opens nothing yet.
+	// Sink makes the sink, or nil if it is turned off. It opens nothing yet.
 	Sink(Environment) Sink
 }
 

@@ -169,7 +169,7 @@ func (c Cleanup) MarshalJSON() ([]byte, error) {
 
 // Section is a section of the configuration that all actions of one kind share.
 type Section struct {
-	// Shared is nil where there is no such section.
+	// Shared is nil if there is no such section.
 	Shared Shared
 	// Undecoded is what was read, until Config.Decode.
 	Undecoded sections.Raw

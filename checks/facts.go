@@ -151,7 +151,7 @@ func wantsPod(set *appsv1.DaemonSet, node *corev1.Node) bool {
 	return !repelled
 }
 
-// lacks says what a DaemonSet lacks on a node where it wants a pod; empty where it lacks nothing.
+// lacks says what a DaemonSet lacks on a node where it wants a pod; empty if it lacks nothing.
 func lacks(set *appsv1.DaemonSet, node *corev1.Node, pods []*corev1.Pod) string {
 	var unready *corev1.Pod
 	for _, pod := range pods {

@@ -16,7 +16,7 @@ type Kind struct {
 	// Config is an empty configuration of one action. Where it is Checkable the kind is one of checks, where it is Callable one of
 	// hooks, and where it is Startable works of the kind go on by themselves.
 	Config Action
-	// Shared is an empty configuration that all actions of the kind share; nil where there is none.
+	// Shared is an empty configuration that all actions of the kind share; nil if there is none.
 	Shared Shared
 }
 
@@ -76,7 +76,7 @@ type Place struct {
 	Name string
 	// Deadline is the hook's or the work's; 0 for a check.
 	Deadline period.Duration
-	// Shared is what all actions of the kind share; nil where it is not configured.
+	// Shared is what all actions of the kind share; nil if it is not configured.
 	Shared Shared
 }
 

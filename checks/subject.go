@@ -7,7 +7,7 @@ type Subject struct {
 	Reason    string `json:"reason,omitempty"`
 	Ticket    string `json:"ticket,omitempty"`
 	Cluster   string `json:"cluster,omitempty"`
-	// InternalIP and ProviderID are the Node object's; empty where the node is not known. A URL's template gets an
+	// InternalIP and ProviderID are the Node object's; empty if the node is not known. A URL's template gets an
 	// IPv6 address in brackets.
 	InternalIP string `json:"internalIP,omitempty"`
 	ProviderID string `json:"providerID,omitempty"`

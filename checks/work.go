@@ -175,7 +175,7 @@ func (r *Runner) worker(c WorkCall) (Caller, error) {
 	}
 }
 
-// beginner returns what starts and follows a work that goes on by itself, nil where the work does not. Work that was
+// beginner returns what starts and follows a work that goes on by itself, nil if the work does not. Work that was
 // begun is followed even if the configuration has changed since.
 func (r *Runner) beginner(c WorkCall) (Beginner, Call, error) {
 	call := Call{Subject: c.Subject, Key: c.Key, Begun: c.Begun, Output: true}
@@ -210,7 +210,7 @@ func (r *Runner) BeginWork(ctx context.Context, c WorkCall, note string) (Begun,
 	return b.Begin(ctx, call, note)
 }
 
-// FindWork finds a work that was begun, and never begins it; found is false where there is none.
+// FindWork finds a work that was begun, and never begins it; found is false if there is none.
 func (r *Runner) FindWork(ctx context.Context, c WorkCall) (begun Begun, found bool, err error) {
 	b, call, err := r.beginner(c)
 	if err != nil || b == nil {

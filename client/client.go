@@ -23,7 +23,7 @@ import (
 
 // Options say which Drydock a Client is for, and who uses it.
 type Options struct {
-	// Cluster is the name of the cluster as in the worker's configuration; empty where that names none.
+	// Cluster is the name of the cluster as in the worker's configuration; empty if that names none.
 	Cluster string
 	// TaskQueue is the workers' task queue without the cluster; api.DefaultTaskQueue where it is empty.
 	TaskQueue string
@@ -60,5 +60,5 @@ func New(temporal temporalclient.Client, options Options) *Client {
 // By is who acts.
 func (c *Client) By() string { return c.options.By }
 
-// Cluster is the name of the cluster, empty where it has none.
+// Cluster is the name of the cluster, empty if it has none.
 func (c *Client) Cluster() string { return c.options.Cluster }

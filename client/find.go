@@ -16,7 +16,7 @@ import (
 	"drydock.dev/drydock/rules/spec"
 )
 
-// Latest is the newest maintenance of a node for a requestor, running or ended; found is false where there was none.
+// Latest is the newest maintenance of a node for a requestor, running or ended; found is false if there was none.
 func (c *Client) Latest(ctx context.Context, node, requestor string) (m Maintenance, found bool, err error) {
 	answer, err := c.server.describe(ctx, api.MaintenanceID(c.options.Cluster, node, requestor), "")
 	var notFound *serviceerror.NotFound
@@ -102,7 +102,7 @@ type NotFoundError struct {
 	Named bool
 	// Others run on the node.
 	Others []Maintenance
-	// Last is the requestor's latest maintenance of the node, which has ended; nil where there is none.
+	// Last is the requestor's latest maintenance of the node, which has ended; nil if there is none.
 	Last *Maintenance
 }
 
@@ -166,7 +166,7 @@ func (c *Client) Find(ctx context.Context, node, requestor string) (Found, error
 }
 
 // Starter is the identity of whoever started a maintenance, as Temporal has recorded it: Options.By where it was the command
-// line; a worker's with what it began the maintenance for. It is empty where Temporal has forgotten the maintenance's first run.
+// line; a worker's with what it began the maintenance for. It is empty if Temporal has forgotten the maintenance's first run.
 func (c *Client) Starter(ctx context.Context, m Maintenance) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
 	defer cancel()

@@ -127,7 +127,7 @@ type HealthCheckRun struct {
 // HealthCheckView is what is known of a health check.
 type HealthCheckView struct {
 	HealthCheckRun
-	// Status is nil where nobody answers, and Unanswered why; Failure is why a check that has ended did.
+	// Status is nil if nobody answers, and Unanswered why; Failure is why a check that has ended did.
 	Status     *api.HealthStatus
 	Unanswered error
 	Failure    string

@@ -97,7 +97,7 @@ func (r Run) execution() api.Execution {
 	return api.Execution{WorkflowID: r.WorkflowID, RunID: r.RunID, CreatedAt: r.Started}
 }
 
-// textOf is an error in words; empty where there is none.
+// textOf is an error in words; empty if there is none.
 func textOf(err error) string {
 	if err == nil {
 		return ""
@@ -121,7 +121,7 @@ func runOf(name string, info *workflowpb.WorkflowExecutionInfo) Run {
 
 // ending is how a workflow has ended.
 type ending[T any] struct {
-	// Result is what it returned; nil where that is nothing.
+	// Result is what it returned; nil if that is nothing.
 	Result *T
 	// Failure says why it did not complete. Refused: because its input was refused, before anything was done.
 	Failure string

@@ -13,7 +13,7 @@ import (
 // PlanView is what is known of a plan at one moment.
 type PlanView struct {
 	Run
-	// Status is the plan's own answer, nil where none was given: Unanswered says why.
+	// Status is the plan's own answer, nil if none was given: Unanswered says why.
 	Status     *api.PlanStatus
 	Unanswered error
 	// Result is what the plan returned; nil while it runs, and if it ended without returning anything.

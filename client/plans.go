@@ -87,7 +87,7 @@ func (p *Plan) AllNodes(ctx context.Context) (api.PlanStatus, error) {
 	}
 }
 
-// refusal is why the plan ended without ever being one, such as for a channel that the configuration lacks; nil where it
+// refusal is why the plan ended without ever being one, such as for a channel that the configuration lacks; nil if it
 // did not. It is ErrInvalid.
 func (p *Plan) refusal(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, CallTimeout)

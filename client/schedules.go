@@ -122,7 +122,7 @@ func recurrenceOf(s *temporalclient.ScheduleSpec) plan.Recurrence {
 	}
 }
 
-// cronOf is the cron expression that means the same as a calendar of a Schedule; empty where there is none.
+// cronOf is the cron expression that means the same as a calendar of a Schedule; empty if there is none.
 func cronOf(c temporalclient.ScheduleCalendarSpec) string {
 	atZero := []temporalclient.ScheduleRange{{}}
 	seconds := rangesText(c.Second, atZero, 0, 59)

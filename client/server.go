@@ -228,7 +228,7 @@ func (s *server) start(ctx context.Context, options temporalclient.StartWorkflow
 	return s.temporal.ExecuteWorkflow(ctx, options, workflow, input)
 }
 
-// sleep returns false where ctx ends first.
+// sleep returns false if ctx ends first.
 func sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -43,7 +43,7 @@ func (s *server) resultOf(ctx context.Context, run temporalclient.WorkflowRun, w
 	}
 }
 
-// untilUnattended returns a NoWorkerError once a task of a run waits and nobody polls for it, and nil where the run or ctx
+// untilUnattended returns a NoWorkerError once a task of a run waits and nobody polls for it, and nil if the run or ctx
 // ends before.
 func (s *server) untilUnattended(ctx context.Context, id, run string) error {
 	var w waiting
@@ -72,7 +72,7 @@ func (s *server) untilUnattended(ctx context.Context, id, run string) error {
 	return nil
 }
 
-// waitingTask is when the workflow task was scheduled that waits for a worker; zero where none does.
+// waitingTask is when the workflow task was scheduled that waits for a worker; zero if none does.
 func waitingTask(described *workflowservice.DescribeWorkflowExecutionResponse) time.Time {
 	task := described.GetPendingWorkflowTask()
 	if task == nil || task.GetState() != enumspb.PENDING_WORKFLOW_TASK_STATE_SCHEDULED {

@@ -16,7 +16,7 @@ func Environment() []string {
 	return names
 }
 
-// PutFlags takes the values of flags over the file and the environment: get returns that of one, empty where it was not given.
+// PutFlags takes the values of flags over the file and the environment: get returns that of one, empty if it was not given.
 func (c *Config) PutFlags(get func(name string) string) error { return c.put("flag", get) }
 
 // put sets the fields whose tag names something that has a value.

@@ -176,7 +176,7 @@ func changeClaims(ctx context.Context, client kube.Interface, name string,
 	return nil
 }
 
-// claimsPatch writes claims and conditions in one, for this very version of the node; it is nil where nothing changes.
+// claimsPatch writes claims and conditions in one, for this very version of the node; it is nil if nothing changes.
 func claimsPatch(node *corev1.Node, claims []Claim, changes []any) ([]byte, error) {
 	var text *string
 	if len(claims) > 0 {

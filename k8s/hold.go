@@ -39,7 +39,7 @@ type HoldInput struct {
 	Phase  string
 	// TakeOver: the caller knows that its run is the one that acts now, whichever the mark names.
 	TakeOver bool
-	// Prior is what the holder remembers of the node; nil where it holds it for the first time.
+	// Prior is what the holder remembers of the node; nil if it holds it for the first time.
 	Prior *Prior
 	// ChecksReleases: the caller has yet to check the releases that the node records.
 	ChecksReleases bool
@@ -257,7 +257,7 @@ func Release(ctx context.Context, client kube.Interface, node string, c Caller, 
 type PhaseInput struct {
 	Caller
 	Node, Phase string
-	// Mark is the text of the mark as Hold returned it, empty where it is not known.
+	// Mark is the text of the mark as Hold returned it, empty if it is not known.
 	Mark string
 }
 

@@ -43,7 +43,7 @@ func (l KubeletLease) Same(other KubeletLease) bool {
 // turned off.
 type Silence struct {
 	Lease KubeletLease
-	// BootID is the node's before it was turned off; empty where it is not known.
+	// BootID is the node's before it was turned off; empty if it is not known.
 	BootID string
 }
 

@@ -26,9 +26,9 @@ type Mark struct {
 	// Cordoned says that Drydock made the node unschedulable and will undo it; a node that a person had cordoned
 	// before stays cordoned.
 	Cordoned bool `json:"cordoned"`
-	// Prior are the values that protections had before; nil where there was none.
+	// Prior are the values that protections had before; nil if there was none.
 	Prior map[string]*string `json:"prior,omitempty"`
-	// Excluded: Drydock excludes the node from medik8s' remediation; nil where it did not.
+	// Excluded: Drydock excludes the node from medik8s' remediation; nil if it did not.
 	Excluded *Excluded `json:"excluded,omitempty"`
 	// CordonedBy is the holder that made the node unschedulable; nil in a mark of version 0.1.0.
 	CordonedBy *CordonedBy `json:"cordonedBy,omitempty"`
@@ -53,7 +53,7 @@ type Prior struct {
 	Excluded    *Excluded         `json:"excluded,omitempty"`
 	// OutOfService says that the taint of that name on the node is the maintenance's.
 	OutOfService bool `json:"outOfService,omitempty"`
-	// Machine is the Machine of Cluster API that the node is of, "namespace/name"; empty where none was marked for it.
+	// Machine is the Machine of Cluster API that the node is of, "namespace/name"; empty if none was marked for it.
 	Machine string `json:"machine,omitempty"`
 }
 
@@ -243,7 +243,7 @@ func (h Holder) sameAs(wanted Holder) bool {
 	return h.Cordon == wanted.Cordon && h.Run == wanted.Run && h.Namespace == wanted.Namespace && h.OutOfService == wanted.OutOfService
 }
 
-// holdPatch adds a holder to a node; it is nil where the node is already as wanted. The mark that it returns is what the
+// holdPatch adds a holder to a node; it is nil if the node is already as wanted. The mark that it returns is what the
 // node carries then. Where the holder's entry is missing, what it remembers is from before.
 func holdPatch(node *corev1.Node, mark Mark, in HoldInput) ([]byte, Mark, error) {
 	holder := in.Holder

@@ -30,7 +30,7 @@ type Markings struct {
 	Marked     bool
 	Mark       Mark
 	Unreadable error
-	// Phase is nil where there is no label.
+	// Phase is nil if there is no label.
 	Phase         *string
 	Tainted       bool
 	Unschedulable bool

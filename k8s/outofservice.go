@@ -150,7 +150,7 @@ const (
 
 // Excluded is the label that Drydock has set.
 type Excluded struct {
-	// Prior is the value that it had before; nil where there was none.
+	// Prior is the value that it had before; nil if there was none.
 	Prior *string `json:"prior,omitempty"`
 }
 

@@ -166,7 +166,7 @@ var wishes = []struct{ annotation, value string }{
 	{"karpenter.sh/do-not-disrupt", "true"},
 }
 
-// WishOf is the annotation, "key=value", by which a pod asks not to be disrupted; empty where it does not.
+// WishOf is the annotation, "key=value", by which a pod asks not to be disrupted; empty if it does not.
 func WishOf(pod *corev1.Pod) string {
 	for _, w := range wishes {
 		if pod.Annotations[w.annotation] == w.value {

@@ -42,7 +42,7 @@ type Senders struct {
 	channels map[string]*channel
 }
 
-// New makes the senders of a valid configuration. The emitter may be nil where no channel is of kind kubernetes; version
+// New makes the senders of a valid configuration. The emitter may be nil if no channel is of kind kubernetes; version
 // is sent to receivers. No secret is read before it is needed.
 func New(cfg Config, kubernetes EventEmitter, version string) (*Senders, error) {
 	if err := cfg.Validate(); err != nil {

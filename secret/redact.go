@@ -243,7 +243,7 @@ func jsonForms(value string) []string {
 // schemes begin the value of a header whose rest is the secret; they are no secret themselves.
 var schemes = []string{"bearer", "basic", "digest", "token", "apikey", "genie-key", "geniekey", "splunk", "negotiate"}
 
-// credentials are what stands behind the scheme of a header, and the scheme; both are empty where there is none.
+// credentials are what stands behind the scheme of a header, and the scheme; both are empty if there is none.
 func credentials(value string) (scheme, rest string) {
 	scheme, rest, _ = strings.Cut(strings.TrimSpace(value), " ")
 	if rest = strings.TrimSpace(rest); rest == "" || !slices.Contains(schemes, strings.ToLower(scheme)) {

@@ -25,5 +25,5 @@ func (p *Problems) Under(section string, err error) {
 	*p = append(*p, Under(section, err)...)
 }
 
-// Join is one error of them all; nil where there are none.
+// Join is one error of them all; nil if there are none.
 func (p *Problems) Join() error { return errors.Join(*p...) }

@@ -10,7 +10,7 @@ import (
 	"drydock.dev/drydock/rules/spec"
 )
 
-// forceText says what the rungs taken allow the drain to do; it is empty where that is nothing.
+// forceText says what the rungs taken allow the drain to do; it is empty if that is nothing.
 func forceText(force string) string {
 	switch force {
 	case spec.BypassBudget:
@@ -47,7 +47,7 @@ func drainedBefore(transitions []api.Transition) (total time.Duration) {
 	return total
 }
 
-// nextRungText is the next rung with the time until it is due; it is empty where none is left.
+// nextRungText is the next rung with the time until it is due; it is empty if none is left.
 func nextRungText(s *api.Status, r Reader) string {
 	rung, left := nextRung(s)
 	due, known := rungDue(s, rung)

@@ -160,7 +160,7 @@ func Stage(s api.PlanStages) string {
 	return fmt.Sprintf("stage %s%s: %s", s.Stage, tierOf(s.Stage, s.Tier, len(s.Tiers)), drainedText(s.Nodes))
 }
 
-// tierOf is the tier in which a stage is, for a text; empty where the stage has none.
+// tierOf is the tier in which a stage is, for a text; empty if the stage has none.
 func tierOf(stage api.Stage, tier, of int) string {
 	if stage != api.StageDrain {
 		return ""

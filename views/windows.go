@@ -49,7 +49,7 @@ func usedBy(w api.Window) string {
 	return cmp.Or(strings.Join(users, ", "), "-")
 }
 
-// WindowsDiffer says that the scheduler goes by other windows than those that a worker has; empty where it does not.
+// WindowsDiffer says that the scheduler goes by other windows than those that a worker has; empty if it does not.
 func WindowsDiffer(horizon window.Horizon, known *api.WindowsKnown, r Reader) string {
 	if known == nil || known.Digest == horizon.Digest {
 		return ""

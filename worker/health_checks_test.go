@@ -31,7 +31,7 @@ type site struct {
 	*mocks.Client
 	keeper *healthKeeper
 	log    bytes.Buffer
-	// runs is the specification of the check, nil where it does not run; refuses is why it takes no other.
+	// runs is the specification of the check, nil if it does not run; refuses is why it takes no other.
 	runs                       json.RawMessage
 	refuses                    string
 	started, asked, configured int

@@ -42,7 +42,7 @@ type terminated struct {
 	// looked is when the list was last read to its end, seen are the runs that were seen to.
 	looked time.Time
 	seen   *lru.Cache
-	// pass is the list that is being read, nil where none is.
+	// pass is the list that is being read, nil if none is.
 	pass *pass
 }
 

@@ -116,7 +116,7 @@ func TestWhatIsTerminatedHasARecord(t *testing.T) {
 	for name, c := range map[string]struct {
 		runs  []*workflowservice.DescribeWorkflowExecutionResponse
 		taken map[string]api.Reference
-		// closed is when the record's workflow ended, zero where it runs.
+		// closed is when the record's workflow ended, zero if it runs.
 		closed time.Time
 		want   []string
 	}{

@@ -222,7 +222,7 @@ func stopAll(workers []sdkworker.Worker) {
 	under.Wait()
 }
 
-// clusterClients are what talks to the API server; podEvents is nil where no Events are recorded on pods.
+// clusterClients are what talks to the API server; podEvents is nil if no Events are recorded on pods.
 func clusterClients(o Options) (kube kubeClient, podEvents *k8s.PodEvents, err error) {
 	reach := k8s.Options{
 		Kubeconfig: o.Config.Kubernetes.Kubeconfig, Context: o.Config.Kubernetes.Context,

@@ -27,7 +27,7 @@ import (
 
 // Account is what a maintenance says of itself.
 type Account struct {
-	// Cluster is the one that it is of, empty where none is named.
+	// Cluster is the one that it is of, empty if none is named.
 	Cluster string
 	// Status is the maintenance's own word. Where nobody answers for it any more, Unanswered says why, and of the status
 	// only the identity is known.
@@ -44,9 +44,9 @@ type Account struct {
 // Closed is how a workflow ended.
 type Closed struct {
 	At time.Time
-	// Why is empty where the maintenance came to its own end.
+	// Why is empty if the maintenance came to its own end.
 	Why string
-	// By is who terminated it; nil where nobody did.
+	// By is who terminated it; nil if nobody did.
 	By *record.Sender
 }
 
@@ -274,7 +274,7 @@ func why(event *historypb.HistoryEvent) string {
 	return bounds.Cut(text, bounds.Text)
 }
 
-// terminatedBy is who terminated a run, nil where nobody did.
+// terminatedBy is who terminated a run, nil if nobody did.
 func terminatedBy(event *historypb.HistoryEvent) *record.Sender {
 	if event.GetEventType() != enums.EVENT_TYPE_WORKFLOW_EXECUTION_TERMINATED {
 		return nil
@@ -318,7 +318,7 @@ func (a Account) Record() record.Record {
 	return r.Bounded()
 }
 
-// lastRunID is the run that ended, empty where it is the first.
+// lastRunID is the run that ended, empty if it is the first.
 func lastRunID(first string, last *workflowpb.WorkflowExecutionInfo) string {
 	if run := last.GetExecution().GetRunId(); run != first {
 		return run

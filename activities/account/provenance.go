@@ -42,7 +42,7 @@ type chain struct {
 // Proof is what was found out about the runs of a workflow that has ended. It takes whole histories, and is not made again by
 // every attempt to write a record.
 type Proof struct {
-	// Last is the last run, of which it was; empty where there is no proof yet.
+	// Last is the last run, of which it was; empty if there is no proof yet.
 	Last       string            `json:"last,omitempty"`
 	Provenance record.Provenance `json:"provenance,omitzero"`
 	// Broken says which run no worker of ours can have written: nothing that comes from there is true.
@@ -100,7 +100,7 @@ func (c *chain) prove(ctx context.Context, run string) (p record.Provenance, bro
 	return p, "", c.answered(ctx, &p)
 }
 
-// before is the run that handed a run its state, empty where none did: a retry and a cron schedule begin with the first input again.
+// before is the run that handed a run its state, empty if none did: a retry and a cron schedule begin with the first input again.
 func before(started *historypb.WorkflowExecutionStartedEventAttributes) string {
 	if started.GetInitiator() != enums.CONTINUE_AS_NEW_INITIATOR_WORKFLOW {
 		return ""
@@ -140,7 +140,7 @@ func (c *chain) history(ctx context.Context, run string) (h runHistory, err erro
 	return h, nil
 }
 
-// broken returns why no worker of ours can have written what a run passed to the next one, empty where one can.
+// broken returns why no worker of ours can have written what a run passed to the next one, empty if one can.
 func (c *chain) broken(run string, h runHistory, next *historypb.WorkflowExecutionStartedEventAttributes) string {
 	kind, queue := h.started.GetWorkflowType().GetName(), h.started.GetTaskQueue().GetName()
 	switch passed := h.end.GetWorkflowExecutionContinuedAsNewEventAttributes(); {

@@ -142,7 +142,7 @@ func (c *Activities) GlanceNodes(ctx context.Context, in ObserveInput) (Observed
 // WatchInput is what the scheduler knows: WatchCluster returns when that is no longer true.
 type WatchInput struct {
 	Groups []schedule.Group `json:"groups,omitempty"`
-	// Digest is the last observation's; empty where nothing waits, so that only the holders matter.
+	// Digest is the last observation's; empty if nothing waits, so that only the holders matter.
 	Digest  string                  `json:"digest,omitempty"`
 	Holders api.List[WatchedHolder] `json:"holders,omitempty"`
 	// Marked are the requests that had their mark on their node when an earlier watch looked, Missing those whose missing

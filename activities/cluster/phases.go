@@ -20,13 +20,13 @@ type PhaseCounts struct {
 	at   time.Time
 }
 
-// HeldIn is what is counted together: a phase, and the first group of the node, empty where it is in none.
+// HeldIn is what is counted together: a phase, and the first group of the node, empty if it is in none.
 type HeldIn struct {
 	Phase api.Phase
 	Group string
 }
 
-// Latest are the counts of a watch that looked no longer ago than is given; ok is false where none did.
+// Latest are the counts of a watch that looked no longer ago than is given; ok is false if none did.
 func (c *PhaseCounts) Latest(within time.Duration, now time.Time) (held map[HeldIn]int, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -77,7 +77,7 @@ type counting struct {
 	nodes nodesByGroup
 }
 
-// count adds a maintenance; its workflow is nil where it was not asked.
+// count adds a maintenance; its workflow is nil if it was not asked.
 func (c counting) count(name string, workflow *workflowservice.DescribeWorkflowExecutionResponse) {
 	shown, group := c.nodes.look(name)
 	c.held[HeldIn{Phase: phaseOf(shown, workflow), Group: group}]++

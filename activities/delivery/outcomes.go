@@ -51,7 +51,7 @@ func (n *Activities) addOutcomes(ctx context.Context, ref api.Reference, a *acco
 	}
 }
 
-// notificationOf is the status of the workflow that sends a channel the events of a maintenance, or has sent them; nil where there
+// notificationOf is the status of the workflow that sends a channel the events of a maintenance, or has sent them; nil if there
 // is none.
 func (n *Activities) notificationOf(ctx context.Context, id, channel string, ref api.Reference) (*api.NotificationStatus, error) {
 	for i := range maxNames {

@@ -29,7 +29,7 @@ type Activities struct {
 	Namespace string
 	// Home is the namespace of that name, which the marks of its maintenances name.
 	Home execution.Namespace
-	// Jobs ends what a dead run has left running on its node, before that is released; nil where the configuration has no Jobs.
+	// Jobs ends what a dead run has left running on its node, before that is released; nil if the configuration has no Jobs.
 	Jobs Jobs
 	// ClusterAPI: Machines of Cluster API are marked for maintenances, and looked at.
 	ClusterAPI bool
@@ -224,7 +224,7 @@ func machines(ctx context.Context, client kube.Interface, facts *doctor.Facts) e
 	return err
 }
 
-// nodeOf is the node in a maintenance's workflow ID, empty where there is none.
+// nodeOf is the node in a maintenance's workflow ID, empty if there is none.
 func nodeOf(prefix, workflowID string) string {
 	rest, ours := strings.CutPrefix(workflowID, prefix)
 	if !ours {

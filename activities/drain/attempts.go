@@ -157,7 +157,7 @@ func (a *attempts) allowed(pods []target) []target {
 	return allowed
 }
 
-// refusal is a budget's refusal among the answers to some pods, with the pod; nil where there is none.
+// refusal is a budget's refusal among the answers to some pods, with the pod; nil if there is none.
 func (a *attempts) refusal(pods []target) (*corev1.Pod, attempt) {
 	for _, t := range pods {
 		if tried := a.byPod[t.UID]; tried != nil && tried.eviction.Answer == k8s.BudgetRefused {

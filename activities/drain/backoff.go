@@ -51,7 +51,7 @@ func (a *attempts) untilNext(found observation) time.Duration {
 	return max(next.Sub(now), 10*time.Millisecond)
 }
 
-// next is when a pod is due although nothing changes; zero where it never is.
+// next is when a pod is due although nothing changes; zero if it never is.
 func (a *attempts) next(t target, now time.Time) time.Time {
 	tried := a.byPod[t.UID]
 	switch {

@@ -149,7 +149,7 @@ func (b *budgets) of(pod *corev1.Pod) []*policyv1.PodDisruptionBudget {
 	return k8s.BudgetsOf(pod, view.By(pod.Namespace))
 }
 
-// first names the first budget of a pod; empty where none is known.
+// first names the first budget of a pod; empty if none is known.
 func (b *budgets) first(pod *corev1.Pod) string {
 	if found := b.of(pod); len(found) > 0 {
 		return found[0].Namespace + "/" + found[0].Name
@@ -157,7 +157,7 @@ func (b *budgets) first(pod *corev1.Pod) string {
 	return ""
 }
 
-// selecting identifies the budgets that select a pod; nil where they are not known.
+// selecting identifies the budgets that select a pod; nil if they are not known.
 func (b *budgets) selecting(pod *corev1.Pod) *string {
 	if !b.known(pod.Namespace) {
 		return nil

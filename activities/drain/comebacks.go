@@ -46,7 +46,7 @@ func (c comebacks) evicted(pod *corev1.Pod) {
 	back.next = time.Now().Add(backoff(back.times + 1))
 }
 
-// ofOwner is what is remembered of a pod's controller; nil where it has none.
+// ofOwner is what is remembered of a pod's controller; nil if it has none.
 func (c comebacks) ofOwner(pod *corev1.Pod) *comeback {
 	owner := metav1.GetControllerOf(pod)
 	if owner == nil {
@@ -58,7 +58,7 @@ func (c comebacks) ofOwner(pod *corev1.Pod) *comeback {
 	return c.owners[owner.UID]
 }
 
-// wait is until when a pod is left alone; zero where it did not come back.
+// wait is until when a pod is left alone; zero if it did not come back.
 func (c comebacks) wait(pod *corev1.Pod) time.Time {
 	if back := c.late[pod.UID]; back != nil {
 		return back.next

@@ -98,7 +98,7 @@ var (
 	noAnswer  = fmt.Sprintf("no controller answered the EvictionRequest within %s", answerWithin)
 )
 
-// request files an EvictionRequest for a pod, or looks at what became of it. UseEviction is true where nobody is there
+// request files an EvictionRequest for a pod, or looks at what became of it. UseEviction is true if nobody is there
 // to answer it: then the pod is to be evicted directly, and the message says why.
 func (e *evictionRequests) request(ctx context.Context, pod *corev1.Pod) (answer k8s.Eviction, useEviction bool) {
 	if e == nil {

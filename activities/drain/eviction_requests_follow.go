@@ -29,7 +29,7 @@ func (e *evictionRequests) takenBack(f *filedRequest) bool {
 	return !f.since.IsZero() && (f.deleted || request != nil && request.Spec.Intent == lifecyclev1alpha1.EvictionRequestIntentWithdrawn)
 }
 
-// known is the request for a pod as the watch has it, nil where there is none.
+// known is the request for a pod as the watch has it, nil if there is none.
 func (e *evictionRequests) known(pod *corev1.Pod) *lifecyclev1alpha1.EvictionRequest {
 	if e.requests == nil {
 		return nil
@@ -61,7 +61,7 @@ func (e *evictionRequests) departed() []*corev1.Pod {
 	return pods
 }
 
-// deadline is when a pod's request has waited too long although nothing changed; zero where it cannot.
+// deadline is when a pod's request has waited too long although nothing changed; zero if it cannot.
 func (e *evictionRequests) deadline(pod *corev1.Pod) time.Time {
 	if e == nil {
 		return time.Time{}
@@ -75,7 +75,7 @@ func (e *evictionRequests) deadline(pod *corev1.Pod) time.Time {
 	return f.deadline()
 }
 
-// changes is the channel changed, nil where no request is ever filed.
+// changes is the channel changed, nil if no request is ever filed.
 func (e *evictionRequests) changes() <-chan struct{} {
 	if e == nil {
 		return nil
@@ -167,7 +167,7 @@ func (e *evictionRequests) concernsMine(eviction *lifecyclev1alpha1.Eviction, _ 
 	return target != nil && e.filed[target.UID] != nil
 }
 
-// evictionOf is the Eviction of a pod, nil where there is none.
+// evictionOf is the Eviction of a pod, nil if there is none.
 func (e *evictionRequests) evictionOf(pod *corev1.Pod) *lifecyclev1alpha1.Eviction {
 	if e.evictions == nil {
 		return nil

@@ -21,7 +21,7 @@ type PodInput struct {
 // About implements caller.Input.
 func (in PodInput) About() caller.Subject { return caller.Subject{Node: in.Node} }
 
-// PodFound says why there is no such pod; empty where there is.
+// PodFound says why there is no such pod; empty if there is.
 type PodFound struct {
 	Missing string `json:"missing,omitempty"`
 }

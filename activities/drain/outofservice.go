@@ -102,7 +102,7 @@ func (d *Activities) TakeOutOfService(ctx context.Context, in OutOfServiceInput)
 	return taken, err
 }
 
-// LeftOutOfService is what was left of a node when the time for it was over; empty where nothing is.
+// LeftOutOfService is what was left of a node when the time for it was over; empty if nothing is.
 type LeftOutOfService struct {
 	Left string `json:"left,omitempty"`
 	// Untainted: somebody had taken the taint off.

@@ -142,7 +142,7 @@ func (s *sending) allowed(pods []target) []target {
 	return s.attempts.allowed(pods)
 }
 
-// refusal is a budget's refusal among the answers to some pods, with the pod; nil where there is none.
+// refusal is a budget's refusal among the answers to some pods, with the pod; nil if there is none.
 func (s *sending) refusal(pods []target) (*corev1.Pod, attempt) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

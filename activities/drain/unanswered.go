@@ -89,7 +89,7 @@ func (u *unanswered) wake() {
 	}
 }
 
-// failure is what ends the drain, nil where nothing does.
+// failure is what ends the drain, nil if nothing does.
 func (s *sender) failure() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -102,7 +102,7 @@ func (a *attempts) isAsked(t target) bool {
 	return request != nil && request.how == a.means.how(t)
 }
 
-// hangs returns since when the API server owes an answer for a pod; zero where it does not, or not for long.
+// hangs returns since when the API server owes an answer for a pod; zero if it does not, or not for long.
 func (a *attempts) hangs(pod *corev1.Pod) time.Time {
 	request := a.asking[pod.UID]
 	if request == nil || time.Since(request.since) < patience {

@@ -38,7 +38,7 @@ type HolderRef struct {
 type Found struct {
 	Fate   Fate   `json:"fate"`
 	Status string `json:"status"`
-	// Described is what the server says of the workflow; nil where it knows none.
+	// Described is what the server says of the workflow; nil if it knows none.
 	Described *workflowservice.DescribeWorkflowExecutionResponse `json:"-"`
 }
 

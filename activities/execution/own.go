@@ -20,7 +20,7 @@ type Self struct {
 	principal string
 }
 
-// Principal is the verified principal of this worker, empty where the server verifies nobody. What is known is looked for again where
+// Principal is the verified principal of this worker, empty if the server verifies nobody. What is known is looked for again where
 // it is none of those who answered the tasks in question: the worker may have other credentials than before. A failure, and a server that
 // verified nobody, are not remembered.
 func (s *Self) Principal(ctx context.Context, temporal client.Client, answered func(principal string) bool) (string, error) {

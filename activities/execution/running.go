@@ -10,7 +10,7 @@ import (
 	"go.temporal.io/sdk/client"
 )
 
-// Running is the first run of the chain that runs under a workflow ID, empty where none does.
+// Running is the first run of the chain that runs under a workflow ID, empty if none does.
 func Running(ctx context.Context, temporal client.Client, id string) (first string, err error) {
 	d, err := temporal.DescribeWorkflowExecution(ctx, id, "")
 	var nobody *serviceerror.NotFound

@@ -76,7 +76,7 @@ func (s *Starters) Of(ctx context.Context, run Run) (api.Sender, error) {
 	return api.Sender{}, nil
 }
 
-// Person is the verified principal who started a workflow. It is empty where the server verified nobody, or where a
+// Person is the verified principal who started a workflow. It is empty if the server verified nobody, or where a
 // worker started it: nobody requested that in person.
 func (s *Starters) Person(ctx context.Context, run Run) (string, error) {
 	sender, err := s.Of(ctx, run)

@@ -44,7 +44,7 @@ func Translate(ctx context.Context, client kube.Interface, err error) error {
 	}
 }
 
-// granting says what grants the permission that a request lacked; it is empty where the error does not name the request.
+// granting says what grants the permission that a request lacked; it is empty if the error does not name the request.
 func granting(err error) string {
 	request, known := k8s.RefusedRequest(err)
 	if !known {

@@ -373,7 +373,7 @@ func (a *Activities) owners(ctx context.Context, in ObjectInput, machine *metav1
 	return owners, nil
 }
 
-// findOwner finds the NodeHealthCheck object of a check's name, nil where there is none or its kind is not served.
+// findOwner finds the NodeHealthCheck object of a check's name, nil if there is none or its kind is not served.
 func (a *Activities) findOwner(ctx context.Context, check string) (*api.HealthCheckOwner, error) {
 	version, err := a.Objects.Preferred(ctx, ownerGroup)
 	if err != nil || version == "" {

@@ -32,7 +32,7 @@ const (
 	graceOfDelete = 3 * time.Second
 )
 
-// kindOf resolves the kind of an object; gone is true where the API server does not serve it any more, and its
+// kindOf resolves the kind of an object; gone is true if the API server does not serve it any more, and its
 // objects with it.
 func (a *Activities) kindOf(ctx context.Context, r rules.Resource) (kind objects.Kind, gone bool, err error) {
 	kind, err = a.Objects.Resolve(ctx, r.APIVersion, r.Kind)
@@ -114,7 +114,7 @@ func seenAs(index int, o *unstructured.Unstructured) ObjectSeen {
 	}
 }
 
-// truth is nil where a condition is neither True nor False.
+// truth is nil if a condition is neither True nor False.
 func truth(status string) *bool {
 	switch corev1.ConditionStatus(status) {
 	case corev1.ConditionTrue:

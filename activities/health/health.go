@@ -156,7 +156,7 @@ func (k *Known) Take(seen WatchResult) {
 
 // WatchResult is what WatchHealth has seen. Everything empty is that its time was over.
 type WatchResult struct {
-	// Observation is what is new, nil where nothing is. Digest and Hashes, one for each of its Nodes, are for Known.Take.
+	// Observation is what is new, nil if nothing is. Digest and Hashes, one for each of its Nodes, are for Known.Take.
 	Observation *rules.Observation `json:"observation,omitempty"`
 	Digest      string             `json:"digest,omitempty"`
 	Hashes      []string           `json:"hashes,omitempty"`

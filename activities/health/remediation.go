@@ -66,7 +66,7 @@ func (in ObjectInput) About() caller.Subject {
 
 // EnsuredObject is the remediation object of a step, or in words why there is none.
 type EnsuredObject struct {
-	// Resource is the object, nil where there is none.
+	// Resource is the object, nil if there is none.
 	Resource  *rules.Resource `json:"resource,omitempty"`
 	StartedAt time.Time       `json:"startedAt,omitzero"`
 	// Found: it was there already, and is this check's.
@@ -146,7 +146,7 @@ func (in RemediationWatch) About() caller.Subject {
 type RemediationSeen struct {
 	// Objects are in the order of those that were asked about.
 	Objects []ObjectSeen `json:"objects,omitempty"`
-	// Lease is zero where none is kept.
+	// Lease is zero if none is kept.
 	Lease LeaseState `json:"lease,omitzero"`
 	// NodeGone: there is no such node; NodeReplaced: there is another one of its name, whose UID is NodeUID.
 	NodeGone     bool   `json:"nodeGone,omitempty"`

@@ -135,7 +135,7 @@ func (a *Activities) mayRepair(ctx context.Context, in RepairInput) (BegunRepair
 	return BegunRepair{Indispensable: why}, err
 }
 
-// FindRepair finds the maintenance by which a check remediates a node; its RunID is empty where none runs.
+// FindRepair finds the maintenance by which a check remediates a node; its RunID is empty if none runs.
 func (a *Activities) FindRepair(ctx context.Context, in RepairInput) (BegunRepair, error) {
 	id := api.MaintenanceID(api.ClusterOf(activity.GetInfo(ctx).TaskQueue), in.Node, api.RemediationRequestor(in.Check))
 	found, status, err := a.repairUnder(ctx, id)

@@ -26,7 +26,7 @@ type inventory struct {
 	unreported map[string]nodeChange
 	// ignoreTerminating: see Activities.facts.
 	ignoreTerminating bool
-	// overlaps is what overlap has found with the peers of version overlapped, nil where that is to be found anew.
+	// overlaps is what overlap has found with the peers of version overlapped, nil if that is to be found anew.
 	overlaps   *rules.Overlap
 	overlapped int
 }

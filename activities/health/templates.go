@@ -40,7 +40,7 @@ type template struct {
 	// makes is the kind of the objects.
 	makes     objects.Kind
 	namespace string
-	// spec is that of the objects, nil where the template has none.
+	// spec is that of the objects, nil if the template has none.
 	spec any
 	// multiple: an object's name is nobody's business.
 	multiple bool

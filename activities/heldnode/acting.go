@@ -23,7 +23,7 @@ func CallerOf(ctx context.Context, runID string) k8s.Caller {
 type Acting struct {
 	Client   kube.Interface
 	Temporal client.Client
-	// Nodes is the shared watch of nodes; nil where none is watched.
+	// Nodes is the shared watch of nodes; nil if none is watched.
 	Nodes *k8s.Nodes
 }
 

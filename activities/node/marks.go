@@ -61,7 +61,7 @@ func (n *Activities) resumeMachine(ctx context.Context, in ReleaseInput) {
 
 func (n *Activities) machines() clusterapi.Machines { return clusterapi.Machines{Client: n.Client} }
 
-// machineOf is the Machine that a node is of, as far as that can be read; empty where it is of none.
+// machineOf is the Machine that a node is of, as far as that can be read; empty if it is of none.
 func (n *Activities) machineOf(ctx context.Context, name string) string {
 	node, err := n.Client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 	if err != nil {

@@ -37,7 +37,7 @@ type Activities struct {
 	Policy Policy
 	// Marks are those of others that held nodes carry.
 	Marks Marks
-	// Jobs ends what maintenances leave running on their nodes; nil where the configuration has no Jobs.
+	// Jobs ends what maintenances leave running on their nodes; nil if the configuration has no Jobs.
 	Jobs Jobs
 
 	inquiries inquiries
@@ -70,7 +70,7 @@ type HoldInput struct {
 	Event     nodeevent.Event `json:"event"`
 	// Maintenance is the specification, where the policy is to judge it before the node is held.
 	Maintenance json.RawMessage `json:"maintenance,omitempty"`
-	// Prior is what the maintenance remembers of the node that it holds; nil where it holds it for the first time.
+	// Prior is what the maintenance remembers of the node that it holds; nil if it holds it for the first time.
 	Prior *Prior `json:"prior,omitempty"`
 }
 

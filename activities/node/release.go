@@ -61,7 +61,7 @@ type Released struct {
 	Uncordoned bool `json:"uncordoned,omitempty"`
 	// ConditionsLeft: lifecycle conditions could not be taken off.
 	ConditionsLeft bool `json:"conditionsLeft,omitempty"`
-	// Differs is what the mark said otherwise than the maintenance remembers; empty where they agree.
+	// Differs is what the mark said otherwise than the maintenance remembers; empty if they agree.
 	Differs      string   `json:"differs,omitempty"`
 	OtherHolders []string `json:"otherHolders,omitempty"`
 }

@@ -24,7 +24,7 @@ const maxRuns = 20
 
 // memory is what the history of a maintenance says of its node: the answers of activities, which nobody but the server writes.
 type memory struct {
-	// Prior is what its last hold of the node answered; nil where none did, or the release has put everything back.
+	// Prior is what its last hold of the node answered; nil if none did, or the release has put everything back.
 	Prior *Prior
 	// Began: it began to hold the node, whatever became of the answer. Released: it gave the node back.
 	Began, Released bool
@@ -103,7 +103,7 @@ func runNamed(of k8s.CordonedBy) string {
 type run struct {
 	// changes change what is remembered, in their order.
 	changes []change
-	// previous and next are those that it continues and that continue it; empty where there are none.
+	// previous and next are those that it continues and that continue it; empty if there are none.
 	previous, next string
 }
 

@@ -54,7 +54,7 @@ type Begun struct {
 	// Held: it waits for somebody's decision, and Why.
 	Held bool   `json:"held,omitempty"`
 	Why  string `json:"why,omitempty"`
-	// Earlier: an earlier plan of this name has begun it. Refused says why this plan does not take it for its own: empty where it does.
+	// Earlier: an earlier plan of this name has begun it. Refused says why this plan does not take it for its own: empty if it does.
 	Earlier bool   `json:"earlier,omitempty"`
 	Refused string `json:"refused,omitempty"`
 	// Foreign: no plan of this name has begun it.

@@ -42,7 +42,7 @@ const (
 	starterWithin = 3 * time.Second
 )
 
-// Begin judges a maintenance that begins, and says why it is refused; empty where it is not. Rules that speak of a node
+// Begin judges a maintenance that begins, and says why it is refused; empty if it is not. Rules that speak of a node
 // that cannot be looked at now, or of a starter whom Temporal does not tell now, are left to Judge, which is asked before the node is touched.
 func (j *Judge) Begin(ctx context.Context, m spec.Maintenance) string {
 	if !j.HasRules() {
@@ -174,7 +174,7 @@ func (in ApprovalInput) About() caller.Subject { return caller.Subject{Spec: in.
 type Judged struct {
 	// Sender is who sent it, as far as that is known.
 	api.Sender
-	// Refused is empty where the word counts.
+	// Refused is empty if the word counts.
 	Refused string `json:"refused,omitempty"`
 }
 

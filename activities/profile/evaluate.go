@@ -91,7 +91,7 @@ func (e *evaluators) begin(ctx context.Context, workflow string, mine *evaluator
 	}
 }
 
-// historyOf is what the last evaluation on this worker knows of a node; evaluates is false where there was none.
+// historyOf is what the last evaluation on this worker knows of a node; evaluates is false if there was none.
 func (e *evaluators) historyOf(workflow, node string) (history rules.History, evaluates bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -26,7 +26,7 @@ type File struct {
 	problem string
 }
 
-// Read is the configuration in force, nil where there was no good one, and why the file as it stands is not in force.
+// Read is the configuration in force, nil if there was no good one, and why the file as it stands is not in force.
 func (f *File) Read() (config *rules.Config, problem string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -56,7 +56,7 @@ func (a *Activities) SendProfileNotice(ctx context.Context, in Notice) (Sent, er
 // longestWait bounds the pause that a receiver may ask for.
 const longestWait = time.Hour
 
-// announced returns the node once its annotation says when the notification was due. It is nil where nothing is left to send.
+// announced returns the node once its annotation says when the notification was due. It is nil if nothing is left to send.
 func (a *Activities) announced(ctx context.Context, in Notice) (node *corev1.Node, data state.Data, err error) {
 	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		var refused string

@@ -66,7 +66,7 @@ type attributes struct {
 // Prepared is what a maintenance needs to know before it begins.
 type Prepared struct {
 	Defaults json.RawMessage `json:"defaults,omitempty"`
-	// Starter is who started it; nil where that cannot be found out.
+	// Starter is who started it; nil if that cannot be found out.
 	Starter *api.Sender `json:"starter,omitempty"`
 	// SearchAttributes: the namespace has them. To set an unregistered one would fail the workflow task for ever.
 	SearchAttributes bool `json:"searchAttributes,omitempty"`
@@ -77,7 +77,7 @@ type Prepared struct {
 	Groups   []string          `json:"groups,omitempty"`
 	// Hooks are those that its input names.
 	Hooks []validation.Hook `json:"hooks,omitempty"`
-	// Work is what its input names to be done; nil where it names none.
+	// Work is what its input names to be done; nil if it names none.
 	Work *validation.Work `json:"work,omitempty"`
 	// Audited: a record of it is to be kept. Conditions: its node shows lifecycle conditions.
 	Audited    bool `json:"audited,omitempty"`

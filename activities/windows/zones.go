@@ -30,7 +30,7 @@ func zones() string {
 	return "time/tzdata of " + runtime.Version()
 }
 
-// zoneVersion is the version that a folder of time zones states, empty where it states none.
+// zoneVersion is the version that a folder of time zones states, empty if it states none.
 func zoneVersion(folder string) string {
 	if text, err := os.ReadFile(filepath.Join(folder, "+VERSION")); err == nil && len(text) < 40 {
 		return strings.TrimSpace(string(text))

@@ -45,7 +45,7 @@ func endOf(path string) (e end, err error) {
 	}
 }
 
-// endOfLines looks at the end of a file, or at all of it where whole; found is true where an earlier part of the file would add nothing.
+// endOfLines looks at the end of a file, or at all of it where whole; found is true if an earlier part of the file would add nothing.
 func endOfLines(part []byte, whole bool) (e end, found bool) {
 	e.unended = part[len(part)-1] != '\n'
 	lines := bytes.Split(bytes.TrimSuffix(part, []byte("\n")), []byte("\n"))

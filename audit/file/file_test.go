@@ -35,7 +35,7 @@ func mustWrite(t *testing.T, s *audit.Sinks, records ...record.Record) {
 	}
 }
 
-// expect reads a file and compares the runs in it; want in the error is empty where there is none.
+// expect reads a file and compares the runs in it; want in the error is empty if there is none.
 func expect(t *testing.T, path, wantRuns, wantError string) {
 	t.Helper()
 	records, err := Read(path)

@@ -116,7 +116,7 @@ func (r *run) explain(ctx context.Context, job *batchv1.Job, why string) string 
 	}
 }
 
-// said is what a Job's last pod said: the termination message, or else the end of its log. It is empty where there is no
+// said is what a Job's last pod said: the termination message, or else the end of its log. It is empty if there is no
 // pod.
 func (r *run) said(ctx context.Context, job *batchv1.Job) (string, error) {
 	pods, err := r.kubernetes.CoreV1().Pods(job.Namespace).List(ctx, metav1.ListOptions{

@@ -73,7 +73,7 @@ func (q *query) unanswered(err error, known *secret.Redactor) (checks.Verdict, e
 	return checks.Verdict{Message: text}, nil
 }
 
-// explained says why a query has no answer; refused is true where the query itself is wrong.
+// explained says why a query has no answer; refused is true if the query itself is wrong.
 func explained(err error, known *secret.Redactor) (text string, refused bool) {
 	text = outbound.Excerpt(known, outbound.WithoutURL(err).Error(), checks.MaxExcerpt)
 	if answered, ok := errors.AsType[*prometheusv1.Error](err); ok {

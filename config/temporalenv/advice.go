@@ -21,7 +21,7 @@ var advices = []struct{ said, look string }{
 // AdviceOfKey is for whoever is refused.
 const AdviceOfKey = "Give an API key that may use the namespace: in a file with DRYDOCK_TEMPORAL_API_KEY_FILE, or with TEMPORAL_API_KEY (api_key of the profile); or a client certificate with TEMPORAL_TLS_CLIENT_CERT_PATH and TEMPORAL_TLS_CLIENT_KEY_PATH."
 
-// Advice says what to look at in the settings after a call to Temporal has failed; it is empty where the error is not about them.
+// Advice says what to look at in the settings after a call to Temporal has failed; it is empty if the error is not about them.
 func Advice(err error) string {
 	text := err.Error()
 	for _, a := range advices {

@@ -80,7 +80,7 @@ func StartCluster(ctx context.Context, dir string, nodes int, args ...string) (*
 type Temporal struct {
 	*Process
 	Address string
-	// UI is the web interface's URL, empty where it was not asked for.
+	// UI is the web interface's URL, empty if it was not asked for.
 	UI     string
 	Client client.Client
 

@@ -36,13 +36,13 @@ type Field struct {
 	// Name is that of the field, Path where it is in its input, such as "drain.escalation[].after" or "channels.<name>.digest".
 	Name, Path string
 	// Flag is that of the command line which sets it, of drydock-worker for a field of its configuration; Env is a variable of the environment
-	// that does. Both are empty where none does.
+	// that does. Both are empty if none does.
 	Flag, Env string
 	// Description is the comment of the field. It is Markdown, and its links name sections of docs/reference.
 	Description string
-	// Default is what an input without the field has, as JSON; nil where that is nothing.
+	// Default is what an input without the field has, as JSON; nil if that is nothing.
 	Default json.RawMessage
-	// Values are all that it takes; nil where it takes others.
+	// Values are all that it takes; nil if it takes others.
 	Values []string
 	// Required: an input, or an object that it is a field of, is refused without it. A file may leave to the command line what a workflow
 	// requires: its schema has the keyword x-required for that.
@@ -120,7 +120,7 @@ type schema struct {
 	Others      others          `json:"additionalProperties"`
 }
 
-// others is the schema of the values of a map; absent where an object has no fields but its properties.
+// others is the schema of the values of a map; absent if an object has no fields but its properties.
 type others struct{ *schema }
 
 func (o *others) UnmarshalJSON(data []byte) error {
@@ -260,7 +260,7 @@ func imperative(text string) string {
 	return verb + " " + rest
 }
 
-// DefaultText is the default as one would write it; empty where there is none.
+// DefaultText is the default as one would write it; empty if there is none.
 func (f Field) DefaultText() string {
 	if text := ""; len(f.Default) > 0 && json.Unmarshal(f.Default, &text) == nil {
 		return text

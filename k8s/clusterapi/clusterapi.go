@@ -34,7 +34,7 @@ const (
 	pageOf = 500
 )
 
-// MachineOf is the Machine that a node is of, "namespace/name"; empty where the node does not say.
+// MachineOf is the Machine that a node is of, "namespace/name"; empty if the node does not say.
 func MachineOf(node *corev1.Node) string {
 	namespace, name := node.Annotations[NamespaceAnnotation], node.Annotations[MachineAnnotation]
 	if namespace == "" || name == "" || strings.ContainsAny(namespace+name, "/?#%") {
@@ -226,7 +226,7 @@ func (m Machines) change(ctx context.Context, machine string, wanted func(object
 	})
 }
 
-// version is the one of Cluster API that the API server prefers; empty where it serves none.
+// version is the one of Cluster API that the API server prefers; empty if it serves none.
 func (m Machines) version(ctx context.Context) (string, error) {
 	var served metav1.APIGroup
 	err := read(ctx, m.rest().Get().AbsPath("apis", group), &served)

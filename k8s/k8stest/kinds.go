@@ -80,7 +80,7 @@ func (k *Kinds) keyOf(o *unstructured.Unstructured) string {
 	panic("not served: " + gvk.String())
 }
 
-// Find is an object by "group/resource/namespace/name", nil where there is none.
+// Find is an object by "group/resource/namespace/name", nil if there is none.
 func (k *Kinds) Find(key string) *unstructured.Unstructured {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -118,7 +118,7 @@ func (s *Server) Delete(o Object) {
 	s.send("DELETED", o)
 }
 
-// Node is the present state of a node, nil where there is none.
+// Node is the present state of a node, nil if there is none.
 func (s *Server) Node(name string) *corev1.Node {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -128,7 +128,7 @@ func (s *Server) Node(name string) *corev1.Node {
 	return nil
 }
 
-// Pod is the present state of a pod, nil where there is none.
+// Pod is the present state of a pod, nil if there is none.
 func (s *Server) Pod(namespace, name string) *corev1.Pod {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -107,7 +107,7 @@ func typed(object *unstructured.Unstructured) (*coordinationv1.Lease, error) {
 	return lease, nil
 }
 
-// Holder is who has a Lease, empty where nobody does.
+// Holder is who has a Lease, empty if nobody does.
 func Holder(lease *coordinationv1.Lease) string {
 	if lease.Spec.HolderIdentity == nil {
 		return ""
@@ -115,7 +115,7 @@ func Holder(lease *coordinationv1.Lease) string {
 	return *lease.Spec.HolderIdentity
 }
 
-// Renewed is when a Lease was renewed, zero where it does not say.
+// Renewed is when a Lease was renewed, zero if it does not say.
 func Renewed(lease *coordinationv1.Lease) time.Time {
 	if lease.Spec.RenewTime == nil {
 		return time.Time{}

@@ -60,7 +60,7 @@ func (w Want) duration() time.Duration {
 type State struct {
 	// Held: the holder has it, until Until if it is not renewed before.
 	Held bool
-	// HeldBy is who else has it; empty where there is no lease.
+	// HeldBy is who else has it; empty if there is no lease.
 	HeldBy string
 	// Overdue: it was kept for too long, and was given back.
 	Overdue bool
@@ -287,7 +287,7 @@ func transitions(lease *coordinationv1.Lease) int64 {
 	return int64(*lease.Spec.LeaseTransitions)
 }
 
-// expiry is zero where the lease does not say.
+// expiry is zero if the lease does not say.
 func expiry(l *coordinationv1.Lease) time.Time {
 	if l.Spec.RenewTime == nil || l.Spec.LeaseDurationSeconds == nil {
 		return time.Time{}

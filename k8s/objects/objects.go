@@ -118,7 +118,7 @@ func (c *Client) discover(ctx context.Context, version schema.GroupVersion) (map
 	return kinds, nil
 }
 
-// Preferred is the version of a group that the API server prefers, empty where it does not serve the group. An answer is cached for half a
+// Preferred is the version of a group that the API server prefers, empty if it does not serve the group. An answer is cached for half a
 // minute.
 func (c *Client) Preferred(ctx context.Context, group string) (string, error) {
 	c.mu.Lock()

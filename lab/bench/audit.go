@@ -31,7 +31,7 @@ func (r request) evicts() bool {
 	return r.Verb == "create" && r.Object.Resource == "pods" && r.Object.Subresource == "eviction"
 }
 
-// auditLog is the path of the API server's audit log, empty where there is none.
+// auditLog is the path of the API server's audit log, empty if there is none.
 type auditLog string
 
 // mark is the place in the audit log behind all that has happened so far.

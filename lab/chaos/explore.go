@@ -24,7 +24,7 @@ type stack struct {
 	audit    string
 	observer *observer
 	receiver *receiver
-	// remedies are nil where no fault is about health checks.
+	// remedies are nil if no fault is about health checks.
 	remedies *remedies
 }
 

@@ -119,7 +119,7 @@ func (k kind) answer() *apierrors.StatusError {
 // trap waits for a step in a lane's traffic and lets one fault happen there.
 type trap struct {
 	cell cell
-	// strike is what is done to a process, a connection or a workflow; nil where the API server's answer is the fault.
+	// strike is what is done to a process, a connection or a workflow; nil if the API server's answer is the fault.
 	strike func() error
 	// armed is called when a fault of the API server is to follow from here on.
 	armed func()
@@ -158,7 +158,7 @@ func (t *trap) hit() {
 	}
 }
 
-// place is where the fault happened, empty where it did not, or where the run had failed before the trap was set.
+// place is where the fault happened, empty if it did not, or where the run had failed before the trap was set.
 func (t *trap) place() string {
 	if t == nil {
 		return ""

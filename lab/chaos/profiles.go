@@ -69,7 +69,7 @@ profiles:
 // profiled is an attempt whose nodes go through the states of a profile.
 type profiled struct{ *attempt }
 
-// profile is the one whose steps these are, empty where they are of something else.
+// profile is the one whose steps these are, empty if they are of something else.
 func (s step) profile() string {
 	for name, steps := range map[string][]step{drains: drainsSteps, maintains: maintainsSteps} {
 		if slices.ContainsFunc(steps, func(o step) bool { return o.name == s.name }) {
@@ -235,7 +235,7 @@ func (p profiled) move(ctx context.Context) error {
 	})
 }
 
-// strikes is what is done to the workflows of profiles; nil where the fault is another.
+// strikes is what is done to the workflows of profiles; nil if the fault is another.
 func (p profiled) strikes(ctx context.Context) func() error {
 	all := api.ProfilesID(p.cluster)
 	strike, known := map[kind]func() error{

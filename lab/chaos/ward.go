@@ -48,7 +48,7 @@ type ward struct{ *attempt }
 
 func wardOf(a *attempt) ward { return ward{a} }
 
-// heals says how nodes are remediated in the attempt, empty where they are maintained.
+// heals says how nodes are remediated in the attempt, empty if they are maintained.
 func (w ward) heals() healing { return shapeFor(w.cell).heals }
 
 // shape is what a lane's Drydock is like.
@@ -291,7 +291,7 @@ func (w ward) terminate(ctx context.Context, id string) error {
 	return w.temporal.Client.TerminateWorkflow(ctx, id, "", "chaos: by hand")
 }
 
-// strikes is what is done to the workflows of health checks; nil where the fault is another.
+// strikes is what is done to the workflows of health checks; nil if the fault is another.
 func (w ward) strikes(ctx context.Context) func() error {
 	// What is hit may be about to begin.
 	soon := func(what string, strike func() error) func() error {

@@ -120,7 +120,7 @@ func (f *fleet) active() (all []*maintenance) {
 	return all
 }
 
-// anyOf is one of the running maintenances, or now and then one that has ended; nil where none was started.
+// anyOf is one of the running maintenances, or now and then one that has ended; nil if none was started.
 func (f *fleet) anyOf(r *rand.Rand, endedPercent int) *maintenance {
 	active := f.active()
 	f.mu.Lock()

@@ -35,7 +35,7 @@ type plan struct {
 	node      string
 	requestor string
 	input     map[string]any
-	// valid is false where the input is to be refused.
+	// valid is false if the input is to be refused.
 	valid bool
 	// alias is another workflow ID to start it under, empty for its own.
 	alias  string

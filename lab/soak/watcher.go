@@ -131,7 +131,7 @@ func (w *watcher) node(name string) *corev1.Node {
 	return w.latest[name]
 }
 
-// phase is what a node shows of a maintenance that holds it, empty where that does not hold it.
+// phase is what a node shows of a maintenance that holds it, empty if that does not hold it.
 func (w *watcher) phase(name, workflowID, run string) api.Phase {
 	n := w.node(name)
 	if n == nil {

@@ -19,7 +19,7 @@ type World struct {
 	Dir      string
 	Cluster  *devstack.Cluster
 	Temporal *devstack.Temporal
-	// Audit is the API server's own record of every request, empty where it keeps none.
+	// Audit is the API server's own record of every request, empty if it keeps none.
 	Audit string
 }
 

@@ -91,7 +91,7 @@ func (s *Sender) open(ctx context.Context, n notice.SlackThread, title, gone str
 	return thread, nil
 }
 
-// read reads the Lease of a thread, nil where there is none.
+// read reads the Lease of a thread, nil if there is none.
 func read(ctx context.Context, leases lease.Client, n notice.SlackThread) (*coordinationv1.Lease, lease.Clock, error) {
 	found, at, err := leases.Get(ctx, n.LeaseNamespace, n.LeaseName)
 	if apierrors.IsNotFound(err) {
@@ -103,7 +103,7 @@ func read(ctx context.Context, leases lease.Client, n notice.SlackThread) (*coor
 	return found, at, nil
 }
 
-// lasting is the thread that a Lease remembers, empty where it has expired.
+// lasting is the thread that a Lease remembers, empty if it has expired.
 func lasting(found *coordinationv1.Lease, at lease.Clock) string {
 	if found == nil || at.Earliest.Sub(lease.Renewed(found)) > lease.For(found) {
 		return ""

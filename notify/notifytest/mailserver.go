@@ -25,7 +25,7 @@ const (
 // MailServer is an SMTP server that keeps what it gets.
 type MailServer struct {
 	Host, Port string
-	// CA is the file of its authority, empty where it knows no TLS.
+	// CA is the file of its authority, empty if it knows no TLS.
 	CA string
 
 	// Mu guards what follows.

@@ -190,7 +190,7 @@ type Node struct {
 	Marked     bool
 	Holders    []Holder
 	Unreadable string
-	// Phase is the label; Labelled is true where the node has it.
+	// Phase is the label; Labelled is true if the node has it.
 	Phase         string
 	Labelled      bool
 	Tainted       bool
@@ -211,7 +211,7 @@ type Machine struct{ Name, Node string }
 type Holder struct {
 	WorkflowID, RunID, Requestor string
 	Since                        time.Time
-	// Namespace is the ID of the Temporal namespace that the mark names; empty where that can be none.
+	// Namespace is the ID of the Temporal namespace that the mark names; empty if that can be none.
 	Namespace string
 	// Foreign: the mark names another Temporal namespace, or none.
 	Foreign bool
@@ -254,7 +254,7 @@ type Slot struct {
 	RunID     string    `json:"runId"`
 	GrantedAt time.Time `json:"grantedAt"`
 	Created   time.Time `json:"created"`
-	// Kind is that of the holder, empty of a maintenance. WorkflowID is empty where it follows from node and requestor.
+	// Kind is that of the holder, empty of a maintenance. WorkflowID is empty if it follows from node and requestor.
 	Kind       string `json:"kind,omitempty"`
 	WorkflowID string `json:"workflowId,omitempty"`
 }

@@ -110,7 +110,7 @@ func (t *Table) AddPainted(cell int, style Style, cells ...string) {
 	t.Rows = append(t.Rows, Row{Cells: cells, Painted: cell, Style: style})
 }
 
-// AndMore is the line below a list from which some were left out; empty where none were.
+// AndMore is the line below a list from which some were left out; empty if none were.
 func AndMore(n int) string {
 	if n <= 0 {
 		return ""

@@ -64,7 +64,7 @@ func (m Messages) Brief(party, node int) string {
 	}
 }
 
-// WaitsFor names the nodes that the drained nodes of a party wait for; empty where those of all that it meets are drained.
+// WaitsFor names the nodes that the drained nodes of a party wait for; empty if those of all that it meets are drained.
 func (m Messages) WaitsFor(party int) string {
 	if m.waits[party] == nil {
 		waits := m.waiting(party)
@@ -83,7 +83,7 @@ func (m Messages) waiting(party int) string {
 	return ""
 }
 
-// Forwarders are those who brought a node further than the entry that a party is at, empty where nobody is known to have.
+// Forwarders are those who brought a node further than the entry that a party is at, empty if nobody is known to have.
 func (m Messages) Forwarders(party, node int) string {
 	present, going := m.l.present(party)
 	if by := m.l.nodes[node].By; going && m.l.at[node] > present && len(by) > 0 {

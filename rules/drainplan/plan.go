@@ -164,7 +164,7 @@ func (p Plan) Entries() []Entry {
 	return entries
 }
 
-// TierOf is the first tier that selects the pod. It is false where none does: the pod stays.
+// TierOf is the first tier that selects the pod. It is false if none does: the pod stays.
 func (p Plan) TierOf(pod Pod) (int, bool) {
 	i := slices.IndexFunc(p.tiers, func(t tier) bool { return t.selects(pod) })
 	return max(i, 0), i >= 0
@@ -215,7 +215,7 @@ func (p Plan) selectors(podType PodType) []string {
 }
 
 // reachedPriority is the highest priority up to which pods of the type and selector are selected by the tiers. It is
-// false where they select none.
+// false if they select none.
 func reachedPriority(tiers []tier, podType PodType, selector string) (int32, bool) {
 	// Within a pod type the priorities ascend, so the last one is the highest.
 	for _, t := range slices.Backward(tiers) {

@@ -4,7 +4,7 @@ import (
 	"slices"
 )
 
-// Reached is the last entry of some plans up to which a node was brought that has these targets; nil where it was brought
+// Reached is the last entry of some plans up to which a node was brought that has these targets; nil if it was brought
 // to none. It is for a node of which nothing but its targets is known.
 func Reached(plans []Plan, targets []Entry) *Entry {
 	if len(targets) == 0 {

@@ -30,7 +30,7 @@ type Entry struct {
 	PodSelector string `json:"podSelector,omitempty"`
 }
 
-// UpTo is the priority of the pods in words; empty where they are those of every priority.
+// UpTo is the priority of the pods in words; empty if they are those of every priority.
 func (e Entry) UpTo() string {
 	if e.PodPriority == math.MaxInt32 {
 		return ""

@@ -142,7 +142,7 @@ func (v *view) retryText(n Node) string {
 	return fmt.Sprintf("%s; the next try is in %s", cmp.Or(n.Past.Trouble, n.Past.Failure), period.Age(n.Past.RetryAt.Sub(v.now)))
 }
 
-// otherWithTurn is another control-plane node that the check remediates, empty where it remediates none. That no other check does is the
+// otherWithTurn is another control-plane node that the check remediates, empty if it remediates none. That no other check does is the
 // scheduler's business.
 func (v *view) otherWithTurn(n Node) string {
 	for i := range v.state.Nodes {
@@ -153,7 +153,7 @@ func (v *view) otherWithTurn(n Node) string {
 	return ""
 }
 
-// text says what follows from an overlap; empty where there is none.
+// text says what follows from an overlap; empty if there is none.
 func (o Overlap) text() string {
 	if o.Check == "" {
 		return ""

@@ -58,7 +58,7 @@ type Order struct {
 	Why     string `json:"why,omitempty"`
 }
 
-// Event is announced to people, once. Reason is one of the reasons; Node is empty where it is the check's.
+// Event is announced to people, once. Reason is one of the reasons; Node is empty if it is the check's.
 type Event struct {
 	Reason  string `json:"reason"`
 	Node    string `json:"node,omitempty"`

@@ -6,7 +6,7 @@ import "time"
 type Facts struct {
 	Name string `json:"name"`
 	UID  string `json:"uid,omitempty"`
-	// Group is GroupOf the node's labels; empty where there are no groups.
+	// Group is GroupOf the node's labels; empty if there are no groups.
 	Group        string    `json:"group,omitempty"`
 	ControlPlane bool      `json:"controlPlane,omitempty"`
 	CreatedAt    time.Time `json:"createdAt,omitzero"`
@@ -124,7 +124,7 @@ type StepState struct {
 	// Resource is the remediation object, or WorkflowID that of the maintenance.
 	Resource   *Resource `json:"resource,omitempty"`
 	WorkflowID string    `json:"workflowId,omitempty"`
-	// StartedAt is when the object was created; zero where that has not happened.
+	// StartedAt is when the object was created; zero if that has not happened.
 	StartedAt time.Time `json:"startedAt,omitzero"`
 	// TimedOut is when it was marked.
 	TimedOut *time.Time `json:"timedOut,omitempty"`

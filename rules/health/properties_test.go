@@ -191,7 +191,7 @@ func (w *world) draw(what string, n int) int { return rapid.IntRange(0, n-1).Dra
 
 func (w *world) node() *Facts { return w.nodes[w.names[w.draw("node", len(w.names))]] }
 
-// someRunning is a remediation that runs, nil where none does.
+// someRunning is a remediation that runs, nil if none does.
 func (w *world) someRunning() *Progress {
 	var running []string
 	for _, name := range w.names {

@@ -124,7 +124,7 @@ func boundedProgress(p Progress) Progress {
 	return p
 }
 
-// step is how a step stands, nil where it has not begun.
+// step is how a step stands, nil if it has not begun.
 func (p *Progress) step(index int) *StepState {
 	if p == nil {
 		return nil

@@ -28,7 +28,7 @@ type UnhealthyCondition struct {
 type source interface {
 	// validate adds what is wrong with the entry at.
 	validate(wrong *problems, at string)
-	// since returns from when on a node has been so, zero where nobody knows: then the check counts from when it first sees it so. False is
+	// since returns from when on a node has been so, zero if nobody knows: then the check counts from when it first sees it so. False is
 	// that it is not.
 	since(node *corev1.Node) (time.Time, bool)
 	// words say what of a node is how, as in Ready, False.
@@ -54,7 +54,7 @@ func (c UnhealthyCondition) source() source {
 	return nodeCondition{}
 }
 
-// Since returns from when on a node has been so, zero where nobody knows; false is that it is not.
+// Since returns from when on a node has been so, zero if nobody knows; false is that it is not.
 func (c UnhealthyCondition) Since(node *corev1.Node) (time.Time, bool) { return c.source().since(node) }
 
 // Words say what of a node is how, as in Ready, False.

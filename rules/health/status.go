@@ -158,7 +158,7 @@ type ExplainStep struct {
 	// Step counts from 1.
 	Step int    `json:"step"`
 	What string `json:"what"`
-	// Timeout is empty where there is none.
+	// Timeout is empty if there is none.
 	Timeout string `json:"timeout,omitempty"`
 	// State says in words how it stands.
 	State string `json:"state"`

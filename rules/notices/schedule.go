@@ -47,8 +47,8 @@ type Scheduled struct {
 	Timezone string `json:"timezone,omitempty" jsonschema:"default=UTC"`
 }
 
-// Next returns when a state is sent next, never before now; ok is false where it is not sent again. The state began
-// at entered and was last sent at last, which is zero where it never was.
+// Next returns when a state is sent next, never before now; ok is false if it is not sent again. The state began
+// at entered and was last sent at last, which is zero if it never was.
 func (s Schedule) Next(entered, last, now time.Time) (at time.Time, ok bool) {
 	sent := !last.IsZero()
 	switch {

@@ -31,17 +31,17 @@ type Decision struct {
 	Start []int
 	// CanaryPassed: the canary has passed with this decision.
 	CanaryPassed bool
-	// Pause is why the plan has to pause, empty where it has not.
+	// Pause is why the plan has to pause, empty if it has not.
 	Pause string
 	// End: nothing is left to do.
 	End bool
-	// Waits says in words what keeps further nodes from being begun; empty where only their turn does.
+	// Waits says in words what keeps further nodes from being begun; empty if only their turn does.
 	Waits string
 	// WaitsForApproval: somebody has to approve.
 	WaitsForApproval bool
 	// Until is when to decide again, if nothing happens before; zero is never.
 	Until time.Time
-	// Over is when the time of BeginWithin is over, and it is to be decided again; zero where there is none.
+	// Over is when the time of BeginWithin is over, and it is to be decided again; zero if there is none.
 	Over time.Time
 }
 

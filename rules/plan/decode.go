@@ -121,7 +121,7 @@ func (p *problems) check(field string, err error) {
 	}
 }
 
-// joined is nil where nothing is wrong.
+// joined is nil if nothing is wrong.
 func (p *problems) joined() error {
 	slices.SortFunc(*p, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
 	return errors.Join(*p...)

@@ -151,7 +151,7 @@ func isOfNames(field corev1.NodeSelectorRequirement, operator corev1.NodeSelecto
 	return field.Key == metav1.ObjectNameField && field.Operator == operator
 }
 
-// spared are the names that every term leaves alone, and the selector without them; nil where the terms differ in that.
+// spared are the names that every term leaves alone, and the selector without them; nil if the terms differ in that.
 func spared(selector corev1.NodeSelector) (names []string, rest corev1.NodeSelector) {
 	for i, term := range selector.NodeSelectorTerms {
 		at := slices.IndexFunc(term.MatchFields, func(f corev1.NodeSelectorRequirement) bool { return isOfNames(f, corev1.NodeSelectorOpNotIn) })

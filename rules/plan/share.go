@@ -56,7 +56,7 @@ func Settings(input json.RawMessage) string {
 	return hex.EncodeToString(sum.Sum(nil)[:8])
 }
 
-// fieldsOf are the fields of an object in canonical form; nil where it is none.
+// fieldsOf are the fields of an object in canonical form; nil if it is none.
 func fieldsOf(input json.RawMessage) map[string][]byte {
 	var fields map[string]any
 	decoder := json.NewDecoder(bytes.NewReader(input))

@@ -39,7 +39,7 @@ func (s Stage) Next() []Stage {
 	return slices.Clone(Stages[slices.Index(Stages, s)+1:])
 }
 
-// To returns why a plan cannot go on from this stage to the next; nil where it can.
+// To returns why a plan cannot go on from this stage to the next; nil if it can.
 func (s Stage) To(next Stage) error {
 	switch {
 	case !slices.Contains(Stages, next):

@@ -41,7 +41,7 @@ func isVariable(name string) bool {
 type Case struct {
 	// Maintenance is the input with its defaults.
 	Maintenance spec.Maintenance
-	// Node is nil where nothing is known of it.
+	// Node is nil if nothing is known of it.
 	Node *Node
 	// Approval is nil but where one is judged.
 	Approval *Approval
@@ -65,7 +65,7 @@ type Taint struct {
 	Effect string `json:"effect"`
 }
 
-// Approval is what rules see of an approval. By is a claim; Principal, which is absent where the server verified nobody,
+// Approval is what rules see of an approval. By is a claim; Principal, which is absent if the server verified nobody,
 // is not.
 type Approval struct {
 	By        string    `json:"by"`
@@ -74,7 +74,7 @@ type Approval struct {
 	Principal *string   `json:"principal"`
 }
 
-// Starter is what rules see of the person who started a maintenance: only what the server verified, absent where it
+// Starter is what rules see of the person who started a maintenance: only what the server verified, absent if it
 // verified nobody.
 type Starter struct {
 	Principal *string `json:"principal"`

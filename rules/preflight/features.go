@@ -44,7 +44,7 @@ func (g grants) fit(n Need) bool {
 		slices.Contains(g.Resources, resource) && slices.Contains(g.Verbs, n.Verb)
 }
 
-// part is the part of the manifests that grants the permission, empty where none does: the base, or the one for the namespace, or the first.
+// part is the part of the manifests that grants the permission, empty if none does: the base, or the one for the namespace, or the first.
 func (n Need) part() string {
 	first := ""
 	for _, g := range parts {

@@ -73,7 +73,7 @@ type Report struct {
 	// Budgets are those of the pods that would be evicted, or would be with somebody's consent.
 	Budgets     []Budget `json:"budgets,omitempty"`
 	MoreBudgets int      `json:"moreBudgets,omitempty"`
-	// Room is absent where it was not looked at.
+	// Room is absent if it was not looked at.
 	Room *Room `json:"room,omitempty"`
 	// Problems would stop the drain, Warnings may delay or surprise.
 	Problems     []Finding `json:"problems"`
@@ -151,7 +151,7 @@ func (r Report) Has(code Code) bool {
 	return false
 }
 
-// Summary names the first n problems and counts the others; it is empty where there are none.
+// Summary names the first n problems and counts the others; it is empty if there are none.
 func (r Report) Summary(n int) string {
 	var texts []string
 	for _, p := range r.Problems[:min(n, len(r.Problems))] {
@@ -164,7 +164,7 @@ func (r Report) Summary(n int) string {
 	return text
 }
 
-// Escalates says in words what would be done when the node does not empty; it is empty where nothing would.
+// Escalates says in words what would be done when the node does not empty; it is empty if nothing would.
 func (r Report) Escalates() string {
 	var texts []string
 	for _, rung := range r.Escalation {

@@ -103,7 +103,7 @@ func byWaiting(a, b *evaluator) int {
 	return cmp.Or(x.Compare(y), strings.Compare(a.member.Name, b.member.Name))
 }
 
-// waiting is since when the node waits for maintenance, zero where it does not.
+// waiting is since when the node waits for maintenance, zero if it does not.
 func (e *evaluator) waiting() time.Time {
 	var since time.Time
 	for _, name := range e.member.In(state.Required) {

@@ -82,7 +82,7 @@ type Provenance struct {
 	Runs int `json:"runs"`
 	// Worker is the verified principal of the worker that wrote the record, where it answered workflow tasks of these runs.
 	Worker string `json:"worker,omitempty"`
-	// Claimed says why what the record says may be a claim; empty where the server vouches for all of it.
+	// Claimed says why what the record says may be a claim; empty if the server vouches for all of it.
 	Claimed []string `json:"claimed,omitempty"`
 }
 
@@ -170,11 +170,11 @@ type Blocker struct {
 	Reason  string    `json:"reason"`
 	Message string    `json:"message,omitempty"`
 	Since   time.Time `json:"since"`
-	// Until is when it no longer was in the way; absent where it was until the drain ended.
+	// Until is when it no longer was in the way; absent if it was until the drain ended.
 	Until time.Time `json:"until,omitzero"`
 }
 
-// Escalation is a rung that was taken. By is empty where its time had come.
+// Escalation is a rung that was taken. By is empty if its time had come.
 type Escalation struct {
 	At  time.Time `json:"at"`
 	Do  string    `json:"do"`
@@ -207,7 +207,7 @@ type Work struct {
 	Name    string `json:"name"`
 	Kind    string `json:"kind,omitempty"`
 	Attempt int    `json:"attempt,omitempty"`
-	// At is when it began; EndedAt is absent where it had not ended.
+	// At is when it began; EndedAt is absent if it had not ended.
 	At      time.Time `json:"at"`
 	EndedAt time.Time `json:"endedAt,omitzero"`
 	Outcome string    `json:"outcome,omitempty"`

@@ -84,7 +84,7 @@ func gangsOf(in Input) gangs {
 	return all
 }
 
-// of is the gang of a request, nil where it is one by itself: a gang of one node is no gang, unless others hold slots for it.
+// of is the gang of a request, nil if it is one by itself: a gang of one node is no gang, unless others hold slots for it.
 func (all gangs) of(r *Request) *gang {
 	if r.Gang == nil || r.Remediation {
 		return nil

@@ -18,7 +18,7 @@ type kept struct {
 // inPart says that a gang holds slots already.
 func (m model) inPart(gang string) bool { return m.gangsHeld[gang] }
 
-// mates are the requests of a request's gang, nil where it goes by itself.
+// mates are the requests of a request's gang, nil if it goes by itself.
 func (m model) mates(pending []Request, r Request) (mates []Request, size int) {
 	if r.Gang == nil || r.Remediation || m.inPart(r.Gang.Name) {
 		return nil, 0
@@ -203,7 +203,7 @@ func (m model) fitsLater(members []Request) bool {
 	return true
 }
 
-// room is the first limit that has none for the members, empty where all have.
+// room is the first limit that has none for the members, empty if all have.
 func (m model) room(members []Request) Code {
 	var free []string
 	for _, name := range nodesOf(members) {

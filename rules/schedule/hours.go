@@ -24,7 +24,7 @@ type hours struct {
 	groups  map[string][]string
 
 	// known are the combinations of windows and durations that were computed so far: thousands ask for the same. asked is the
-	// latest, nil where no window applied.
+	// latest, nil if no window applied.
 	known map[string]*combined
 	asked *combined
 	next  time.Time
@@ -39,7 +39,7 @@ type combined struct {
 	unknown bool
 	// why they are not open.
 	why string
-	// last is the last instant at which they are open long enough, zero where they are not; next is then the first, zero where
+	// last is the last instant at which they are open long enough, zero if they are not; next is then the first, zero if
 	// it is not known.
 	last, next time.Time
 }
@@ -199,7 +199,7 @@ func opens(name string, next window.Opening, known time.Time) string {
 	return fmt.Sprintf("window %s opens %s", name, instant(next.From))
 }
 
-// fitting is when the windows are open together next for as long as it takes; zero where that is not known.
+// fitting is when the windows are open together next for as long as it takes; zero if that is not known.
 func (h *hours) fitting(together []window.Opening, expected time.Duration) time.Time {
 	for _, o := range together {
 		if o.From.After(h.now) && o.Until.Sub(o.From)+toTheMinute >= expected {

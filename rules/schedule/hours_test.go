@@ -62,7 +62,7 @@ func TestWindows(t *testing.T) {
 		limits  Limits
 		request func(*Request)
 		horizon *window.Horizon
-		// want is the reason, empty where it is granted; next is in hours from noon, 0 for never.
+		// want is the reason, empty if it is granted; next is in hours from noon, 0 for never.
 		want string
 		next float64
 	}{

@@ -133,7 +133,7 @@ func (r *round) wakeAtClose(members []member) {
 
 // reservation is what the first gang that has to wait for maintenances needs. What it needs of limits stands there.
 type reservation struct {
-	// gang is its name, empty where nothing is reserved.
+	// gang is its name, empty if nothing is reserved.
 	gang string
 	// quota are the nodes by requestor.
 	quota map[string]int

@@ -107,7 +107,7 @@ func (n *need) fitsLater() bool {
 	return true
 }
 
-// tooLarge says which limits are smaller than what the gang needs by itself, and the commands that raise them; empty where
+// tooLarge says which limits are smaller than what the gang needs by itself, and the commands that raise them; empty if
 // none is.
 func (n *need) tooLarge(g *gang, limits Limits) string {
 	var exceeded, commands []string

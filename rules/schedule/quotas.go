@@ -49,7 +49,7 @@ func (q Quotas) Of(requestor string) RequestorQuota {
 	return own
 }
 
-// OverPending says why a requestor who has so many requests waiting may not have another; empty where it may.
+// OverPending says why a requestor who has so many requests waiting may not have another; empty if it may.
 func (q Quotas) OverPending(requestor string, waiting int) string {
 	most := q.Of(requestor).Pending
 	switch {

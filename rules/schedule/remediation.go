@@ -51,7 +51,7 @@ func (r *round) remediate(i int) {
 	r.best[req.Node] = claim{by: req.Requestor, stuck: r.remediations.limit < 1 || !unavailable && r.standsFull(facts)}
 }
 
-// bindingRemediation is the first limit that keeps a remediation out, nil where none does.
+// bindingRemediation is the first limit that keeps a remediation out, nil if none does.
 func (r *round) bindingRemediation(facts NodeFacts, alreadyUnavailable bool) *bound {
 	if r.remediations.full(false) {
 		return r.remediations.bound

@@ -73,7 +73,7 @@ type Request struct {
 	Windows          []string        `json:"windows,omitempty"`
 	ExpectedDuration period.Duration `json:"expectedDuration,omitzero"`
 	IgnoreWindows    string          `json:"ignoreWindows,omitempty"`
-	// Gang is the gang that it is a member of, nil where it asks for itself alone.
+	// Gang is the gang that it is a member of, nil if it asks for itself alone.
 	Gang *Gang `json:"gang,omitempty"`
 	// Remediation: the request is for a node that a health check found ill. It goes before all that are planned, into a
 	// slot of its own: neither MaxParallel nor windows, gangs or quotas concern it.
@@ -157,8 +157,8 @@ type Input struct {
 	Released []string
 	Pending  []Request
 
-	// Now is the time at which windows are open or not. Horizon is what is known of them, nil where nothing is, and
-	// HorizonTrouble then why, empty where it is just not known yet.
+	// Now is the time at which windows are open or not. Horizon is what is known of them, nil if nothing is, and
+	// HorizonTrouble then why, empty if it is just not known yet.
 	Now            time.Time
 	Horizon        *window.Horizon
 	HorizonTrouble string
@@ -170,7 +170,7 @@ type Input struct {
 type Decision struct {
 	Grants  []Request
 	Refused []Refusal
-	// Windows: the decision looked at windows. Next is then when it may change because one of them opens or closes, zero where none
+	// Windows: the decision looked at windows. Next is then when it may change because one of them opens or closes, zero if none
 	// does. Unknown: it needed openings that the horizon does not have.
 	Windows bool
 	Next    time.Time
@@ -184,7 +184,7 @@ type Refusal struct {
 	Code Code
 	// Reason is for people, with the numbers and the nodes that matter.
 	Reason string
-	// Until is when the windows that a request waits for are open next; zero where that is not known, or it waits for
+	// Until is when the windows that a request waits for are open next; zero if that is not known, or it waits for
 	// something else.
 	Until time.Time
 }

@@ -18,7 +18,7 @@ type Usage struct {
 	Groups []GroupUsage `json:"groups,omitempty"`
 }
 
-// Use is how much of a limit is used. Limit is absent where there is none, and where it is a percentage of nodes that
+// Use is how much of a limit is used. Limit is absent if there is none, and where it is a percentage of nodes that
 // were not counted yet; Unlimited distinguishes the two.
 type Use struct {
 	Used      int  `json:"used"`

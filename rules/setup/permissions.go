@@ -15,10 +15,10 @@ import (
 type Part struct {
 	// Name is "base", or that of a feature such as "volumes".
 	Name string
-	// File is the manifest that gives it, from the root of the source tree; empty where none does.
+	// File is the manifest that gives it, from the root of the source tree; empty if none does.
 	File  string
 	Needs []preflight.Need
-	// Why says what needs it; empty where nothing that is configured does.
+	// Why says what needs it; empty if nothing that is configured does.
 	Why string
 }
 

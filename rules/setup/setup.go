@@ -60,7 +60,7 @@ type Item struct {
 	State State  `json:"state"`
 	// Text says what is there, or what is missing.
 	Text string `json:"text"`
-	// Fix is what --apply does; empty where it cannot.
+	// Fix is what --apply does; empty if it cannot.
 	Fix Fix `json:"fix,omitempty"`
 	// Commands are those that a person types instead, in Temporal's or Kubernetes' own tools.
 	Commands []string `json:"commands,omitempty"`
@@ -84,7 +84,7 @@ type Report struct {
 	// Open: the server answered without credentials, so that everybody who can connect to it may do what the workers
 	// may.
 	Open bool `json:"openToEverybody,omitempty"`
-	// Context, Server and Account say which Kubernetes was asked, and for whose permissions. They are empty where none was.
+	// Context, Server and Account say which Kubernetes was asked, and for whose permissions. They are empty if none was.
 	Context string `json:"kubernetesContext,omitempty"`
 	Server  string `json:"kubernetesServer,omitempty"`
 	Account string `json:"account,omitempty"`
@@ -154,7 +154,7 @@ type Wanted struct {
 // Found is what there is.
 type Found struct {
 	Temporal Service
-	// Cluster is nil where no Kubernetes was named.
+	// Cluster is nil if no Kubernetes was named.
 	Cluster *Cluster
 }
 
@@ -165,7 +165,7 @@ type Service struct {
 	// Open: it answered a caller who showed no credentials.
 	Open        bool
 	Unreachable string
-	// Advice says which settings to look at where it is not reachable, or does not let the namespace be looked at; empty where none fits.
+	// Advice says which settings to look at where it is not reachable, or does not let the namespace be looked at; empty if none fits.
 	Advice string
 	// Exists: the namespace is there; Undescribed says why it cannot be told.
 	Exists      bool

@@ -24,7 +24,7 @@ type Report struct {
 	Results []Result  `json:"results"`
 	// AllGood: every result is OK.
 	AllGood bool `json:"allGood"`
-	// Refused says who declared the validation failed; empty where nobody did.
+	// Refused says who declared the validation failed; empty if nobody did.
 	Refused string `json:"refused,omitempty"`
 }
 
@@ -45,7 +45,7 @@ func (r Report) Missing() []Result {
 	return slices.DeleteFunc(slices.Clone(r.Results), func(one Result) bool { return one.OK })
 }
 
-// Summary names the first n results that are not OK and counts the others; it is empty where all are.
+// Summary names the first n results that are not OK and counts the others; it is empty if all are.
 func (r Report) Summary(n int) string {
 	missing := r.Missing()
 	var texts []string

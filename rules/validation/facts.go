@@ -7,7 +7,7 @@ import (
 // Facts are what one look found. Only what the validation is about needs to be filled in.
 type Facts struct {
 	Node Node `json:"node"`
-	// BootIDBefore is the node's boot ID when it was cordoned; empty where it is not known.
+	// BootIDBefore is the node's boot ID when it was cordoned; empty if it is not known.
 	BootIDBefore string     `json:"bootIDBefore,omitempty"`
 	DaemonSets   DaemonSets `json:"daemonSets,omitzero"`
 	Checks       []Answer   `json:"checks,omitempty"`

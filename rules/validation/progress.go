@@ -23,7 +23,7 @@ type Progress struct {
 	Started  time.Time       `json:"started"`
 	Soak     period.Duration `json:"soak"`
 	Deadline period.Duration `json:"deadline"`
-	// GoodSince is the first of the looks in a row that found all well; zero where the last one did not.
+	// GoodSince is the first of the looks in a row that found all well; zero if the last one did not.
 	GoodSince time.Time `json:"goodSince,omitzero"`
 	// Restarts counts how often a soak was begun anew because something stopped holding.
 	Restarts int `json:"restarts,omitempty"`

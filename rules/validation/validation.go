@@ -24,7 +24,7 @@ const MaxEntries = 64
 
 // Validation is what must hold on a node before it is given back. Nothing is checked where it is Empty.
 type Validation struct {
-	// Ready wants the node Ready. It is true where anything else is checked, since the control plane knows only the past state of a
+	// Ready wants the node Ready. It is true if anything else is checked, since the control plane knows only the past state of a
 	// node that is not Ready; `false` switches that off. A condition `Ready` in `conditions` takes its place.
 	Ready *bool `json:"ready,omitempty" jsonschema:"default=true"`
 	// Conditions are those of the node that must have their status.

@@ -25,7 +25,7 @@ type Work struct {
 	Kind Kind   `json:"kind"`
 	// Deadline is the time after its beginning at which the work has failed.
 	Deadline period.Duration `json:"deadline"`
-	// NewBootID is true where its success is SuccessByBootID.
+	// NewBootID is true if its success is SuccessByBootID.
 	NewBootID bool `json:"newBootID,omitempty"`
 }
 

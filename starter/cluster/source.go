@@ -22,7 +22,7 @@ type source interface {
 	// plans are those that run, all by name and the first asked for their status; checks likewise.
 	plans(ctx context.Context, ask int) ([]client.PlanView, error)
 	checks(ctx context.Context, ask int) ([]client.HealthCheckView, error)
-	// profiles are nil where no node is evaluated by profiles.
+	// profiles are nil if no node is evaluated by profiles.
 	profiles(ctx context.Context) (*api.ProfileReport, error)
 }
 

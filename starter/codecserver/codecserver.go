@@ -32,7 +32,7 @@ type options struct {
 	origins                    []string
 	token, certificate, tlsKey string
 
-	// pair is the certificate with its key, nil where it is served in plain text.
+	// pair is the certificate with its key, nil if it is served in plain text.
 	pair *renewed.Value[*tls.Certificate]
 }
 

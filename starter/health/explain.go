@@ -149,7 +149,7 @@ func askOne(ctx context.Context, h *client.HealthCheck, node string) (explained,
 // kubernetesWithin bounds the question for a node's labels, which is a courtesy.
 const kubernetesWithin = 3 * time.Second
 
-// selected finds out which checks select the node. Asked is false where Kubernetes does not answer; missing says that there is
+// selected finds out which checks select the node. Asked is false if Kubernetes does not answer; missing says that there is
 // no such node.
 func (o *explainOptions) selected(ctx context.Context, node string, all []explained) (asked bool, missing error) {
 	k, err := o.app.Nodes(kubernetesWithin)

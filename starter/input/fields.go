@@ -45,7 +45,7 @@ var sections = map[string]string{
 	"drain": Groups[3], "drainPlan": Groups[3], "preflight": Groups[3], "sla": Groups[3], "waitForPodCompletion": Groups[3],
 }
 
-// GroupOf is the group of a flag by the field that it sets; empty where it sets none.
+// GroupOf is the group of a flag by the field that it sets; empty if it sets none.
 func GroupOf(f *pflag.Flag) string {
 	section, isTime := f.Annotations[sectionOf], f.Value.Type() == "duration" || f.Value.Type() == "time"
 	switch {
@@ -132,7 +132,7 @@ func (s *FieldFlags) ReadFile(file map[string]any) {
 	}
 }
 
-// textsAt are the text at a path, or the list of texts; nil where something else is there.
+// textsAt are the text at a path, or the list of texts; nil if something else is there.
 func textsAt(input map[string]any, path string) (texts []string) {
 	parent, rest, nested := strings.Cut(path, ".")
 	if nested {
@@ -153,7 +153,7 @@ func textsAt(input map[string]any, path string) (texts []string) {
 	return texts
 }
 
-// Given is the flag that has set a field; empty where none has.
+// Given is the flag that has set a field; empty if none has.
 func (s *FieldFlags) Given(path string) string { return s.given[path] }
 
 // paths are those of the values of an object; of anything else its own.

@@ -15,7 +15,7 @@ type Message struct {
 	Name    string
 	Payload any
 	Comment string
-	// Next says what to do where the maintenance refuses the message; empty where its reason says enough.
+	// Next says what to do where the maintenance refuses the message; empty if its reason says enough.
 	Next string
 }
 

@@ -21,7 +21,7 @@ type Observer interface{ Seen(client.View) }
 type Waiter struct {
 	Conn *Connection
 	Show *terminal.Display
-	// Observer gets every look at a maintenance; nil where Show is enough.
+	// Observer gets every look at a maintenance; nil if Show is enough.
 	Observer Observer
 }
 

@@ -33,7 +33,7 @@ type choice struct {
 	known bool
 	nodes []plan.Facts
 	reach plan.Reach
-	// labels are those of all nodes of the cluster, by name; nil where Kubernetes was not asked.
+	// labels are those of all nodes of the cluster, by name; nil if Kubernetes was not asked.
 	labels map[string]map[string]string
 	// unspared are names to be left alone that no node has.
 	unspared []string

@@ -19,7 +19,7 @@ import (
 // limitsWithin bounds the question for the limits in force.
 const limitsWithin = 5 * time.Second
 
-// limitsAhead are the limits in force, for nodes with these labels, which are nil where they are not known.
+// limitsAhead are the limits in force, for nodes with these labels, which are nil if they are not known.
 func limitsAhead(ctx context.Context, scheduler *client.Scheduler, labels map[string]map[string]string) (schedule.Ahead, error) {
 	state, err := limitsInForce(ctx, scheduler)
 	if err != nil {
@@ -55,7 +55,7 @@ func short(p plan.Plan, ahead schedule.Ahead, waves [][]string) []string {
 	return texts
 }
 
-// allowed are the waves as the limits let them go. It is false where a limit lets no node of one go.
+// allowed are the waves as the limits let them go. It is false if a limit lets no node of one go.
 func allowed(p plan.Plan, ahead schedule.Ahead, waves [][]string) ([][]string, bool) {
 	if p.Together() {
 		return waves, len(ahead.Short(p.Requestor, waves)) == 0

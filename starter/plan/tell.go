@@ -187,7 +187,7 @@ type messageOptions struct {
 	app         *invocation.App
 	output      terminal.Output
 	by, comment string
-	// owned says how to ask before the message ends what is somebody else's; nil where it may.
+	// owned says how to ask before the message ends what is somebody else's; nil if it may.
 	owned *invocation.Owned
 	// denies: the message is for a plan that asks for approval, and no other.
 	denies bool

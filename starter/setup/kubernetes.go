@@ -41,7 +41,7 @@ type cluster struct {
 	account         kube.Interface
 }
 
-// openCluster is nil where nobody names a cluster, and none is found. Whoever asks for permissions (as, with) wants one.
+// openCluster is nil if nobody names a cluster, and none is found. Whoever asks for permissions (as, with) wants one.
 func openCluster(app *invocation.App, otherwise invocation.Cluster, as string, with bool) (*cluster, error) {
 	config, name, err := app.Kubernetes(otherwise)
 	switch {

@@ -34,7 +34,7 @@ type site struct {
 	connection *invocation.Connection
 	// refused: the server has refused to make something.
 	refused bool
-	// kubernetes is nil where no cluster was named.
+	// kubernetes is nil if no cluster was named.
 	kubernetes *cluster
 }
 

@@ -22,12 +22,12 @@ import (
 type row struct {
 	// use begins with the verb, which stands below a noun where there is one; the words in capitals that follow are its arguments.
 	noun, use string
-	// message is the name of the message; empty where that is the verb.
+	// message is the name of the message; empty if that is the verb.
 	message              string
 	short, long, example string
 	// form makes the payload.
 	form form
-	// why is the error of a missing comment; empty where there need be none.
+	// why is the error of a missing comment; empty if there need be none.
 	why string
 	// next says what to do where the maintenance refuses the message. PROGRAM and NODE stand for those.
 	next string
@@ -36,7 +36,7 @@ type row struct {
 	shared bool
 	// asks: the form asks before what is not easily undone.
 	asks bool
-	// awaits is the end that --wait waits for; empty where the command has no such flag.
+	// awaits is the end that --wait waits for; empty if the command has no such flag.
 	awaits api.Phase
 	// whose is the help of --requestor, where that is not whose maintenance it is.
 	whose string
@@ -137,7 +137,7 @@ func arguments(cmd *cobra.Command, args []string) error {
 
 func (o *order) node() string { return o.args[0] }
 
-// status looks at the maintenance. It is nil where nobody answers: sending the message says why.
+// status looks at the maintenance. It is nil if nobody answers: sending the message says why.
 func (o *order) status(ctx context.Context) (*api.Status, error) {
 	v, err := o.conn.Observe(ctx, o.found.Maintenance)
 	if err != nil || v.Unanswered != nil {

@@ -19,7 +19,7 @@ type Picture struct {
 	drawn  int
 }
 
-// NewPicture draws on a terminal; it is nil where out is none.
+// NewPicture draws on a terminal; it is nil if out is none.
 func NewPicture(out io.Writer) *Picture {
 	fd, ok := Detect(out)
 	if !ok {

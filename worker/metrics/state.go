@@ -60,7 +60,7 @@ type State struct {
 	at, tried time.Time
 	took      time.Duration
 	failed    bool
-	// under is closed when the reading that is under way ends; nil where none is.
+	// under is closed when the reading that is under way ends; nil if none is.
 	under chan struct{}
 }
 

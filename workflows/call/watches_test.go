@@ -187,7 +187,7 @@ func isOfFrame(of ast.Expr, name string) bool {
 	return ok && from.Name == "controller"
 }
 
-// activityOf returns the activity of a watch, and whether it heartbeats; the name is empty where that cannot be read.
+// activityOf returns the activity of a watch, and whether it heartbeats; the name is empty if that cannot be read.
 func activityOf(watch *ast.CompositeLit) (name string, long bool) {
 	called, ok := fieldOf(watch, "Call").(*ast.CompositeLit)
 	if !ok || !isOfFrame(called.Type, "Call") {
@@ -200,7 +200,7 @@ func activityOf(watch *ast.CompositeLit) (name string, long bool) {
 	return stub.Sel.Name, fieldOf(called, "Quick") == nil
 }
 
-// fieldOf is the value of a field in a literal, nil where it is not there.
+// fieldOf is the value of a field in a literal, nil if it is not there.
 func fieldOf(literal *ast.CompositeLit, name string) ast.Expr {
 	for _, e := range literal.Elts {
 		if pair, ok := e.(*ast.KeyValueExpr); ok {

@@ -40,7 +40,7 @@ type Base struct {
 	// Seen are the IDs of the latest messages.
 	Seen []string `json:"messageIds,omitempty"`
 	// Retries are the effects and watches that failed, and the effects that succeeded and may be wanted again. places is the index of each
-	// key's entry; nil where it has to be built anew.
+	// key's entry; nil if it has to be built anew.
 	Retries []Retry `json:"retries,omitempty"`
 	places  map[Key]int
 	// Shown are the search attributes that were set.

@@ -162,7 +162,7 @@ func (c Cancel) begin(ctx workflow.Context) workflow.Future {
 	return workflow.RequestCancelExternalWorkflow(ctx, c.To.WorkflowID, c.To.RunID)
 }
 
-// troubleOf returns the text of an error for people, empty where a workflow runs already or does not run: the controller judges that.
+// troubleOf returns the text of an error for people, empty if a workflow runs already or does not run: the controller judges that.
 func troubleOf(err error) string {
 	var nobody *temporal.UnknownExternalWorkflowExecutionError
 	if temporal.IsWorkflowExecutionAlreadyStartedError(err) || errors.As(err, &nobody) {

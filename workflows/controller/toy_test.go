@@ -39,7 +39,7 @@ type toy struct {
 	// Found is what there was after a reset.
 	Found []job `json:"found,omitempty"`
 	every int
-	// world counts the turns; nil where nobody does.
+	// world counts the turns; nil if nobody does.
 	world *world
 }
 

@@ -104,7 +104,7 @@ func whole(p *commonpb.Payload) ([]byte, error) {
 // splitter separates the fields that a release knows from those that it does not.
 type splitter struct {
 	contract Contract
-	// needed is the path of a field without which the workflow cannot go on; empty where there is none.
+	// needed is the path of a field without which the workflow cannot go on; empty if there is none.
 	needed string
 }
 

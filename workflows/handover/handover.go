@@ -34,7 +34,7 @@ type below struct{ rest any }
 // unknownEntries are the unknown fields of the objects in a list. An object is found again by what is known of it.
 type unknownEntries []unknownEntry
 
-// unknownEntry is what is unknown of an entry that read so, and had this name; empty where it has none.
+// unknownEntry is what is unknown of an entry that read so, and had this name; empty if it has none.
 type unknownEntry struct {
 	text, name string
 	rest       any
@@ -270,7 +270,7 @@ func (u unknownEntries) addTo(list []any) {
 // names are the fields that identify entries of lists, the most reliable first.
 var names = []string{"id", "requestId", "runId", "uid", "pod", "node", "name", "sequence", "by"}
 
-// nameOf returns the first of these fields that an entry has, with its value; empty where it has none.
+// nameOf returns the first of these fields that an entry has, with its value; empty if it has none.
 func nameOf(entry any) string {
 	object, ok := entry.(map[string]any)
 	if !ok {

@@ -71,7 +71,7 @@ type site struct {
 	upgrade  string
 	disabled [2]string
 	overlap  health.Overlap
-	// watching is the watch that runs, nil where none does; watches are the inputs of all.
+	// watching is the watch that runs, nil if none does; watches are the inputs of all.
 	watching *watching
 	watches  []activity.WatchInput
 	// denied is why remediations cannot be found, blind why nodes cannot be watched; nil is that they can. unseen is what a watch may not look at.

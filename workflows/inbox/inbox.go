@@ -18,7 +18,7 @@ import (
 // Handler is one message of people. On makes it.
 type Handler struct {
 	name string
-	// since is the change ID from which on workflows know the message; empty where they always did.
+	// since is the change ID from which on workflows know the message; empty if they always did.
 	since string
 	kind  kind
 	// answers answers updates; nil answers them with the effect.
@@ -35,7 +35,7 @@ type Answerer interface {
 // Idle knows which messages have nothing left to do. It is asked about updates only, and before they are accepted: such an update leaves
 // nothing in the history, so that a replay never asks.
 type Idle interface {
-	// NothingToDo says why a message has nothing left to do; empty where it has, or is refused.
+	// NothingToDo says why a message has nothing left to do; empty if it has, or is refused.
 	NothingToDo(name string, payload any) (why string)
 }
 
@@ -361,7 +361,7 @@ func InvalidSpec(err error) error {
 	return temporal.NewNonRetryableApplicationError(err.Error(), api.ErrorInvalidSpec, nil)
 }
 
-// Payload returns the JSON of an input, nil where there is none.
+// Payload returns the JSON of an input, nil if there is none.
 func Payload(raw converter.RawValue) []byte {
 	if raw.Payload() == nil {
 		return nil

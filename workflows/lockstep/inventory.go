@@ -57,7 +57,7 @@ type planEntry struct {
 	tiers drainplan.Plan
 	// settings stand for those of its maintenances that others have to share.
 	settings string
-	// members are the nodes of its Nodes, nil where there is none.
+	// members are the nodes of its Nodes, nil if there is none.
 	members []*node
 }
 
@@ -125,7 +125,7 @@ type node struct {
 
 // nodeState is what of a node goes to the next run as it stands. Times are in seconds since 1970.
 type nodeState struct {
-	// Run is the first run of its maintenance's chain, empty where that is not known.
+	// Run is the first run of its maintenance's chain, empty if that is not known.
 	Run   string `json:"r,omitempty"`
 	Stand stand  `json:"d,omitempty"`
 	// Raised is the revision since which its targets are these. Drained: none of the pods of its targets is left.
@@ -136,11 +136,11 @@ type nodeState struct {
 	// Tries count what failed for it in a row, or the questions that it did not answer; it is left alone before RetryAt.
 	Tries   int   `json:"t,omitempty"`
 	RetryAt int64 `json:"w,omitempty"`
-	// ResendAt is when its maintenance, which knows less than it was sent, is sent that again, zero where it knows all. Resent counts how often
+	// ResendAt is when its maintenance, which knows less than it was sent, is sent that again, zero if it knows all. Resent counts how often
 	// that was in a row.
 	ResendAt int64 `json:"b,omitempty"`
 	Resent   int   `json:"c,omitempty"`
-	// WordsAt is when its maintenance, which knows all but what it waits for, is sent that, zero where it knows that too.
+	// WordsAt is when its maintenance, which knows all but what it waits for, is sent that, zero if it knows that too.
 	WordsAt int64 `json:"o,omitempty"`
 	// Stale: its maintenance has to know its targets anew.
 	Stale bool `json:"l,omitempty"`
@@ -225,7 +225,7 @@ func (v *inventory) remove(n *node) {
 	v.changed, v.ungrouped = true, true
 }
 
-// awaited is a plan that has not said what it intends and that holds a node, as its maintenance says; empty where there is none. Whatever
+// awaited is a plan that has not said what it intends and that holds a node, as its maintenance says; empty if there is none. Whatever
 // others intend, it may not be as far.
 func (v *inventory) awaited(n *node) string {
 	for _, p := range v.silent {
@@ -336,7 +336,7 @@ func (p *planEntry) holds(i int) bool {
 	return p.isActive() || n != nil && (n.Stand != wanted || n.isBusy()) && !n.isWanted()
 }
 
-// member is the node of a place in the plan, nil where there is none. Places are those of the last regroup.
+// member is the node of a place in the plan, nil if there is none. Places are those of the last regroup.
 func (p *planEntry) member(i int) *node {
 	if i >= len(p.members) {
 		return nil

@@ -169,7 +169,7 @@ func (a *admission) awaitNotice() error {
 	return nil
 }
 
-// noticeText says when a maintenance may begin, empty where it may now.
+// noticeText says when a maintenance may begin, empty if it may now.
 func noticeText(s spec.Maintenance) string {
 	if s.NotBefore == nil {
 		return ""

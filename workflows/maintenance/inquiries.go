@@ -91,7 +91,7 @@ func (a *admission) judge(ctx workflow.Context, name string, asked spec.Maintena
 	return judged.Refused, err
 }
 
-// findPods says which of some pods is not on the node; empty where all are.
+// findPods says which of some pods is not on the node; empty if all are.
 func (a *admission) findPods(ctx workflow.Context, pods ...string) (missing string, err error) {
 	for _, pod := range pods {
 		finding := call.Within(call.Quick(ctx, "look for pod "+pod), inquiryWithin)

@@ -215,7 +215,7 @@ func (p *plans) gives() bool {
 	return p.Given || !p.spec.Lockstep
 }
 
-// waited is what a node waits for that is drained to its targets, empty where it waits for its requestors.
+// waited is what a node waits for that is drained to its targets, empty if it waits for its requestors.
 func (p *plans) waited() string {
 	if !p.spec.Lockstep || p.Last && p.Waits == "" {
 		return ""

@@ -231,7 +231,7 @@ func (r *requestors) applyDone(p api.Done) string {
 	return effect + r.backOnce()
 }
 
-// backOnce says for whom else the node waits; empty where it is given back.
+// backOnce says for whom else the node waits; empty if it is given back.
 func (r *requestors) backOnce() string {
 	if r.allDone() {
 		return ""

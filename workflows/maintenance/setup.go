@@ -21,13 +21,13 @@ import (
 
 // identity is which maintenance this is. It does not change once the input is read.
 type identity struct {
-	// cluster is the name in front of IDs, empty where there is one cluster only.
+	// cluster is the name in front of IDs, empty if there is one cluster only.
 	cluster    string
 	workflowID string
 	// runID is the first run of the chain: it stays the same after a reset or a continue-as-new. original is this run, or the
 	// run that a reset copied.
 	runID, original string
-	// planID is the workflow ID of the plan that began it, empty where none did.
+	// planID is the workflow ID of the plan that began it, empty if none did.
 	planID string
 	spec   spec.Maintenance
 	// prepared is what the worker's configuration makes of the input.

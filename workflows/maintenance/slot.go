@@ -36,10 +36,10 @@ type slot struct {
 }
 
 type slotState struct {
-	// Request is the ID of the present request, empty where there is none. Requested is since when it waits, by which it is ranked.
+	// Request is the ID of the present request, empty if there is none. Requested is since when it waits, by which it is ranked.
 	Request   string    `json:"request,omitempty"`
 	Requested time.Time `json:"requested,omitzero"`
-	// Gang is the gang of the maintenance, nil where it has none. Taken is set once a slot was granted to the gang: from then on the
+	// Gang is the gang of the maintenance, nil if it has none. Taken is set once a slot was granted to the gang: from then on the
 	// maintenance requests slots alone, since the others may have given their nodes back.
 	Gang  *schedule.Gang `json:"gang,omitempty"`
 	Taken bool           `json:"taken,omitempty"`

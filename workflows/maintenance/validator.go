@@ -285,7 +285,7 @@ func (e *evaluation) start() (cancel workflow.CancelFunc) {
 
 func (e *evaluation) ended() bool { return e.future == nil || e.future.IsReady() }
 
-// failure returns why the evaluation failed, empty where it passed or there was none.
+// failure returns why the evaluation failed, empty if it passed or there was none.
 func (e *evaluation) failure() string {
 	if e.future == nil {
 		return ""

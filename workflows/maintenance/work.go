@@ -232,7 +232,7 @@ func (w *work) speak(ok bool, message string) {
 	w.word = &checkactivity.WorkEnded{OK: ok, Message: message}
 }
 
-// waits returns what the maintenance waits for while an attempt runs, empty where none does.
+// waits returns what the maintenance waits for while an attempt runs, empty if none does.
 func (w *work) waits() string {
 	if !w.Open {
 		return ""

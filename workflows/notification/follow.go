@@ -59,7 +59,7 @@ func (n *notification) turn() (over bool, err error) {
 	return false, n.read()
 }
 
-// due returns when the present state is to be sent; ok is false where the state ends before that.
+// due returns when the present state is to be sent; ok is false if the state ends before that.
 func (n *notification) due(e notices.Event) (at time.Time, ok bool) {
 	at, ok = n.state.Plan.Next(e, n.state.LastSentAt, time.Time{})
 	next := n.state.Upcoming

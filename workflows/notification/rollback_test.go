@@ -51,7 +51,7 @@ func TestTheFieldsOf010AreThoseThatItWrites(t *testing.T) {
 	}
 }
 
-// hopped runs a notification with the code of one release, and returns what it hands to its next run; nil where it has ended.
+// hopped runs a notification with the code of one release, and returns what it hands to its next run; nil if it has ended.
 func hopped(t *testing.T, s *workflowtest.Site, run int, is010 bool, input converter.RawValue) *converter.RawValue {
 	t.Helper()
 	s.Intercept(&inbox.Interceptor{})

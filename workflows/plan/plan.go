@@ -69,7 +69,7 @@ type maintenancePlan struct {
 	name  string
 	spec  plan.Plan
 	tiers drainplan.Plan
-	// places are where nodes stand in the list; nil where that has to be found out.
+	// places are where nodes stand in the list; nil if that has to be found out.
 	places map[string]int
 }
 

@@ -59,7 +59,7 @@ func (r *remediation) busy(t controller.Turn) bool {
 	return false
 }
 
-// next is what to do now, nil where there is nothing to do.
+// next is what to do now, nil if there is nothing to do.
 func (r *remediation) next(now time.Time) controller.Effect {
 	if !r.ends() && !r.seeks() {
 		r.markNothing(now)

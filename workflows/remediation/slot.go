@@ -70,7 +70,7 @@ func (r *remediation) sawLeft(o controller.Outcome, now time.Time) {
 	r.ClearBackoff(controller.Key{Kind: sendRequest})
 }
 
-// slotID is the slot by which activities act, empty where there is none.
+// slotID is the slot by which activities act, empty if there is none.
 func (r *remediation) slotID() string {
 	if r.Slot.GrantedAt == nil {
 		return ""

@@ -27,7 +27,7 @@ type packedRequests struct {
 	Created   []time.Time     `json:"created"`
 	Sent      []schedule.Code `json:"told"`
 	Seen      []bool          `json:"seen"`
-	// Later is absent where no request says anything that 0.1.0 does not know.
+	// Later is absent if no request says anything that 0.1.0 does not know.
 	Later []laterFields `json:"later,omitempty"`
 }
 

@@ -91,7 +91,7 @@ type fleet struct {
 	until010 time.Duration
 	// windows are those of the worker's configuration.
 	windows map[string]window.Window
-	// workers are those of several workers, asked in turns; empty where there is one configuration.
+	// workers are those of several workers, asked in turns; empty if there is one configuration.
 	workers []map[string]window.Window
 	// marks are those on nodes that may be a surprise; nil are none.
 	marks func() cluster.MarksSeen

@@ -36,7 +36,7 @@ type hours struct {
 	wanted api.WindowsChanged
 	// busy: openings are being computed, or that is to be tried again.
 	busy bool
-	// wakes is when a timer is due, zero where there is none; stopTimer ends it.
+	// wakes is when a timer is due, zero if there is none; stopTimer ends it.
 	wakes     time.Time
 	stopTimer workflow.CancelFunc
 }

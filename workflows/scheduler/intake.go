@@ -87,7 +87,7 @@ func (i *intake) request(r api.SlotRequest) {
 	i.slots.enqueue(r)
 }
 
-// overQuota is why a request is turned down, empty where it is not. That happens to the first request of a maintenance only: neither when
+// overQuota is why a request is turned down, empty if it is not. That happens to the first request of a maintenance only: neither when
 // its node was given back, nor when a scheduler begins anew, is a later one turned down.
 func (i *intake) overQuota(r api.SlotRequest) string {
 	if !i.rebuilt || r.Remediation || r.Kind != schedule.KindMaintenance || !api.IsFirstRequest(r.ID) {

@@ -88,7 +88,7 @@ func (o *observer) retryLater(what string, err error) {
 	o.after(o.decisions.fails(what, err, maxRetry), "observe again", func() { o.busy = false })
 }
 
-// digest is what a watch has to compare the cluster with, empty where the observation is of other limits.
+// digest is what a watch has to compare the cluster with, empty if the observation is of other limits.
 func (o *observer) digest() string {
 	if o.latest == nil || o.latest.Observation.Revision != o.controls.revision {
 		return ""

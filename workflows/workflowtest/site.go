@@ -47,7 +47,7 @@ type Site struct {
 	Usual   map[string]Reply
 	// inputs are those of every call, per activity.
 	inputs map[string][]json.RawMessage
-	// Defaults are those of the worker's configuration, Prepared is what else it adds. Attributes is true where
+	// Defaults are those of the worker's configuration, Prepared is what else it adds. Attributes is true if
 	// search attributes are registered.
 	Defaults   string
 	Attributes bool

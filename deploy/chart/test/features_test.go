@@ -62,7 +62,7 @@ func showsConditions(r *release, run client.WorkflowRun, name string) error {
 	}
 }
 
-// lacksPermission is why an activity of a workflow was refused; nil where none was.
+// lacksPermission is why an activity of a workflow was refused; nil if none was.
 func (r *release) lacksPermission(run client.WorkflowRun) error {
 	events := r.temporal.Client.GetWorkflowHistory(r.ctx, run.GetID(), run.GetRunID(), false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 	for events.HasNext() {

@@ -288,7 +288,7 @@ func (c *clinic) says(kind, name, condition, status string) {
 	}
 }
 
-// lease is that of a node, nil where nobody has it.
+// lease is that of a node, nil if nobody has it.
 func (c *clinic) lease(node string) *coordinationv1.Lease {
 	c.Helper()
 	lease, err := c.Kube.CoordinationV1().Leases(leasesNamespace).Get(c.Ctx, "node-"+node, metav1.GetOptions{})

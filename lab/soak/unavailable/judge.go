@@ -55,7 +55,7 @@ func (j *judge) watch(ctx context.Context, kube kubernetes.Interface) error {
 	return nil
 }
 
-// holder is the maintenance that holds a node, empty where none does.
+// holder is the maintenance that holds a node, empty if none does.
 func holder(n *corev1.Node) (workflowID string, err error) {
 	mark, err := k8s.MarkOf(n)
 	if err != nil || len(mark.Holders) == 0 {
@@ -64,7 +64,7 @@ func holder(n *corev1.Node) (workflowID string, err error) {
 	return mark.Holders[0].WorkflowID, nil
 }
 
-// takerOf says by what a node is out of service: by whom, and of which kind that is; empty where the node is in service.
+// takerOf says by what a node is out of service: by whom, and of which kind that is; empty if the node is in service.
 func takerOf(n *corev1.Node) (who, kind string, err error) {
 	id, err := holder(n)
 	switch {

@@ -66,7 +66,7 @@ func (t *term) holds(holds func(string) bool) bool {
 }
 
 // Missing are the names that keep an expression from holding, in the order in which they are written; of those that ought not to hold
-// it has their negation. It is empty where the expression holds.
+// it has their negation. It is empty if the expression holds.
 func (c Check) Missing(holds func(name string) bool) []string {
 	if c.Holds(holds) {
 		return nil

@@ -116,7 +116,7 @@ var notBuilt = []string{"checkHypervisor", "hypervisorCondition", "kubernikusCou
 // NotBuilt reports whether a kind is one of maintenance-controller's that Drydock does not have.
 func NotBuilt(kind string) bool { return slices.Contains(notBuilt, kind) }
 
-// Read makes a check of a kind. It is nil where its configuration is wrong; known is false where there is no such kind.
+// Read makes a check of a kind. It is nil if its configuration is wrong; known is false if there is no such kind.
 func Read(kind string, o *conf.Object, e Environment) (c Check, known bool) {
 	i := slices.IndexFunc(kinds, func(k Kind) bool { return k.Name == kind })
 	if i < 0 {

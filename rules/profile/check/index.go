@@ -52,7 +52,7 @@ func (x *index) maintain(m *Member) {
 	x.maintained = slices.Insert(x.maintained, at, m)
 }
 
-// withLabel is the first node with a label, of any value where that is empty; nil where there is none.
+// withLabel is the first node with a label, of any value where that is empty; nil if there is none.
 func (v *View) withLabel(key, value string) *Member {
 	x := v.indexed()
 	found, known := x.labelled[[2]string{key, value}]

@@ -48,7 +48,7 @@ func (s stagger) needs(n *Needs) {
 	}
 }
 
-// unread says why a Lease could not be read, empty where all of them were.
+// unread says why a Lease could not be read, empty if all of them were.
 func (s stagger) unread(c Case) string {
 	for i := range s.parallel {
 		if name := s.name(i); c.View.Leases[name].Error != "" {

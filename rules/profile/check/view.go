@@ -62,7 +62,7 @@ func NewView(nodes []*corev1.Node, entering map[string][]string) *View {
 // Members are the nodes, by name. Their data may be changed until the first check is asked.
 func (v *View) Members() []*Member { return v.members }
 
-// Member is the node of a name, nil where there is none.
+// Member is the node of a name, nil if there is none.
 func (v *View) Member(name string) *Member { return v.byName[name] }
 
 // Grant notes that a profile of a node goes into maintenance.

@@ -78,7 +78,7 @@ func (o *Object) Unknown() []string {
 	return keys
 }
 
-// get returns the value of a key with its references replaced. It is nil without a value, and ok is false where a reference is wrong.
+// get returns the value of a key with its references replaced. It is nil without a value, and ok is false if a reference is wrong.
 func (o *Object) get(key string) (value any, ok bool) {
 	o.asked[key] = true
 	value, err := o.vars.resolve(o.fields[key], nil)

@@ -14,7 +14,7 @@ import (
 // MaxFile bounds a file, in bytes.
 const MaxFile = 1 << 20
 
-// Read is the top of a file, which is absent where there is nothing to read it from. Whatever is wrong with it, and with what is read
+// Read is the top of a file, which is absent if there is nothing to read it from. Whatever is wrong with it, and with what is read
 // from it, is added to problems; env looks variables up. The library's own panics on odd input are problems too.
 func Read(file []byte, env func(string) (string, bool), problems *Problems) *Object {
 	top := map[string]any{}

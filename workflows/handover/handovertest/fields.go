@@ -23,7 +23,7 @@ type Field struct {
 	Optional bool
 }
 
-// Above is the field that it is in, empty where it is the state's own.
+// Above is the field that it is in, empty if it is the state's own.
 func (f Field) Above() string {
 	above := f.Path[:max(strings.LastIndexByte(f.Path, '.'), 0)]
 	return strings.TrimSuffix(strings.TrimSuffix(above, "."+handover.EveryEntry), "."+handover.EveryKey)
