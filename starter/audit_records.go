@@ -74,11 +74,12 @@ func (f *recordFlags) showHeld(ctx context.Context, a *invocation.App, node stri
 		return err
 	}
 	defer c.Close()
-	if held := cluster.HeldByProfiles(ctx, c, node, nil, a.Stderr); len(held.Nodes) > 0 {
-		fmt.Fprintln(a.Stdout)
-		terminal.Show(a.Stdout, views.HeldByProfiles(held, views.At(c.Clock())))
+	held := cluster.HeldByProfiles(ctx, c, node, nil, a.Stderr)
+	if len(held.Nodes) == 0 {
+		return nil
 	}
-	return nil
+	fmt.Fprintln(a.Stdout)
+	return f.output.Write(a.Stdout, held, views.HeldByProfiles(held, views.At(c.Clock())))
 }
 
 // shownGaps bounds the gaps that are listed one by one.
