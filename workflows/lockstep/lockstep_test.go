@@ -251,6 +251,32 @@ func TestCompleteAtAnyMoment(t *testing.T) {
 	}
 }
 
+// TestAPlanThatIsCompleteKnowsThatItsNodesAreGivenBack: also where they are within the second in which nothing is decided, after
+// what they said last. The plan ends with the signal that says so.
+func TestAPlanThatIsCompleteKnowsThatItsNodesAreGivenBack(t *testing.T) {
+	for _, before := range []time.Duration{10 * time.Millisecond, 300 * time.Millisecond, 900 * time.Millisecond, 1500 * time.Millisecond} {
+		s := newSite(t)
+		names := []string{"n1", "n2", "n3"}
+		s.plan("a", 0, tiersOf(10), names...).says(time.Second, api.StageDrain).says(time.Minute, api.StageComplete)
+		for _, name := range names {
+			// Their end is sent at about a minute, and they end 2 s later.
+			s.at(62*time.Second-before, func() {
+				s.mu.Lock()
+				s.nodes[name].phase = api.Releasing
+				s.mu.Unlock()
+				s.report(s.nodes[name])
+			})
+		}
+		s.run(5 * time.Minute)
+		h := s.receivedBy("a")
+		for _, name := range names {
+			if !h.complete || !h.nodes[name].Left {
+				t.Errorf("%s before the end: complete %t, and of %s it received %+v", before, h.complete, name, h.nodes[name])
+			}
+		}
+	}
+}
+
 func TestWhoIsTerminatedFindsEverythingAgain(t *testing.T) {
 	s := newSite(t)
 	s.takes["n2"] = time.Hour

@@ -180,6 +180,9 @@ func (l *lockstep) reports(t controller.Turn, d *controller.Decision) {
 			continue
 		}
 		header, sent := v.headerOf(p), p.Header
+		if header.Complete { // it ends with that: how its nodes are given back has to be in it, be it decided about or not
+			p.pending = p.differences(v.sums(p))
+		}
 		if sent.WaitsFor = header.WaitsFor; len(p.pending) == 0 && reflect.DeepEqual(header, sent) {
 			if header.WaitsFor == p.Header.WaitsFor {
 				continue
