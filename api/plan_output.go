@@ -131,8 +131,9 @@ type PlanPreview struct {
 	Preflights  []preflight.Report `json:"preflights"`
 	NotLookedAt int                `json:"notLookedAt,omitempty"`
 	Warnings    []string           `json:"warnings,omitempty"`
-	// Estimate is about how long it takes; absent if no maintenance of the last 30 days says how long one takes.
-	Estimate *PlanEstimate `json:"estimate,omitempty"`
+	// Estimate is about how long it takes; absent if that is unknown, as NoEstimate says.
+	Estimate   *PlanEstimate `json:"estimate,omitempty"`
+	NoEstimate string        `json:"noEstimate,omitempty"`
 }
 
 // PlanWave is a part of a plan's nodes.

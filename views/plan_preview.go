@@ -35,7 +35,7 @@ func PlanPreview(p api.PlanPreview, wide bool, r Reader) (d document.Document) {
 	}
 	obstacles(&d, p)
 	if e := p.Estimate; e == nil {
-		d.Paragraph("Duration: unknown, no maintenance completed in the last 30 days")
+		d.Paragraph("Duration: unknown, %s", p.NoEstimate)
 	} else {
 		d.Paragraph("Duration: about %s (a node takes %s, the median of %s %s in the last 30 days)",
 			period.Age(e.Duration.Std()), period.Age(e.Each.Std()), number.Of(e.Of, "maintenance"), e.Among)
@@ -66,6 +66,7 @@ func waves(p api.PlanPreview, wide bool) document.Table {
 func tiersOfPlan(p api.PlanPreview, wide bool) document.Table {
 	t := document.Table{Header: []string{"tier", "node", "leave", "pods"}}
 	tiers, _ := p.Spec.Tiers() // it was decoded
+	empty := 0
 	for tier, e := range tiers.Entries() {
 		said := false
 		for _, report := range p.Preflights {
@@ -74,11 +75,17 @@ func tiersOfPlan(p api.PlanPreview, wide bool) document.Table {
 				continue
 			}
 			if !said {
-				t.Add(strconv.Itoa(tier+1), tierText(e), "", "")
+				t.Add(fmt.Sprintf("%d of %d", tier+1, tiers.Len()), tierText(e), "", "")
 				said = true
 			}
 			t.Add("", report.Node, strconv.Itoa(len(pods)), some(pods, shownTierPods, wide))
 		}
+		if !said {
+			empty++
+		}
+	}
+	if empty > 0 && len(p.Preflights) > 0 {
+		t.More = "no pod would leave now in the other " + number.Of(empty, "tier")
 	}
 	return t
 }
@@ -103,7 +110,10 @@ func obstacles(d *document.Document, p api.PlanPreview) {
 		}
 	}
 	if looked := len(p.Preflights); looked > 0 {
-		t.Title = fmt.Sprintf("Preflight of %s: nothing would stop %d", number.Of(looked, "node"), looked-len(t.Rows))
+		t.Title = fmt.Sprintf("Preflight of %s: nothing would stop a drain", number.Of(looked, "node"))
+		if len(t.Rows) > 0 {
+			t.Title = fmt.Sprintf("Preflight: %d of %s would be stopped", len(t.Rows), number.Of(looked, "node"))
+		}
 		if p.NotLookedAt > 0 {
 			t.Title += fmt.Sprintf("; %d not looked at (--preflights)", p.NotLookedAt)
 		}

@@ -89,7 +89,7 @@ func preview() api.PlanPreview {
 func TestDryRunsOfPlans(t *testing.T) {
 	startertest.GoldenInWidths(t, "plan_dry_run", func(w io.Writer) { terminal.Show(w, views.PlanPreview(preview(), false, noon)) })
 	startertest.Golden(t, "plan_dry_run_unknown", func(w io.Writer) {
-		terminal.Show(w, views.PlanPreview(api.PlanPreview{Name: "bios", NotLookedAt: 0, Spec: plan.Plan{Strategy: plan.Strategy{MaxParallel: schedule.Count(1), MaxFailures: schedule.Count(0), Order: "name", OnBlocked: "wait"}}}, false, noon))
+		terminal.Show(w, views.PlanPreview(api.PlanPreview{Name: "bios", NotLookedAt: 0, NoEstimate: "no maintenance completed in the last 30 days", Spec: plan.Plan{Strategy: plan.Strategy{MaxParallel: schedule.Count(1), MaxFailures: schedule.Count(0), Order: "name", OnBlocked: "wait"}}}, false, noon))
 	})
 }
 
@@ -116,7 +116,7 @@ func TestTheDryRunOfStages(t *testing.T) {
 	pods := []preflight.Pod{{Pod: "default/web-1", Tier: 1, Action: preflight.Evict}, {Pod: "kube-system/net", Tier: 7, Action: preflight.Delete}, {Pod: "kube-system/api", Tier: 11, Action: preflight.Skip}}
 	startertest.GoldenInWidths(t, "plan_dry_run_stages", func(w io.Writer) {
 		terminal.Show(w, views.PlanPreview(api.PlanPreview{
-			Name: "firmware", Spec: p, Total: 2, Preflights: []preflight.Report{{Node: "one", Pods: pods}, {Node: "two", Pods: pods[:1]}},
+			Name: "firmware", Spec: p, Total: 2, NoEstimate: "as long as a limit keeps nodes from being begun (see the warnings)", Preflights: []preflight.Report{{Node: "one", Pods: pods}, {Node: "two", Pods: pods[:1]}},
 			Waves: []api.PlanWave{{Nodes: []string{"one", "two"}, Shared: []preflight.Shared{{Budget: "default/web", Nodes: []string{"one", "two"}, Pods: 2, Allowed: 1}}}},
 		}, false, noon))
 	})

@@ -143,9 +143,40 @@ func TestTheMaintenancesMostLikeThePlansSayHowLongItTakes(t *testing.T) {
 	for want, all := range map[string][]client.Maintenance{
 		"of plan-kernel": {other, own, there}, "on its nodes": {other, there}, "on other nodes": {other},
 	} {
-		if some, among := alike(all, "plan-kernel", []string{"a", "b"}); among != want || len(some) != 1 {
-			t.Errorf("%+v %s, want one %s", some, among, want)
+		took, among, err := tookMost(alike(all, "plan-kernel", []string{"a", "b"}), completedAll)
+		if err != nil || among != want || len(took) != 1 {
+			t.Errorf("%+v %s, want one %s (%v)", took, among, want, err)
 		}
+	}
+}
+
+// completedAll observes maintenances that completed, each 20 minutes after its slot.
+func completedAll(all []client.Maintenance) (views []client.View, err error) {
+	for _, m := range all {
+		v := startertest.Ended(api.Completed, enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED, "")
+		v.Maintenance = m
+		v.Result.Transitions = []api.Transition{
+			{Phase: api.Scheduled, At: startertest.Before(30 * time.Minute)}, {Phase: api.Completed, At: startertest.Before(10 * time.Minute)},
+		}
+		views = append(views, v)
+	}
+	return views, nil
+}
+
+// TestThoseThatSayNothingOfTheTimeAreNoneOfThePast: the workflow of a maintenance whose node was gone completes too.
+func TestThoseThatSayNothingOfTheTimeAreNoneOfThePast(t *testing.T) {
+	all := []client.Maintenance{{Node: "x", Requestor: "plans"}, {Node: "y", Requestor: "ops"}}
+	took, among, err := tookMost(alike(all, "plans", []string{"a"}), func(some []client.Maintenance) ([]client.View, error) {
+		views, err := completedAll(some)
+		for i := range views {
+			if views[i].Requestor == "plans" {
+				views[i].Result.Phase = api.NodeGone
+			}
+		}
+		return views, err
+	})
+	if err != nil || len(took) != 1 || among != "on other nodes" {
+		t.Errorf("%v %s, want one on other nodes (%v)", took, among, err)
 	}
 }
 

@@ -62,7 +62,12 @@ func (o *createOptions) preview(ctx context.Context, c *invocation.Connection, n
 	if err != nil {
 		return c.Explain(err)
 	}
-	if len(each) > 0 && known {
+	switch {
+	case !known:
+		preview.NoEstimate = "as long as a limit keeps nodes from being begun (see the warnings)"
+	case len(each) == 0:
+		preview.NoEstimate = "no maintenance completed in the last 30 days"
+	default:
 		median := plan.Median(each)
 		preview.Estimate = &api.PlanEstimate{
 			Duration: period.Duration(plan.Estimate(p.Strategy, turns, median).Round(time.Second)), Each: period.Duration(median.Round(time.Second)), Of: len(each), Among: among,
@@ -150,42 +155,54 @@ func pastDurations(ctx context.Context, c *invocation.Connection, requestor stri
 	all = slices.DeleteFunc(all, func(m client.Maintenance) bool {
 		return m.Execution != enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED || m.Closed.Before(since)
 	})
-	all, among = alike(all, requestor, nodes)
-	observed, err := c.ObserveAll(ctx, all[:min(maxPast, len(all))])
-	if err != nil {
-		return nil, "", err
-	}
-	for _, v := range observed {
-		if d, ok := worked(v); ok {
-			took = append(took, d)
-		}
-	}
-	return took, among, nil
+	return tookMost(alike(all, requestor, nodes), func(some []client.Maintenance) ([]client.View, error) {
+		return c.ObserveAll(ctx, some[:min(maxPast, len(some))])
+	})
 }
 
-// alike are the maintenances that are most like those of a plan, and what these have in common.
-func alike(all []client.Maintenance, requestor string, nodes []string) (some []client.Maintenance, among string) {
+// likeness is maintenances with what they have in common with those of a plan.
+type likeness struct {
+	all   []client.Maintenance
+	among string
+}
+
+// tookMost are how long those of the first likeness took of which it is known: one that ended otherwise, as its node was gone, says nothing.
+func tookMost(most []likeness, observe func([]client.Maintenance) ([]client.View, error)) (took []time.Duration, among string, err error) {
+	for _, l := range most {
+		observed, err := observe(l.all)
+		if err != nil {
+			return nil, "", err
+		}
+		for _, v := range observed {
+			if d, ok := worked(v); ok {
+				took = append(took, d)
+			}
+		}
+		if len(took) > 0 {
+			return took, l.among, nil
+		}
+	}
+	return nil, "", nil
+}
+
+// alike are maintenances by what they have in common with those of a plan, the most first.
+func alike(all []client.Maintenance, requestor string, nodes []string) []likeness {
 	ofPlan := map[string]bool{}
 	for _, name := range nodes {
 		ofPlan[name] = true
 	}
-	var same, there []client.Maintenance
+	var same, there, others []client.Maintenance
 	for _, m := range all {
-		if m.Requestor == requestor {
+		switch {
+		case m.Requestor == requestor:
 			same = append(same, m)
-		}
-		if ofPlan[m.Node] {
+		case ofPlan[m.Node]:
 			there = append(there, m)
+		default:
+			others = append(others, m)
 		}
 	}
-	switch {
-	case len(same) > 0:
-		return same, "of " + requestor
-	case len(there) > 0:
-		return there, "on its nodes"
-	default:
-		return all, "on other nodes"
-	}
+	return []likeness{{same, "of " + requestor}, {there, "on its nodes"}, {others, "on other nodes"}}
 }
 
 // worked is how long a maintenance took that completed, from the slot that it got first.
