@@ -169,7 +169,7 @@ func (o *createOptions) start(ctx context.Context, c *invocation.Connection, p *
 		waiting, cancel := exit.WithTimeout(ctx, o.timeout)
 		defer cancel()
 		if v, err = follow(waiting, c, p, terminal.NewDisplay(out, c.Clock)); err != nil {
-			return stopped(waiting, c, p.Name, err)
+			return stopped(waiting, c, p, v, err)
 		}
 	} else {
 		fmt.Fprintln(out, next(c.Program, p.Name, of))
@@ -216,7 +216,7 @@ func (o *createOptions) taken(ctx context.Context, c *invocation.Connection, p *
 	})
 	switch {
 	case ctx.Err() != nil:
-		return last, stopped(ctx, c, p.Name, context.Cause(ctx))
+		return last, stopped(ctx, c, p, last, context.Cause(ctx))
 	case last.Refused:
 		return last, exit.UsageError("plan %s was refused: %s", p.Name, last.Failure)
 	case err != nil:

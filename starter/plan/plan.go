@@ -6,13 +6,16 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/client"
 	"drydock.dev/drydock/rules/plan"
 	"drydock.dev/drydock/starter/exit"
 	"drydock.dev/drydock/starter/invocation"
+	"drydock.dev/drydock/starter/terminal"
 )
 
 // New is the group of the commands about plans, with those beside them that work on nodes.
@@ -74,11 +77,30 @@ func Explain(c *invocation.Connection, name string, err error) error {
 	}
 }
 
-// stopped says what becomes of the plan when a wait is given up.
-func stopped(ctx context.Context, c *invocation.Connection, name string, err error) error {
+// slowestWithin bounds the question, after a wait has timed out, for what holds up the slowest node.
+const slowestWithin = 3 * time.Second
+
+// waits is what holds up the slowest node of a plan, or else what the plan itself waits for, after a semicolon; empty if neither is known.
+func waits(v client.PlanView, slow []api.SlowNode, now time.Time) string {
+	switch {
+	case len(slow) > 0:
+		return fmt.Sprintf("; %s is %s", slow[0].Node, terminal.OneLine(terminal.Words(slow[0].Progress, now)))
+	case v.Status != nil && v.Status.WaitingFor != "":
+		return "; it waits for " + terminal.OneLine(terminal.Words(v.Status.WaitingFor, now))
+	default:
+		return ""
+	}
+}
+
+// stopped says what becomes of the plan when a wait is given up, and what it waits for, as far as it was seen.
+func stopped(ctx context.Context, c *invocation.Connection, p *client.Plan, v client.PlanView, err error) error {
+	name := p.Name
 	switch err = exit.OrStopped(ctx, err); {
 	case errors.Is(err, exit.ErrTimedOut):
-		err = exit.WithCode(exit.TimedOut, fmt.Errorf("timed out waiting for plan %s", name))
+		asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), slowestWithin)
+		defer cancel()
+		text := "timed out waiting for plan " + name + waits(v, slowest(asking, c, p, v), c.Clock())
+		err = exit.WithCode(exit.TimedOut, errors.New(text))
 	case errors.Is(err, exit.ErrInterrupted):
 		err = exit.WithCode(exit.Interrupted, fmt.Errorf("no longer waiting for plan %s", name))
 	default:

@@ -16,6 +16,7 @@ import (
 	"drydock.dev/drydock/starter/invocation"
 	"drydock.dev/drydock/starter/startertest"
 	"drydock.dev/drydock/starter/terminal"
+	"drydock.dev/drydock/views"
 )
 
 func TestNodesAreMatchedAsTheWorkerDoes(t *testing.T) {
@@ -151,32 +152,68 @@ func TestTheMaintenancesMostLikeThePlansSayHowLongItTakes(t *testing.T) {
 }
 
 // completedAll observes maintenances that completed, each 20 minutes after its slot.
-func completedAll(all []client.Maintenance) (views []client.View, err error) {
+func completedAll(all []client.Maintenance) (observed []client.View, err error) {
 	for _, m := range all {
 		v := startertest.Ended(api.Completed, enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED, "")
 		v.Maintenance = m
 		v.Result.Transitions = []api.Transition{
 			{Phase: api.Scheduled, At: startertest.Before(30 * time.Minute)}, {Phase: api.Completed, At: startertest.Before(10 * time.Minute)},
 		}
-		views = append(views, v)
+		observed = append(observed, v)
 	}
-	return views, nil
+	return observed, nil
 }
 
 // TestThoseThatSayNothingOfTheTimeAreNoneOfThePast: the workflow of a maintenance whose node was gone completes too.
 func TestThoseThatSayNothingOfTheTimeAreNoneOfThePast(t *testing.T) {
 	all := []client.Maintenance{{Node: "x", Requestor: "plans"}, {Node: "y", Requestor: "ops"}}
 	took, among, err := tookMost(alike(all, "plans", []string{"a"}), func(some []client.Maintenance) ([]client.View, error) {
-		views, err := completedAll(some)
-		for i := range views {
-			if views[i].Requestor == "plans" {
-				views[i].Result.Phase = api.NodeGone
+		observed, err := completedAll(some)
+		for i := range observed {
+			if observed[i].Requestor == "plans" {
+				observed[i].Result.Phase = api.NodeGone
 			}
 		}
-		return views, err
+		return observed, err
 	})
 	if err != nil || len(took) != 1 || among != "on other nodes" {
 		t.Errorf("%v %s, want one on other nodes (%v)", took, among, err)
+	}
+}
+
+// TestAWaitThatTimesOutSaysWhatHoldsUpTheSlowestNode: in a pipe nothing else does.
+func TestAWaitThatTimesOutSaysWhatHoldsUpTheSlowestNode(t *testing.T) {
+	slow := []api.SlowNode{views.SlowNode(startertest.Draining().Known())}
+	staged := startertest.Plan(func(s *api.PlanStatus) { s.WaitingFor = "its stage to be set: Drain or Complete" })
+	for name, c := range map[string]struct {
+		view client.PlanView
+		slow []api.SlowNode
+		want string
+	}{
+		"a budget":       {startertest.Plan(), slow, "; worker-01 is Draining (attempt 2): "},
+		"its pod":        {startertest.Plan(), slow, "default/db-0"},
+		"no node":        {staged, nil, "; it waits for its stage to be set: Drain or Complete"},
+		"nothing at all": {client.PlanView{}, nil, ""},
+	} {
+		if got := waits(c.view, c.slow, startertest.Noon); !strings.Contains(got, c.want) || (got == "") != (c.want == "") {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+// TestNodesThatWaitForTheirPlanAreNotSlow: they are as far as its stage takes them.
+func TestNodesThatWaitForTheirPlanAreNotSlow(t *testing.T) {
+	for _, c := range []struct {
+		drain *api.NodeDrain
+		want  bool
+	}{
+		{nil, false}, {&api.NodeDrain{Phase: api.Cordoned}, true}, {&api.NodeDrain{Phase: api.Draining}, false},
+		{&api.NodeDrain{Phase: api.Draining, Drained: true}, true}, {&api.NodeDrain{Phase: api.Ready, Drained: true}, true},
+		{&api.NodeDrain{Phase: api.Releasing, Drained: true}, false},
+	} {
+		if got := waitsForPlan(api.PlanNode{Drain: c.drain}); got != c.want {
+			t.Errorf("%+v: %t", c.drain, got)
+		}
 	}
 }
 

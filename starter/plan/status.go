@@ -144,6 +144,12 @@ func allNodes(ctx context.Context, p *client.Plan, states []string) ([]api.PlanN
 	}
 }
 
+// waitsForPlan reports whether a node of a staged plan is as far as its stage takes it: it waits for nothing but the plan, and its other nodes.
+func waitsForPlan(n api.PlanNode) bool {
+	d := n.Drain
+	return d != nil && (d.Phase == api.Cordoned || d.Drained && (d.Phase == api.Draining || d.Phase == api.Ready))
+}
+
 // maxSlowest bounds the nodes whose maintenances are asked.
 const maxSlowest = 5
 
@@ -155,7 +161,7 @@ func slowest(ctx context.Context, c *invocation.Connection, p *client.Plan, v cl
 	}
 	var running []api.PlanNode
 	for _, n := range v.Status.Nodes {
-		if n.State == plan.Running.Word() && n.RunID != "" {
+		if n.State == plan.Running.Word() && n.RunID != "" && !waitsForPlan(n) {
 			running = append(running, n)
 		}
 	}

@@ -22,7 +22,7 @@ func watch(ctx context.Context, a *invocation.App, c *invocation.Connection, p *
 	if picture == nil {
 		v, err := follow(ctx, c, p, terminal.NewDisplay(a.Stdout, c.Clock))
 		if err != nil {
-			return stopped(ctx, c, p.Name, err)
+			return stopped(ctx, c, p, v, err)
 		}
 		return endOf(v)
 	}
@@ -49,7 +49,7 @@ func watch(ctx context.Context, a *invocation.App, c *invocation.Connection, p *
 		return !v.Running()
 	})
 	if err != nil {
-		return stopped(ctx, c, p.Name, err)
+		return stopped(ctx, c, p, last, err)
 	}
 	return endOf(last)
 }
