@@ -189,7 +189,7 @@ func (v *inventory) waits(n *node) string {
 	for _, p := range n.group.plans {
 		place, drains := v.now.party[p]
 		if !drains {
-			return fmt.Sprintf("plan %s is at stage %s", p.Name, p.Stage)
+			return fmt.Sprintf("plan %s, which is at stage %s", p.Name, p.Stage)
 		}
 		if !n.Drained || p.Tier >= p.tiers.Len() {
 			continue

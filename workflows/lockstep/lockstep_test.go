@@ -20,6 +20,9 @@ func TestPlansThatShareNodesGoTogether(t *testing.T) {
 		if n := s.receivedBy("a").nodes["n1"]; n.Phase != api.Cordoning || len(n.Targets) != 0 {
 			t.Errorf("at stage Cordon: %+v", n)
 		}
+		if w := s.nodes["n1"].target.Waits; w != "plan a, which is at stage Cordon" {
+			t.Errorf("its maintenance waits for %q", w)
+		}
 	})
 	s.at(70*time.Second, func() {
 		for _, name := range []string{"n1", "n2"} {
