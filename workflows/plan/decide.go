@@ -235,6 +235,8 @@ func (p *maintenancePlan) finish(why string, now time.Time) {
 		p.end(p.Stop, p.StoppedWhy, now)
 	case counts.Failures() > 0:
 		p.end(api.PlanIncomplete, fmt.Sprintf("%d of %d nodes failed", counts.Failures(), counts.Total), now)
+	case why == "" && counts.Skipped > 0 && counts.Done == 0:
+		p.end(api.PlanCompleted, "no node went through its maintenance", now)
 	default:
 		p.end(api.PlanCompleted, why, now)
 	}

@@ -348,6 +348,15 @@ func TestANodeIsSkipped(t *testing.T) {
 	}
 }
 
+func TestAPlanThatDidNothingSaysSo(t *testing.T) {
+	s := newSite(t, "a")
+	s.signalAt(10*time.Second, api.MsgSkip, api.NodeOfPlan{Node: "a"})
+	status := s.ended(`{"all":true}`, api.PlanCompleted, planrules.Counts{Total: 1, Skipped: 1})
+	if want := "no node went through its maintenance"; status.Failure != want {
+		t.Errorf("it says %q, want %q", status.Failure, want)
+	}
+}
+
 func TestNodesThatComeAreTakenAndThoseThatGoAreLeftAlone(t *testing.T) {
 	s := newSite(t, "a", "b", "c")
 	s.at(30*time.Second, func() { s.nodes = []planrules.Facts{{Name: "a"}, {Name: "c"}, {Name: "d"}} })
