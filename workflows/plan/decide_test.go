@@ -171,6 +171,14 @@ func TestARollingPlanDecides(t *testing.T) {
 	}
 }
 
+func TestAPlanThatDoesNotKnowWhatRunsSaysSo(t *testing.T) {
+	p := given(t, `{"all":true}`, nodes(plan.Waiting), unknown)
+	p.Decide(controller.At(now))
+	if want := "a look at which of its maintenances run"; p.WaitingFor != want {
+		t.Errorf("it waits for %q, want %q", p.WaitingFor, want)
+	}
+}
+
 // skips has somebody skip a node.
 func skips(node string) option {
 	return func(p *maintenancePlan) { skip{api.NodeOfPlan{Node: node}}.Apply(p, now) }

@@ -38,7 +38,7 @@ func (p *maintenancePlan) roll(t controller.Turn, d *controller.Decision) {
 	case p.Digest == "" && p.Stop == "":
 		d.Effects = append(d.Effects, p.list())
 	case !p.Known:
-		p.WaitingFor, p.Until = "it to be known which maintenances run that it, or an earlier plan of its name, has begun", time.Time{}
+		p.WaitingFor, p.Until = "a look at which of its maintenances run", time.Time{}
 		d.Effects = append(d.Effects, p.find(t.Now))
 	default:
 		p.decide(t, d)
