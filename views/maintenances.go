@@ -2,6 +2,7 @@ package views
 
 import (
 	"cmp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -20,7 +21,7 @@ func maintenancesTable(all api.Maintenances, wide bool, r Reader) document.Table
 	if wide {
 		t.Header = append(t.Header, "attempt", "created", "ticket", "reason", "workflow")
 	}
-	t.Header = append(t.Header, "waiting for")
+	t.Header = append(t.Header, lastColumn(slices.ContainsFunc(all, func(m api.MaintenanceSummary) bool { return m.EndedAt != nil })))
 	for _, m := range all {
 		since, waiting, attempts := m.CreatedAt, m.WaitingFor, ""
 		if m.Since != nil {
@@ -38,6 +39,14 @@ func maintenancesTable(all api.Maintenances, wide bool, r Reader) document.Table
 		t.AddPainted(2, PhaseStyle(m.Phase), append(cells, r.words(waiting))...)
 	}
 	return t
+}
+
+// lastColumn is the head of what those that run wait for, and of how those that ended did.
+func lastColumn(ended bool) string {
+	if ended {
+		return "message"
+	}
+	return "waiting for"
 }
 
 // listed is a table alone.

@@ -84,6 +84,9 @@ func newsOf(p api.PlanSummary, r Reader, until func(time.Time) string) string {
 
 // waitText is what keeps further nodes from being begun, and until when.
 func waitText(p api.PlanSummary, r Reader, until func(time.Time) string) string {
+	if p.WaitingFor == plan.PausedWaits && p.Message != "" {
+		return "" // the message says so, and by whom
+	}
 	text := r.said(r.words(p.WaitingFor))
 	if text != "" && p.Until != nil {
 		text += ", until " + until(*p.Until)

@@ -72,6 +72,33 @@ func TestPlanListTables(t *testing.T) {
 	}
 }
 
+// TestAPausedPlanSaysOnceThatItIs: by whom, and why.
+func TestAPausedPlanSaysOnceThatItIs(t *testing.T) {
+	const message = "paused by root@vm: incident"
+	for why, want := range map[string]bool{message: false, "": true} {
+		p := startertest.Plan(func(s *api.PlanStatus) {
+			s.Phase, s.WaitingFor, s.Until, s.Failure = api.PlanPaused, plan.PausedWaits, nil, why
+		}).Known()
+		var out strings.Builder
+		terminal.Show(&out, views.Plan(p, noon))
+		if got := out.String(); strings.Contains(got, "Waiting for:") != want || !strings.Contains(got, why) {
+			t.Errorf("with the message %q:\n%s", why, got)
+		}
+	}
+}
+
+// TestTheLastColumnOfAListIsNamedByWhatItHolds: what runs waits, and what has ended has an outcome.
+func TestTheLastColumnOfAListIsNamedByWhatItHolds(t *testing.T) {
+	running, ended := startertest.Plan().Summary(), startertest.EndedPlan().Summary()
+	for want, all := range map[string]api.Plans{"WAITING FOR": {running}, "MESSAGE": {running, ended}} {
+		var out strings.Builder
+		terminal.Show(&out, views.Plans(all, false, noon))
+		if head, _, _ := strings.Cut(out.String(), "\n"); !strings.HasSuffix(head, "  "+want) {
+			t.Errorf("its head is %q, want %s", head, want)
+		}
+	}
+}
+
 func preview() api.PlanPreview {
 	stopped := startertest.StoppedReport()
 	stopped.Node = "worker-01"

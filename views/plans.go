@@ -3,6 +3,7 @@ package views
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"drydock.dev/drydock/api"
@@ -17,7 +18,7 @@ func Plans(all api.Plans, wide bool, r Reader) document.Document {
 	if wide {
 		t.Header = append(t.Header, "created", "ticket", "reason", "workflow")
 	}
-	t.Header = append(t.Header, "waiting for")
+	t.Header = append(t.Header, lastColumn(slices.ContainsFunc(all, func(p api.PlanSummary) bool { return p.EndedAt != nil })))
 	for _, p := range all {
 		since, waiting := p.CreatedAt, waitText(p, r, r.in)
 		if p.Since != nil {

@@ -48,6 +48,9 @@ type Decision struct {
 // AwaitsApproval is what a plan waits for whose canary somebody has to approve.
 const AwaitsApproval = "approval after the canary"
 
+// PausedWaits is what a paused plan waits for: why and by whom is the message of its phase.
+const PausedWaits = "paused"
+
 // MaxAtOnce bounds the nodes that a plan works on at a time, whatever its strategy says: a server takes 2,000 children of a
 // run, and keeps room for other questions than when each of them ends.
 const MaxAtOnce = 500
@@ -79,7 +82,7 @@ func (p Progress) Pace(s Strategy) schedule.Amount { return cmp.Or(p.MaxParallel
 // next returns which nodes go next, of a plan that has not ended.
 func next(s Strategy, nodes []Node, counts Counts, p Progress, now time.Time) Decision {
 	if p.Paused {
-		return Decision{Waits: "paused"}
+		return Decision{Waits: PausedWaits}
 	}
 	failed := unforgiven(nodes)
 	if failed > s.MaxFailures.Of(counts.Total) {
