@@ -176,7 +176,7 @@ func TestADryRunOfAPlanStartsNothing(t *testing.T) {
 	s.Deployment(ns, "web", 2, site.On("worker-02"))
 	s.Budget(ns, "web", 2)
 	r := s.Drydock("plan", "create", "kernel", "--all", "--max-parallel", "2", "--canary", "1", "--dry-run", "--preflights", "3")
-	s.Exits(r, 5, "canary", "worker-01", "Preflight of 3 nodes", "worker-02", "not looked at", "Duration: unknown", "Nothing was started")
+	s.Exits(r, 5, "canary", "worker-01", "of 3 nodes would be stopped", "worker-02", "not looked at", "Duration: unknown", "Nothing was started")
 	r = s.Drydock("plan", "create", "kernel", "worker-03", "worker-01", "--dry-run", "-o", "json")
 	s.Exits(r, 0)
 	schematest.Holds(t, "plan-preview", []byte(r.Stdout))
