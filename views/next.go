@@ -1,7 +1,9 @@
 package views
 
 import (
+	"slices"
 	"strings"
+	"time"
 
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/rules/plan"
@@ -9,7 +11,7 @@ import (
 )
 
 // Next are the commands by which a person has a maintenance go on, each of them enough by itself; none where it waits for nobody.
-func Next(m api.Maintenance) []string {
+func Next(m api.Maintenance, now time.Time) []string {
 	on := func(command string) string { return "drydock " + strings.Replace(command, "NODE", m.Node, 1) }
 	switch {
 	case m.EndedAt != nil:
@@ -31,7 +33,7 @@ func Next(m api.Maintenance) []string {
 			return []string{"drydock limits"}
 		}
 	case api.Draining:
-		return nextOfDrain(m, on)
+		return nextOfDrain(m, now, on)
 	case api.Ready:
 		if m.Spec.Work == "" && m.Lockstep == nil && !begun(m.Requestor) {
 			return []string{on("done NODE")}
@@ -58,21 +60,37 @@ func begun(requestor string) bool {
 		strings.HasPrefix(requestor, api.RemediationRequestor(""))
 }
 
-// nextOfDrain is what a person can do where the drain goes on only by a person's word.
-func nextOfDrain(m api.Maintenance, on func(string) string) []string {
+// stuckAfter is how long a pod blocks a drain before it waits for a person: budgets of pods that start elsewhere refuse for a while.
+const stuckAfter = 2 * time.Minute
+
+// nextOfDrain is what a person can do where the drain goes on only by a person's word, or has not gone on for long.
+func nextOfDrain(m api.Maintenance, now time.Time, on func(string) string) []string {
 	if m.WaitingFor == `the signal "drained"` {
 		return []string{on("drain done NODE")}
 	}
 	if m.Drain == nil || len(m.Drain.Blockers) == 0 {
 		return nil
 	}
-	pod := m.Drain.Blockers[0].Pod
-	skip := on("drain skip NODE " + pod)
-	switch m.Drain.Blockers[0].Reason {
+	skip := func(pod string) string { return on("drain skip NODE " + pod) }
+	switch first := m.Drain.Blockers[0]; first.Reason {
 	case api.ReasonNoController, api.ReasonOrphaned:
-		return []string{on("consent NODE --force --comment WHY --pod " + pod), skip}
+		return []string{on("consent NODE --force --comment WHY --pod " + first.Pod), skip(first.Pod)}
 	case api.ReasonLocalStorage:
-		return []string{on("consent NODE --delete-emptydir-data --comment WHY --pod " + pod), skip}
+		return []string{on("consent NODE --delete-emptydir-data --comment WHY --pod " + first.Pod), skip(first.Pod)}
 	}
-	return nil
+	i := slices.IndexFunc(m.Drain.Blockers, func(b api.Blocker) bool { return isStuck(b, now) })
+	if i < 0 {
+		return nil
+	}
+	next := []string{on("escalate NODE --comment WHY"), skip(m.Drain.Blockers[i].Pod)}
+	if m.Lockstep == nil && !begun(m.Requestor) { // else whoever has begun it would begin the next
+		next = append(next, on("cancel NODE"))
+	}
+	return next
+}
+
+// isStuck reports whether a pod does not go by itself, or has not for long.
+func isStuck(b api.Blocker, now time.Time) bool {
+	never := slices.ContainsFunc(b.Budgets, func(budget api.BudgetState) bool { return budget.Impossible })
+	return never || !b.Since.IsZero() && now.Sub(b.Since) >= stuckAfter
 }

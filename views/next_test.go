@@ -19,16 +19,30 @@ func TestNext(t *testing.T) {
 			m.Drain = &api.DrainProgress{Blockers: []api.Blocker{{Pod: "ns/pod", Reason: reason}}}
 		}
 	}
+	now := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
+	budget := func(since time.Duration, state api.BudgetState) func(*api.Maintenance) {
+		return func(m *api.Maintenance) {
+			blocked("DisruptionBudget")(m)
+			m.Drain.Blockers[0].Since, m.Drain.Blockers[0].Budgets = now.Add(-since), []api.BudgetState{state}
+		}
+	}
+	stuck := []string{"drydock escalate a --comment WHY", "drydock drain skip a ns/pod", "drydock cancel a"}
 	for name, c := range map[string]struct {
 		phase  api.Phase
 		change func(*api.Maintenance)
 		want   []string
 	}{
-		"approval":  {api.AwaitingApproval, nil, []string{"drydock approve a", "drydock deny a"}},
-		"a slot":    {api.Pending, func(m *api.Maintenance) { m.Slot = &api.SlotStatus{} }, []string{"drydock limits"}},
-		"its time":  {api.Pending, nil, nil},
-		"a freeze":  {api.Cordoning, func(m *api.Maintenance) { m.WaitingFor = api.WaitsForThaw + "by jane" }, []string{"drydock thaw"}},
-		"a budget":  {api.Draining, blocked("DisruptionBudget"), nil},
+		"approval": {api.AwaitingApproval, nil, []string{"drydock approve a", "drydock deny a"}},
+		"a slot":   {api.Pending, func(m *api.Maintenance) { m.Slot = &api.SlotStatus{} }, []string{"drydock limits"}},
+		"its time": {api.Pending, nil, nil},
+		"a freeze": {api.Cordoning, func(m *api.Maintenance) { m.WaitingFor = api.WaitsForThaw + "by jane" }, []string{"drydock thaw"}},
+		"a budget": {api.Draining, budget(time.Minute, api.BudgetState{}), nil},
+		"for long": {api.Draining, budget(6*time.Minute, api.BudgetState{}), stuck},
+		"for ever": {api.Draining, budget(time.Second, api.BudgetState{Impossible: true}), stuck},
+		"a check's drain": {api.Draining, func(m *api.Maintenance) {
+			budget(6*time.Minute, api.BudgetState{})(m)
+			m.Requestor = "health-workers"
+		}, stuck[:2]},
 		"consent":   {api.Draining, blocked(api.ReasonNoController), []string{"drydock consent a --force --comment WHY --pod ns/pod", "drydock drain skip a ns/pod"}},
 		"its data":  {api.Draining, blocked(api.ReasonLocalStorage), []string{"drydock consent a --delete-emptydir-data --comment WHY --pod ns/pod", "drydock drain skip a ns/pod"}},
 		"a drainer": {api.Draining, func(m *api.Maintenance) { m.WaitingFor = `the signal "drained"` }, []string{"drydock drain done a"}},
@@ -44,7 +58,7 @@ func TestNext(t *testing.T) {
 		if c.change != nil {
 			c.change(&m)
 		}
-		if got := Next(m); !slices.Equal(got, c.want) {
+		if got := Next(m, now); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
 	}

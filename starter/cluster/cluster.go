@@ -204,10 +204,10 @@ func (r *reading) maintenances(ctx context.Context, state api.State, known bool)
 		return waits || !v.Running()
 	})
 	slices.SortStableFunc(found, func(a, b client.View) int {
-		return cmp.Or(cmp.Compare(rank(a), rank(b)), terminal.CompareNames(a.Node, b.Node), cmp.Compare(a.Requestor, b.Requestor))
+		return cmp.Or(cmp.Compare(r.rank(a), r.rank(b)), terminal.CompareNames(a.Node, b.Node), cmp.Compare(a.Requestor, b.Requestor))
 	})
 	for _, v := range found {
-		if a, needed := attentionOf(v, several[v.Node]); needed {
+		if a, needed := attentionOf(v, several[v.Node], r.status.At); needed {
 			r.needs(partMaintenances, a)
 		}
 	}
@@ -275,17 +275,17 @@ func nodesOfSeveral(all []client.Maintenance) map[string]bool {
 }
 
 // rank is the place of a maintenance in the list: first what waits for a person.
-func rank(v client.View) int {
-	if _, needed := attentionOf(v, false); needed {
+func (r *reading) rank(v client.View) int {
+	if _, needed := attentionOf(v, false, r.status.At); needed {
 		return 0
 	}
 	return 1 + len(api.Phases) - slices.Index(api.Phases, v.Phase())
 }
 
 // attentionOf is what a maintenance waits for a person for.
-func attentionOf(v client.View, several bool) (a api.Attention, needed bool) {
+func attentionOf(v client.View, several bool, now time.Time) (a api.Attention, needed bool) {
 	m := v.Known()
-	next := views.Next(m)
+	next := views.Next(m, now)
 	switch {
 	case len(next) == 0, m.Phase == api.Pending, strings.HasPrefix(m.WaitingFor, api.WaitsForThaw):
 		return a, false

@@ -262,9 +262,23 @@ func TestWhatSomebodyWorksOnNeedsNoAttention(t *testing.T) {
 		"it drains":         maintenance("a", "ops", api.Draining),
 		"it is frozen":      maintenance("a", "ops", api.Draining, startertest.WaitingFor(api.WaitsForThaw+"by jane")),
 	} {
-		if a, needed := attentionOf(v, false); needed {
+		if a, needed := attentionOf(v, false, startertest.Noon); needed {
 			t.Errorf("%s: %+v", name, a)
 		}
+	}
+}
+
+// TestABlockedDrainNeedsAttention where it has been blocked for long: the list would go on to say that nothing does.
+func TestABlockedDrainNeedsAttention(t *testing.T) {
+	v := maintenance("worker-01", "ops", api.Draining, func(s *api.Status) {
+		s.Drain = &api.DrainProgress{Total: 2, Remaining: 1, Blockers: []api.Blocker{{
+			Pod: "default/db-0", Reason: "DisruptionBudget", Message: "budget db allows 0 disruptions", Since: startertest.Before(6 * time.Minute),
+		}}}
+	})
+	s := read(t.Context(), &fake{views: []client.View{v}}, startertest.Noon)
+	next := []string{"drydock escalate worker-01 --comment WHY", "drydock drain skip worker-01 default/db-0", "drydock cancel worker-01"}
+	if len(s.Attention) != 1 || !slices.Equal(s.Attention[0].Next, next) || !strings.Contains(s.Attention[0].What, "budget db allows 0 disruptions") {
+		t.Errorf("%+v", s.Attention)
 	}
 }
 
