@@ -23,7 +23,7 @@ func Next(m api.Maintenance, now time.Time) []string {
 	case api.AwaitingApproval:
 		return []string{on("approve NODE"), on("deny NODE")}
 	case api.RequestorFailed:
-		return []string{on("retry NODE"), on("done NODE"), on("cancel NODE --release")}
+		return nextOfFailed(m.Node)
 	case api.Validating:
 		if v := m.Validation; v != nil && v.State == validation.Failed {
 			return []string{on("retry NODE"), on("validation pass NODE --comment WHY"), on("cancel NODE --release")}
@@ -44,20 +44,42 @@ func Next(m api.Maintenance, now time.Time) []string {
 
 // NextOfPlan are the commands of which a plan waits for one.
 func NextOfPlan(p api.PlanSummary) []string {
+	stages, awaitsStage := strings.CutPrefix(p.WaitingFor, plan.AwaitsStage)
 	switch {
 	case p.Phase == api.PlanPaused:
 		return []string{"drydock plan resume " + p.Name}
 	case p.WaitingFor == plan.AwaitsApproval:
 		return []string{"drydock plan approve " + p.Name, "drydock plan deny " + p.Name}
+	case awaitsStage:
+		var next []string
+		for _, stage := range []api.Stage{api.StageCordon, api.StageDrain, api.StageComplete} {
+			if strings.Contains(stages, string(stage)) {
+				next = append(next, "drydock plan set-stage "+p.Name+" "+string(stage))
+			}
+		}
+		return next
 	default:
 		return nil
 	}
 }
 
-// begun reports whether a health check, a profile or plans that share nodes have begun a maintenance: they end it themselves.
+// nextOfHeld are the commands that decide on the first of the nodes of a plan that are held.
+func nextOfHeld(p api.Plan) []string {
+	i := slices.IndexFunc(p.Nodes, func(n api.PlanNode) bool { return n.State == plan.Held.Word() })
+	if i < 0 || p.EndedAt != nil {
+		return nil
+	}
+	return nextOfFailed(p.Nodes[i].Node)
+}
+
+// nextOfFailed decide on a node whose work has failed.
+func nextOfFailed(node string) []string {
+	return []string{"drydock retry " + node, "drydock done " + node, "drydock cancel " + node + " --release"}
+}
+
+// begun reports whether a profile or plans that share nodes have begun a maintenance: they end it themselves.
 func begun(requestor string) bool {
-	return requestor == api.PlansRequestor || strings.HasPrefix(requestor, api.ProfileRequestorPrefix) ||
-		strings.HasPrefix(requestor, api.RemediationRequestor(""))
+	return requestor == api.PlansRequestor || strings.HasPrefix(requestor, api.ProfileRequestorPrefix)
 }
 
 // stuckAfter is how long a pod blocks a drain before it waits for a person: budgets of pods that start elsewhere refuse for a while.

@@ -39,15 +39,16 @@ func TestNext(t *testing.T) {
 		"a budget": {api.Draining, budget(time.Minute, api.BudgetState{}), nil},
 		"for long": {api.Draining, budget(6*time.Minute, api.BudgetState{}), stuck},
 		"for ever": {api.Draining, budget(time.Second, api.BudgetState{Impossible: true}), stuck},
-		"a check's drain": {api.Draining, func(m *api.Maintenance) {
+		"a profile's drain": {api.Draining, func(m *api.Maintenance) {
 			budget(6*time.Minute, api.BudgetState{})(m)
-			m.Requestor = "health-workers"
+			m.Requestor = "profile-flatcar"
 		}, stuck[:2]},
 		"consent":   {api.Draining, blocked(api.ReasonNoController), []string{"drydock consent a --force --comment WHY --pod ns/pod", "drydock drain skip a ns/pod"}},
 		"its data":  {api.Draining, blocked(api.ReasonLocalStorage), []string{"drydock consent a --delete-emptydir-data --comment WHY --pod ns/pod", "drydock drain skip a ns/pod"}},
 		"a drainer": {api.Draining, func(m *api.Maintenance) { m.WaitingFor = `the signal "drained"` }, []string{"drydock drain done a"}},
 		"the work":  {api.Ready, nil, []string{"drydock done a"}},
-		"a check":   {api.Ready, func(m *api.Maintenance) { m.Requestor = "health-workers" }, nil},
+		"a check":   {api.Ready, func(m *api.Maintenance) { m.Requestor = "health-workers" }, []string{"drydock done a"}},
+		"a profile": {api.Ready, func(m *api.Maintenance) { m.Requestor = "profile-flatcar" }, nil},
 		"a failure": {api.RequestorFailed, nil, []string{"drydock retry a", "drydock done a", "drydock cancel a --release"}},
 		"validation": {api.Validating, func(m *api.Maintenance) { m.Validation = &api.ValidationStatus{State: validation.Failed} }, []string{
 			"drydock retry a", "drydock validation pass a --comment WHY", "drydock cancel a --release",
@@ -105,9 +106,11 @@ func TestWhatHappensAgainIsOneRow(t *testing.T) {
 
 func TestNextOfPlan(t *testing.T) {
 	for want, p := range map[string]api.PlanSummary{
-		"drydock plan resume kernel":                             {Phase: api.PlanPaused},
-		"drydock plan approve kernel | drydock plan deny kernel": {Phase: api.PlanRunning, WaitingFor: plan.AwaitsApproval},
-		"": {Phase: api.PlanRunning, WaitingFor: "the canary"},
+		"drydock plan resume kernel":                                                   {Phase: api.PlanPaused},
+		"drydock plan approve kernel | drydock plan deny kernel":                       {Phase: api.PlanRunning, WaitingFor: plan.AwaitsApproval},
+		"drydock plan set-stage kernel Drain | drydock plan set-stage kernel Complete": {Phase: api.PlanRunning, WaitingFor: plan.AwaitsStage + "Drain or Complete"},
+		"drydock plan set-stage kernel Complete":                                       {Phase: api.PlanRunning, WaitingFor: plan.AwaitsStage + "Complete (all nodes are drained)"},
+		"":                                                                             {Phase: api.PlanRunning, WaitingFor: "the canary"},
 	} {
 		p.Name = "kernel"
 		shown := document.Markdown(Plan(api.Plan{PlanSummary: p}, At(time.Time{})))

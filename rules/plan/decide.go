@@ -48,6 +48,9 @@ type Decision struct {
 // AwaitsApproval is what a plan waits for whose canary somebody has to approve.
 const AwaitsApproval = "approval after the canary"
 
+// AwaitsStage begins what a plan waits for whose stage somebody has to set: the stages follow.
+const AwaitsStage = "its stage to be set: "
+
 // MaxAtOnce bounds the nodes that a plan works on at a time, whatever its strategy says: a server takes 2,000 children of a
 // run, and keeps room for other questions than when each of them ends.
 const MaxAtOnce = 500

@@ -258,7 +258,6 @@ func TestWhatSomebodyWorksOnNeedsNoAttention(t *testing.T) {
 		"work has begun":    maintenance("a", "ops", api.Ready, func(s *api.Status) { s.StartedAt = startertest.Ago(time.Minute) }),
 		"a worker's work":   maintenance("a", "ops", api.Ready, func(s *api.Status) { s.Spec.Work = "firmware" }),
 		"a profile ends it": maintenance("a", "profile-flatcar", api.Ready),
-		"a check ends it":   maintenance("a", "health-workers", api.Ready),
 		"it drains":         maintenance("a", "ops", api.Draining),
 		"it is frozen":      maintenance("a", "ops", api.Draining, startertest.WaitingFor(api.WaitsForThaw+"by jane")),
 	} {
@@ -279,6 +278,32 @@ func TestABlockedDrainNeedsAttention(t *testing.T) {
 	next := []string{"drydock escalate worker-01 --comment WHY", "drydock drain skip worker-01 default/db-0", "drydock cancel worker-01"}
 	if len(s.Attention) != 1 || !slices.Equal(s.Attention[0].Next, next) || !strings.Contains(s.Attention[0].What, "budget db allows 0 disruptions") {
 		t.Errorf("%+v", s.Attention)
+	}
+}
+
+// TestWhatWaitsForAPersonNeedsAttention whoever has begun it.
+func TestWhatWaitsForAPersonNeedsAttention(t *testing.T) {
+	staged := func(waits string) client.PlanView {
+		run := client.Run{Name: "firmware", Execution: enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING}
+		return client.PlanView{Run: run, Status: &api.PlanStatus{Name: "firmware", Phase: api.PlanRunning, WaitingFor: waits}}
+	}
+	for name, c := range map[string]struct {
+		has  *fake
+		next string
+	}{
+		"a check's step":   {&fake{views: []client.View{maintenance("a", "health-workers", api.Ready)}}, "drydock done a"},
+		"a plan's node":    {&fake{views: []client.View{maintenance("a", "plan-kernel", api.Ready)}}, "drydock done a"},
+		"the first stage":  {&fake{running: []client.PlanView{staged(plan.AwaitsStage + "Cordon, Drain or Complete")}}, "drydock plan set-stage firmware Cordon"},
+		"all are drained":  {&fake{running: []client.PlanView{staged(plan.AwaitsStage + "Complete (all nodes are drained)")}}, "drydock plan set-stage firmware Complete"},
+		"its nodes' drain": {&fake{running: []client.PlanView{staged("tier 1 of 2: 0 of 3 nodes are drained up to it")}}, ""},
+	} {
+		next := ""
+		if all := read(t.Context(), c.has, startertest.Noon).Attention; len(all) > 0 {
+			next = all[0].Next[0]
+		}
+		if next != c.next {
+			t.Errorf("%s: %q, want %q", name, next, c.next)
+		}
 	}
 }
 

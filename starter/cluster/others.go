@@ -9,7 +9,6 @@ import (
 	"drydock.dev/drydock/client"
 	"drydock.dev/drydock/rules/health"
 	"drydock.dev/drydock/rules/number"
-	"drydock.dev/drydock/rules/plan"
 	"drydock.dev/drydock/starter/terminal"
 	"drydock.dev/drydock/views"
 )
@@ -51,12 +50,12 @@ func attentionOfPlan(v client.PlanView) (all []api.Attention) {
 		return nil
 	}
 	status := "drydock plan status " + v.Name
-	next := append(views.NextOfPlan(v.Summary()), status)
+	next := views.NextOfPlan(v.Summary())
 	switch {
 	case s.Phase == api.PlanPaused:
-		all = append(all, api.Attention{About: about, What: "paused" + terminal.Colon(s.Failure), Since: &s.Since, Next: next})
-	case s.WaitingFor == plan.AwaitsApproval:
-		all = append(all, api.Attention{About: about, What: "waits for " + s.WaitingFor, Next: next})
+		all = append(all, api.Attention{About: about, What: "paused" + terminal.Colon(s.Failure), Since: &s.Since, Next: append(next, status)})
+	case len(next) > 0:
+		all = append(all, api.Attention{About: about, What: "waits for " + s.WaitingFor, Next: append(next, status)})
 	}
 	for _, t := range s.Troubles {
 		all = append(all, api.Attention{About: about, What: t.String(), Since: &t.Since, Next: []string{status}})
