@@ -119,3 +119,16 @@ func TestNextOfPlan(t *testing.T) {
 		}
 	}
 }
+
+func TestAGangIsNamedWithoutItsRun(t *testing.T) {
+	const run = "/01a21d32-8f6e-4c2b-9a6e-0a1b2c3d4e5f"
+	for text, want := range map[string]string{
+		"gang firmware" + run + " of 3 nodes goes once": "gang firmware of 3 nodes goes once",
+		"gang bios" + run + " goes first":               "gang bios goes first",
+		"pod default" + run + " stays":                  "pod default" + run + " stays",
+	} {
+		if got := At(time.Time{}).words(text); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

@@ -14,6 +14,7 @@ import (
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/client"
 	"drydock.dev/drydock/rules/number"
+	"drydock.dev/drydock/rules/schedule"
 	"drydock.dev/drydock/starter/invocation"
 	"drydock.dev/drydock/starter/terminal"
 	"drydock.dev/drydock/views"
@@ -154,6 +155,7 @@ func (r *reading) scheduler(ctx context.Context) (state api.State, known bool) {
 			About: "freeze by " + f.By, What: what + terminal.Colon(f.Reason), Since: &f.At, Next: []string{"drydock thaw --by " + quoted(f.By)},
 		})
 	}
+	r.needs(partScheduler, tooLarge(state.Pending)...)
 	if assumed > 0 {
 		r.needs(partScheduler, api.Attention{About: who, What: number.Of(assumed, "slot") + " held by workflows that do not answer", Next: doctor})
 	}
@@ -161,6 +163,25 @@ func (r *reading) scheduler(ctx context.Context) (state api.State, known bool) {
 		r.needs(partScheduler, api.Attention{About: "marks", What: number.Of(state.StraysAll, "node") + " with a mark of no maintenance that runs", Next: doctor})
 	}
 	return state, true
+}
+
+// tooLarge are the gangs that no end of a maintenance lets go: each once, not for each of its nodes.
+func tooLarge(pending []api.PendingRequest) (all []api.Attention) {
+	seen := map[string]bool{}
+	for i := range pending {
+		p := &pending[i]
+		if p.Code != schedule.GangTooLarge || p.Gang == nil || seen[p.Gang.Name] {
+			continue
+		}
+		seen[p.Gang.Name] = true
+		plan, _, _ := strings.Cut(p.Gang.Name, "/") // the run follows, which tells a person nothing
+		a := api.Attention{About: "gang " + plan, What: p.Reason, Since: &p.Created}
+		if commands, limits := schedule.Raises(p.Reason); commands != "" {
+			a.What, a.Next = "it has "+number.Of(p.Gang.Size, "node")+", more than limits allow by itself: "+limits, []string{commands}
+		}
+		all = append(all, a)
+	}
+	return all
 }
 
 // quoted is an argument as a shell takes it.

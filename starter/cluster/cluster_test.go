@@ -307,6 +307,28 @@ func TestWhatWaitsForAPersonNeedsAttention(t *testing.T) {
 	}
 }
 
+func TestAGangThatCanNeverGoNeedsAttentionOnce(t *testing.T) {
+	gang := &schedule.Gang{Name: "firmware/01a21d32-8f6e-4c2b-9a6e-0a1b2c3d4e5f", Size: 3}
+	var waiting []api.PendingRequest
+	for _, node := range []string{"worker-01", "worker-02", "worker-03"} {
+		waiting = append(waiting, api.PendingRequest{
+			SlotRequest: api.SlotRequest{Request: schedule.Request{Node: node, Requestor: api.PlansRequestor, Gang: gang}},
+			Code:        schedule.GangTooLarge,
+			Reason: "gang " + gang.Name + " of 3 nodes goes once limits are raised that it is larger than by itself: " +
+				"drydock limits set --max-parallel 3 (maxParallel 2)",
+		})
+	}
+	s := read(t.Context(), &fake{scheduler: api.State{Pending: waiting, PendingAll: 3}}, startertest.Noon)
+	if len(s.Attention) != 1 || !slices.Equal(s.Attention[0].Next, []string{"drydock limits set --max-parallel 3"}) {
+		t.Errorf("%+v", s.Attention)
+	}
+	var out strings.Builder
+	draw(s)(&out)
+	if shown := out.String(); strings.Contains(shown, "01a21d32") || !strings.Contains(shown, "gang firmware ") || !strings.Contains(shown, "maxParallel 2") {
+		t.Errorf("it shows %s", shown)
+	}
+}
+
 func TestOutputHoldsToItsSchema(t *testing.T) {
 	for _, s := range []api.ClusterStatus{read(t.Context(), busy(), startertest.Noon), read(t.Context(), &fake{}, startertest.Noon)} {
 		for _, format := range []string{terminal.FormatJSON, terminal.FormatYAML} {
