@@ -48,8 +48,8 @@ func Unknown(s api.ClusterStatus) bool {
 type reading struct {
 	source source
 	status api.ClusterStatus
-	// silent: no worker answers, so that nobody is asked.
-	silent bool
+	// silent is why nobody is asked: no worker answers.
+	silent error
 
 	mu sync.Mutex
 	// attention is what each part has, in the order of the parts.
@@ -119,7 +119,9 @@ func (r *reading) scheduler(ctx context.Context) (state api.State, known bool) {
 	state, err := r.source.state(ctx)
 	if err != nil {
 		var silent *client.NoWorkerError
-		r.silent = errors.As(err, &silent)
+		if errors.As(err, &silent) {
+			r.silent, r.status.NoWorker = err, true
+		}
 		r.unread(partScheduler, err)
 		return state, false
 	}
@@ -268,7 +270,7 @@ func (r *reading) look(ctx context.Context, some []client.Maintenance) []client.
 	for i, m := range some {
 		unasked[i] = client.View{Maintenance: m}
 	}
-	if r.silent || len(some) == 0 {
+	if r.silent != nil || len(some) == 0 {
 		return unasked
 	}
 	found, err := r.source.look(ctx, some)

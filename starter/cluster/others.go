@@ -3,7 +3,6 @@ package cluster
 import (
 	"cmp"
 	"context"
-	"errors"
 
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/client"
@@ -13,12 +12,9 @@ import (
 	"drydock.dev/drydock/views"
 )
 
-// errSilent is why a worker is not asked once more.
-var errSilent = errors.New("no worker answers: start drydock-worker, or see its log")
-
 // asks is how many of some workflows to ask.
 func (r *reading) asks() int {
-	if r.silent {
+	if r.silent != nil {
 		return 0
 	}
 	return askedOthers
@@ -120,8 +116,8 @@ func attentionOfCheck(v client.HealthCheckView) (all []api.Attention) {
 }
 
 func (r *reading) profiles(ctx context.Context) {
-	if r.silent {
-		r.unread(partProfiles, errSilent)
+	if r.silent != nil {
+		r.unread(partProfiles, r.silent)
 		return
 	}
 	report, err := r.source.profiles(ctx)
