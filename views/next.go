@@ -7,6 +7,7 @@ import (
 
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/rules/plan"
+	"drydock.dev/drydock/rules/schedule"
 	"drydock.dev/drydock/rules/validation"
 )
 
@@ -29,6 +30,9 @@ func Next(m api.Maintenance, now time.Time) []string {
 			return []string{on("retry NODE"), on("validation pass NODE --comment WHY"), on("cancel NODE --release")}
 		}
 	case api.Pending:
+		if refused, waits := strings.CutPrefix(m.WaitingFor, api.WaitsForSlot); waits && schedule.IsFrozen(refused) {
+			return []string{"drydock thaw"}
+		}
 		if m.Slot != nil && m.Slot.GrantedAt == nil {
 			return []string{"drydock limits"}
 		}

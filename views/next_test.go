@@ -10,6 +10,7 @@ import (
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/rules/document"
 	"drydock.dev/drydock/rules/plan"
+	"drydock.dev/drydock/rules/schedule"
 	"drydock.dev/drydock/rules/validation"
 )
 
@@ -34,6 +35,11 @@ func TestNext(t *testing.T) {
 	}{
 		"approval": {api.AwaitingApproval, nil, []string{"drydock approve a", "drydock deny a"}},
 		"a slot":   {api.Pending, func(m *api.Maintenance) { m.Slot = &api.SlotStatus{} }, []string{"drydock limits"}},
+		"the thaw": {api.Pending, func(m *api.Maintenance) {
+			m.Slot, m.WaitingFor = &api.SlotStatus{}, api.WaitsForSlot+schedule.Decide(schedule.Input{
+				Pending: []schedule.Request{{Node: "a"}}, Freezes: []schedule.Freeze{{By: "jane", Reason: "a move"}},
+			}).Refused[0].Reason
+		}, []string{"drydock thaw"}},
 		"its time": {api.Pending, nil, nil},
 		"a freeze": {api.Cordoning, func(m *api.Maintenance) { m.WaitingFor = api.WaitsForThaw + "by jane" }, []string{"drydock thaw"}},
 		"a budget": {api.Draining, budget(time.Minute, api.BudgetState{}), nil},
