@@ -289,5 +289,8 @@ func (d *Activities) chain(ctx context.Context, h doctor.Holder) (doctor.Executi
 	if !described.Running {
 		described.Status = found.Status
 	}
+	if latest := found.Described.GetWorkflowExecutionInfo(); latest.GetFirstRunId() != h.RunID && latest.GetFirstRunId() != "" {
+		described.EndedBy = described.StartedAt // the chain that follows has begun after it
+	}
 	return described, err
 }

@@ -40,8 +40,13 @@ func (r runs) execution(ctx context.Context, workflowID, runID string) (doctor.E
 		return doctor.Execution{}, fmt.Errorf("describing workflow %s: %w", workflowID, err)
 	}
 	info := described.GetWorkflowExecutionInfo()
+	var ended time.Time
+	if t := info.GetCloseTime(); t != nil {
+		ended = t.AsTime()
+	}
 	return doctor.Execution{
-		RunID: info.GetExecution().GetRunId(), StartedAt: info.GetStartTime().AsTime(), Status: info.GetStatus().String(),
+		EndedBy: ended,
+		RunID:   info.GetExecution().GetRunId(), StartedAt: info.GetStartTime().AsTime(), Status: info.GetStatus().String(),
 		Running: info.GetStatus() == enums.WORKFLOW_EXECUTION_STATUS_RUNNING,
 		Attempt: int(described.GetPendingWorkflowTask().GetAttempt()),
 	}, nil

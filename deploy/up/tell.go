@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"path/filepath"
 	"strings"
 )
 
@@ -16,8 +17,10 @@ var elsewhere = []string{
 
 // tell says where everything is, and what to do first.
 func (s *site) tell(r state, account string) error {
-	exports := fmt.Sprintf("unset %s\nexport TEMPORAL_ADDRESS=%s TEMPORAL_NAMESPACE=default TEMPORAL_CONFIG_FILE=%s DRYDOCK_CONFIG=%s\n",
-		strings.Join(elsewhere, " "), s.temporal.Address, quoted(s.folder.path(profileFile)), quoted(s.folder.path(configFile)))
+	// The commands below name a context, which another shell has to find too.
+	kubeconfig := strings.Join(s.cluster.files, string(filepath.ListSeparator))
+	exports := fmt.Sprintf("unset %s\nexport TEMPORAL_ADDRESS=%s TEMPORAL_NAMESPACE=default TEMPORAL_CONFIG_FILE=%s DRYDOCK_CONFIG=%s KUBECONFIG=%s\n",
+		strings.Join(elsewhere, " "), s.temporal.Address, quoted(s.folder.path(profileFile)), quoted(s.folder.path(configFile)), quoted(kubeconfig))
 	if err := s.folder.write(environment, []byte(exports)); err != nil {
 		return err
 	}

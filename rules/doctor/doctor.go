@@ -268,6 +268,8 @@ type Execution struct {
 	// Status is the workflow's status in Temporal; "gone" where there is no such run any more.
 	Status    string
 	StartedAt time.Time
+	// EndedBy is when a chain that does not run had ended at the latest; zero if that is not known.
+	EndedBy time.Time
 	// Attempt counts the attempts of the workflow task that is pending, if one is.
 	Attempt int
 }

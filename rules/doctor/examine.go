@@ -314,7 +314,7 @@ func (e *examination) claim(n Node, h Holder) {
 func (e *examination) leftovers(n Node) {
 	if !n.Labelled && !n.Tainted {
 		if n.Unschedulable {
-			e.note(Finding{Kind: CordonByHand, Node: n.Name, Text: "cordoned by hand, not by Drydock"})
+			e.note(Finding{Kind: CordonByHand, Node: n.Name, Text: "cordoned by no maintenance: by hand, by a profile or by another program"})
 		}
 		return
 	}

@@ -142,6 +142,12 @@ func TestWhatIsInconsistentIsFound(t *testing.T) {
 				RequestID: "run-t/1", Node: "n9", Requestor: "profile-flatcar", RunID: "run-t", Kind: "profile", WorkflowID: "profile-transition/flatcar/n9",
 			})
 		}, []string{"SlotDead n9 release-slot"}, "a profile's transition by profile-flatcar"},
+		"a slot of a profile's transition that has just ended": {func(f *Facts) {
+			f.Executions["run-t"] = Execution{RunID: "run-t", Status: "Completed", EndedBy: f.At.Add(-time.Minute)}
+			f.Scheduler.Holders = append(f.Scheduler.Holders, Slot{
+				RequestID: "run-t/1", Node: "n9", Requestor: "profile-flatcar", RunID: "run-t", Kind: "profile", WorkflowID: "profile-transition/flatcar/n9",
+			})
+		}, nil, ""},
 		"a slot that its maintenance has given back": {func(f *Facts) {
 			f.Scheduler.Holders = append(f.Scheduler.Holders, Slot{RequestID: "run-n9/1", Node: "n9", Requestor: "ops", RunID: "run-n9"})
 		}, []string{"SlotStale n9 release-slot"}, ""},

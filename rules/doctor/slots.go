@@ -3,6 +3,9 @@ package doctor
 import (
 	"fmt"
 	"slices"
+	"time"
+
+	"drydock.dev/drydock/rules/schedule"
 )
 
 // comparable reports whether the scheduler's state of slots can be compared with the nodes.
@@ -19,6 +22,8 @@ func (e *examination) slots() {
 		f := Finding{Node: s.Node, WorkflowID: e.idOf(s), RunID: s.RunID, RequestID: s.RequestID, Since: &s.GrantedAt, Fix: ReleaseSlot}
 		m, listed := e.maintenances[s.RunID]
 		switch {
+		case !e.runs(s.RunID) && e.isBeingShown(s):
+			continue
 		case !e.runs(s.RunID):
 			f.Kind = SlotDead
 			f.Text = fmt.Sprintf("its slot is held by a %s by %s that does not run (%s)", s.who(), s.Requestor, e.status(s.RunID))
@@ -44,12 +49,21 @@ func (e *examination) slots() {
 	}
 }
 
+// shownWithin is how long a profile's slot may be held after the end of its transition: the scheduler keeps it until every watch shows what
+// the transition has made of the node.
+const shownWithin = 2 * time.Minute
+
+func (e *examination) isBeingShown(s Slot) bool {
+	ended := e.Executions[s.RunID].EndedBy
+	return s.Kind == string(schedule.KindProfile) && !ended.IsZero() && e.At.Sub(ended) < shownWithin
+}
+
 // who says what holds the slot, or asks for it.
 func (s Slot) who() string {
 	switch s.Kind {
 	case "":
 		return "maintenance"
-	case "profile":
+	case string(schedule.KindProfile):
 		return "profile's transition"
 	default:
 		return s.Kind + " remediation"

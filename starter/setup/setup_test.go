@@ -65,10 +65,10 @@ func (s *stage) start(t *testing.T) *stage {
 // run runs drydock setup, and returns what it prints for both, its exit code and its error in words.
 func (s *stage) run(t *testing.T, args ...string) (out, errs string, code int, said string) {
 	t.Helper()
-	return s.runWithin(t, t.Context(), args...)
+	return s.runWithin(t.Context(), t, args...)
 }
 
-func (s *stage) runWithin(t *testing.T, ctx context.Context, args ...string) (out, errs string, code int, said string) {
+func (s *stage) runWithin(ctx context.Context, t *testing.T, args ...string) (out, errs string, code int, said string) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
 	app := invocation.New(invocation.Process{
@@ -497,7 +497,7 @@ func TestAnInterruptEndsWhatIsApplied(t *testing.T) {
 	if !slices.Equal(on.tried, []setup.Fix{setup.CreateNamespace}) || out.String() != "" {
 		t.Errorf("tried %v, and said %q", on.tried, out.String())
 	}
-	if _, _, code, said := complete().start(t).runWithin(t, ctx); code != exit.Failed || !strings.Contains(said, context.Canceled.Error()) {
+	if _, _, code, said := complete().start(t).runWithin(ctx, t); code != exit.Failed || !strings.Contains(said, context.Canceled.Error()) {
 		t.Errorf("exit code %d: %q", code, said)
 	}
 }

@@ -77,7 +77,7 @@ func TestADeadNodeIsRepaired(t *testing.T) {
 		t.Errorf("medik8s is told %q", label)
 	}
 	s.Leaving(stuck)
-	s.Exits(s.Drydock("limits"), 0, "Remediations of health checks")
+	s.Exits(s.Drydock("limits"), 0, "of health checks, in slots of their own")
 	if k8s.IsOutOfService(s.Node(node)) {
 		t.Error("it is tainted before it is known to be off")
 	}
