@@ -22,6 +22,8 @@ type ClusterStatus struct {
 	// Profiles is absent also where no profiles are evaluated.
 	Profiles *ClusterProfiles `json:"profiles,omitempty"`
 	Unread   []UnreadPart     `json:"unread,omitempty"`
+	// NoWorker: no worker answers, so that nothing goes on.
+	NoWorker bool `json:"noWorker,omitempty"`
 }
 
 // UnreadPart is a part of a ClusterStatus that could not be read.

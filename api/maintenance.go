@@ -45,6 +45,9 @@ func (p Phase) Ended() bool {
 // WaitsForThaw begins Status.WaitingFor of a maintenance that a freeze holds.
 const WaitsForThaw = "a thaw: "
 
+// WaitsForSlot begins Status.WaitingFor of a maintenance that the scheduler has refused a slot so far; the reason follows.
+const WaitsForSlot = "a slot: "
+
 // Status is the answer to the status query of a maintenance.
 type Status struct {
 	WorkflowID string           `json:"workflowId"`

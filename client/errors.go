@@ -156,6 +156,8 @@ type FailedError struct {
 	// What failed, such as "the doctor".
 	What   string
 	Reason string
+	// Kind is the type of the failure, such as api.ErrorNodeNotFound.
+	Kind string
 }
 
 func (e *FailedError) Error() string { return fmt.Sprintf("%s failed: %s", e.What, e.Reason) }

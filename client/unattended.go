@@ -37,7 +37,7 @@ func (s *server) resultOf(ctx context.Context, run temporalclient.WorkflowRun, w
 	case attended.Err() != nil:
 		return context.Cause(attended)
 	case errors.As(err, &failed):
-		return &FailedError{What: what, Reason: failed.Message()}
+		return &FailedError{What: what, Reason: failed.Message(), Kind: failed.Type()}
 	default:
 		return failedCall(what, err)
 	}

@@ -25,11 +25,20 @@ var habits = map[string]string{
 	"cordon":   `"PROGRAM start NODE" cordons a node, drains it and holds it`,
 	"uncordon": `"PROGRAM done NODE" puts a node back, and "PROGRAM cancel NODE" undoes a maintenance`,
 	"nodes":    `"PROGRAM list" lists the nodes in maintenance, and "PROGRAM status NODE" shows one`,
+	"node":     `"PROGRAM list" lists the nodes in maintenance, and "PROGRAM status NODE" shows one`,
 	"get":      `"PROGRAM list" lists maintenances, "PROGRAM plan list" plans and "PROGRAM health list" health checks`,
 	"describe": `"PROGRAM status NODE" shows a maintenance, "PROGRAM plan status NAME" a plan and "PROGRAM health status NAME" a health check`,
 	"pause":    `"PROGRAM plan pause NAME" pauses a plan, "PROGRAM health pause NAME" a health check, and "PROGRAM freeze" the whole cluster`,
 	"resume":   `"PROGRAM plan resume NAME" resumes a plan, "PROGRAM health resume NAME" a health check, and "PROGRAM thaw" takes a freeze back`,
+	"unfreeze": `"PROGRAM thaw" takes a freeze back`,
+	"finish":   `"PROGRAM done NODE" says that the work on a node is done, and puts it back`,
+	"stop":     stops,
+	"delete":   stops,
+	"logs":     `"PROGRAM history NODE" shows what happened to a node, and "PROGRAM watch NODE" follows what goes on`,
 }
+
+// stops is what ends what runs.
+const stops = `"PROGRAM cancel NODE" ends a maintenance, "PROGRAM plan cancel NAME" a plan, and "PROGRAM health remove NAME" a health check`
 
 // The annotations of a command that does nothing itself: what was meant, or which command has taken its place.
 const meant, inItsPlace = "drydock/meant", "drydock/in-its-place"

@@ -74,11 +74,13 @@ func (o *statusOptions) run(ctx context.Context, node string) error {
 			if o.output.Table() {
 				return o.output.Write(o.app.Stdout, nil, views.ProfileHolds(held.Nodes[0], views.At(c.Clock())))
 			}
-			fmt.Fprintf(o.app.Stderr, "Warning: %s is in maintenance by a profile: see \"%s profile explain %s\".\n", node, c.Program, node)
+			if err == nil { // else it says so
+				fmt.Fprintf(o.app.Stderr, "Warning: %s is in maintenance by a profile: see \"%s profile explain %s\".\n", node, c.Program, node)
+			}
 		}
 	}
 	if err != nil {
-		return err
+		return cluster.WhyNone(ctx, c, err)
 	}
 	if note != "" {
 		fmt.Fprintln(o.app.Messages(&o.output), terminal.OneLine(note))

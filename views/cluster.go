@@ -170,10 +170,19 @@ func clusterChecks(checks api.ClusterHealthChecks, r Reader) document.Table {
 	return t
 }
 
+// unread has a line for each reason for which parts could not be read.
 func unread(parts []api.UnreadPart) document.Table {
 	t := document.Table{Title: "Could not be read", Header: []string{"part", "why"}}
+	var reasons []string
+	names := map[string][]string{}
 	for _, p := range parts {
-		t.AddPainted(0, document.Bad, p.Part, p.Why)
+		if names[p.Why] == nil {
+			reasons = append(reasons, p.Why)
+		}
+		names[p.Why] = append(names[p.Why], p.Part)
+	}
+	for _, why := range reasons {
+		t.AddPainted(0, document.Bad, strings.Join(names[why], ", "), why)
 	}
 	return t
 }
@@ -182,6 +191,8 @@ func unread(parts []api.UnreadPart) document.Table {
 func nextInCluster(c api.ClusterStatus) string {
 	m := c.Maintenances
 	switch {
+	case c.NoWorker:
+		return "Next: start drydock-worker, or see the log of the one that runs: until it answers, nothing goes on."
 	case len(c.Unread) > 0:
 		return `Next: "drydock setup" says what is missing.`
 	case len(c.Attention) > 0:

@@ -10,6 +10,7 @@ import (
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/rules/document"
 	"drydock.dev/drydock/rules/plan"
+	"drydock.dev/drydock/rules/schedule"
 	"drydock.dev/drydock/rules/validation"
 )
 
@@ -19,21 +20,41 @@ func TestNext(t *testing.T) {
 			m.Drain = &api.DrainProgress{Blockers: []api.Blocker{{Pod: "ns/pod", Reason: reason}}}
 		}
 	}
+	now := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
+	budget := func(since time.Duration, state api.BudgetState) func(*api.Maintenance) {
+		return func(m *api.Maintenance) {
+			blocked("DisruptionBudget")(m)
+			m.Drain.Blockers[0].Since, m.Drain.Blockers[0].Budgets = now.Add(-since), []api.BudgetState{state}
+		}
+	}
+	stuck := []string{"drydock escalate a --comment WHY", "drydock drain skip a ns/pod", "drydock cancel a"}
 	for name, c := range map[string]struct {
 		phase  api.Phase
 		change func(*api.Maintenance)
 		want   []string
 	}{
-		"approval":  {api.AwaitingApproval, nil, []string{"drydock approve a", "drydock deny a"}},
-		"a slot":    {api.Pending, func(m *api.Maintenance) { m.Slot = &api.SlotStatus{} }, []string{"drydock limits"}},
-		"its time":  {api.Pending, nil, nil},
-		"a freeze":  {api.Cordoning, func(m *api.Maintenance) { m.WaitingFor = api.WaitsForThaw + "by jane" }, []string{"drydock thaw"}},
-		"a budget":  {api.Draining, blocked("DisruptionBudget"), nil},
+		"approval": {api.AwaitingApproval, nil, []string{"drydock approve a", "drydock deny a"}},
+		"a slot":   {api.Pending, func(m *api.Maintenance) { m.Slot = &api.SlotStatus{} }, []string{"drydock limits"}},
+		"the thaw": {api.Pending, func(m *api.Maintenance) {
+			m.Slot, m.WaitingFor = &api.SlotStatus{}, api.WaitsForSlot+schedule.Decide(schedule.Input{
+				Pending: []schedule.Request{{Node: "a"}}, Freezes: []schedule.Freeze{{By: "jane", Reason: "a move"}},
+			}).Refused[0].Reason
+		}, []string{"drydock thaw"}},
+		"its time": {api.Pending, nil, nil},
+		"a freeze": {api.Cordoning, func(m *api.Maintenance) { m.WaitingFor = api.WaitsForThaw + "by jane" }, []string{"drydock thaw"}},
+		"a budget": {api.Draining, budget(time.Minute, api.BudgetState{}), nil},
+		"for long": {api.Draining, budget(6*time.Minute, api.BudgetState{}), stuck},
+		"for ever": {api.Draining, budget(time.Second, api.BudgetState{Impossible: true}), stuck},
+		"a profile's drain": {api.Draining, func(m *api.Maintenance) {
+			budget(6*time.Minute, api.BudgetState{})(m)
+			m.Requestor = "profile-flatcar"
+		}, stuck[:2]},
 		"consent":   {api.Draining, blocked(api.ReasonNoController), []string{"drydock consent a --force --comment WHY --pod ns/pod", "drydock drain skip a ns/pod"}},
 		"its data":  {api.Draining, blocked(api.ReasonLocalStorage), []string{"drydock consent a --delete-emptydir-data --comment WHY --pod ns/pod", "drydock drain skip a ns/pod"}},
 		"a drainer": {api.Draining, func(m *api.Maintenance) { m.WaitingFor = `the signal "drained"` }, []string{"drydock drain done a"}},
 		"the work":  {api.Ready, nil, []string{"drydock done a"}},
-		"a check":   {api.Ready, func(m *api.Maintenance) { m.Requestor = "health-workers" }, nil},
+		"a check":   {api.Ready, func(m *api.Maintenance) { m.Requestor = "health-workers" }, []string{"drydock done a"}},
+		"a profile": {api.Ready, func(m *api.Maintenance) { m.Requestor = "profile-flatcar" }, nil},
 		"a failure": {api.RequestorFailed, nil, []string{"drydock retry a", "drydock done a", "drydock cancel a --release"}},
 		"validation": {api.Validating, func(m *api.Maintenance) { m.Validation = &api.ValidationStatus{State: validation.Failed} }, []string{
 			"drydock retry a", "drydock validation pass a --comment WHY", "drydock cancel a --release",
@@ -44,7 +65,7 @@ func TestNext(t *testing.T) {
 		if c.change != nil {
 			c.change(&m)
 		}
-		if got := Next(m); !slices.Equal(got, c.want) {
+		if got := Next(m, now); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
 	}
@@ -91,14 +112,29 @@ func TestWhatHappensAgainIsOneRow(t *testing.T) {
 
 func TestNextOfPlan(t *testing.T) {
 	for want, p := range map[string]api.PlanSummary{
-		"drydock plan resume kernel":                             {Phase: api.PlanPaused},
-		"drydock plan approve kernel | drydock plan deny kernel": {Phase: api.PlanRunning, WaitingFor: plan.AwaitsApproval},
-		"": {Phase: api.PlanRunning, WaitingFor: "the canary"},
+		"drydock plan resume kernel":                                                   {Phase: api.PlanPaused},
+		"drydock plan approve kernel | drydock plan deny kernel":                       {Phase: api.PlanRunning, WaitingFor: plan.AwaitsApproval},
+		"drydock plan set-stage kernel Drain | drydock plan set-stage kernel Complete": {Phase: api.PlanRunning, WaitingFor: plan.AwaitsStage + "Drain or Complete"},
+		"drydock plan set-stage kernel Complete":                                       {Phase: api.PlanRunning, WaitingFor: plan.AwaitsStage + "Complete (all nodes are drained)"},
+		"":                                                                             {Phase: api.PlanRunning, WaitingFor: "the canary"},
 	} {
 		p.Name = "kernel"
 		shown := document.Markdown(Plan(api.Plan{PlanSummary: p}, At(time.Time{})))
 		if got := strings.Join(NextOfPlan(p), " | "); got != want || strings.Contains(shown, "Next") != (want != "") {
 			t.Errorf("%q, want %q, in %s", got, want, shown)
+		}
+	}
+}
+
+func TestAGangIsNamedWithoutItsRun(t *testing.T) {
+	const run = "/01a21d32-8f6e-4c2b-9a6e-0a1b2c3d4e5f"
+	for text, want := range map[string]string{
+		"gang firmware" + run + " of 3 nodes goes once": "gang firmware of 3 nodes goes once",
+		"gang bios" + run + " goes first":               "gang bios goes first",
+		"pod default" + run + " stays":                  "pod default" + run + " stays",
+	} {
+		if got := At(time.Time{}).words(text); got != want {
+			t.Errorf("%q, want %q", got, want)
 		}
 	}
 }

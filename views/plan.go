@@ -42,7 +42,7 @@ func Plan(p api.Plan, r Reader) document.Document {
 	d.Fact("Waiting for", waitText(p.PlanSummary, r, r.in))
 	d.Fact("Message", r.said(r.words(p.Message)))
 	if !r.brief {
-		d.Fact("Next", strings.Join(NextOfPlan(p.PlanSummary), " | "))
+		d.Fact("Next", strings.Join(append(NextOfPlan(p.PlanSummary), nextOfHeld(p)...), " | "))
 		d.Fact("Workflow", p.WorkflowID)
 		d.Fact("Run", p.RunID)
 	}

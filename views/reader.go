@@ -4,6 +4,7 @@ package views
 
 import (
 	"fmt"
+	"regexp"
 	"time"
 
 	"drydock.dev/drydock/rules/bounds"
@@ -84,8 +85,13 @@ func (r Reader) since(t time.Time) string {
 	return r.age(t)
 }
 
-// words is a program's text with the moments in it as the reader has them.
-func (r Reader) words(text string) string { return moment.InText(text, r.at) }
+// words is a program's text with the moments in it as the reader has them, and gangs by the names of their plans alone.
+func (r Reader) words(text string) string {
+	return moment.InText(gangOfRun.ReplaceAllString(text, "$1"), r.at)
+}
+
+// gangOfRun is a gang's name with the run that makes it that of no other gang, which tells a person nothing.
+var gangOfRun = regexp.MustCompile(`(\bgang [^\s/]+)/[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b`)
 
 // said is a text that somebody wrote.
 func (r Reader) said(text string) string {

@@ -51,6 +51,9 @@ const AwaitsApproval = "approval after the canary"
 // PausedWaits is what a paused plan waits for: why and by whom is the message of its phase.
 const PausedWaits = "paused"
 
+// AwaitsStage begins what a plan waits for whose stage somebody has to set: the stages follow.
+const AwaitsStage = "its stage to be set: "
+
 // MaxAtOnce bounds the nodes that a plan works on at a time, whatever its strategy says: a server takes 2,000 children of a
 // run, and keeps room for other questions than when each of them ends.
 const MaxAtOnce = 500

@@ -72,13 +72,19 @@ func refuseAll(ranked []contender, why func(contender) Refusal) Decision {
 	return d
 }
 
+// frozen begins the reason of a refusal whose code is Frozen.
+const frozen = "frozen"
+
+// IsFrozen reports whether the reason of a refusal is that of the code Frozen.
+func IsFrozen(reason string) bool { return strings.HasPrefix(reason, frozen+" by ") }
+
 // frozenReason names who froze and why, oldest first.
 func frozenReason(freezes []Freeze) string {
 	sorted := slices.SortedFunc(slices.Values(freezes), func(a, b Freeze) int {
 		return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.By, b.By), cmp.Compare(a.Reason, b.Reason))
 	})
 	var b strings.Builder
-	b.WriteString("frozen")
+	b.WriteString(frozen)
 	for i, f := range sorted {
 		if i == maxNamed {
 			fmt.Fprintf(&b, " and %d more", len(sorted)-maxNamed)

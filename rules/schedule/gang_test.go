@@ -297,3 +297,20 @@ func TestGangsThatCannotBeAreRefused(t *testing.T) {
 		}
 	}
 }
+
+func TestWhatAGangThatIsTooLargeNamesIsFound(t *testing.T) {
+	for _, c := range tooLargeCases() {
+		for _, refused := range Decide(c.in).Refused {
+			if refused.Code != GangTooLarge {
+				continue
+			}
+			commands, limits := Raises(refused.Reason)
+			if !strings.HasPrefix(commands, setLimits) || !strings.HasPrefix(limits, "maxParallel ") || !strings.HasSuffix(refused.Reason, commands+" ("+limits+")") {
+				t.Errorf("%s: %q and %q of %s", c.name, commands, limits, refused.Reason)
+			}
+		}
+	}
+	if commands, limits := Raises("frozen by jane (a move)"); commands+limits != "" {
+		t.Errorf("%q and %q of another reason", commands, limits)
+	}
+}

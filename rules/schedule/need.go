@@ -147,8 +147,18 @@ func (n *need) tooLarge(g *gang, limits Limits) string {
 	if len(exceeded) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("gang %s of %s goes once limits are raised that it is larger than by itself: %s (%s)",
-		g.name, number.Of(n.parts[0].alone.slots, "node"), strings.Join(commands[:min(len(commands), maxNamed)], "; "), list(exceeded))
+	return fmt.Sprintf("gang %s of %s%s%s (%s)",
+		g.name, number.Of(n.parts[0].alone.slots, "node"), largerThan, strings.Join(commands[:min(len(commands), maxNamed)], "; "), list(exceeded))
+}
+
+// largerThan comes before the commands in what a gang is told that is too large.
+const largerThan = " goes once limits are raised that it is larger than by itself: "
+
+// Raises are the commands, and the limits, that the reason of a refusal names whose code is GangTooLarge; empty if it names none.
+func Raises(reason string) (commands, limits string) {
+	_, named, _ := strings.Cut(reason, largerThan)
+	commands, limits, _ = strings.Cut(named, " (")
+	return commands, strings.TrimSuffix(limits, ")")
 }
 
 // setLimits is the command that changes limits.

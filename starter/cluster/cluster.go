@@ -14,6 +14,7 @@ import (
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/client"
 	"drydock.dev/drydock/rules/number"
+	"drydock.dev/drydock/rules/schedule"
 	"drydock.dev/drydock/starter/invocation"
 	"drydock.dev/drydock/starter/terminal"
 	"drydock.dev/drydock/views"
@@ -47,8 +48,8 @@ func Unknown(s api.ClusterStatus) bool {
 type reading struct {
 	source source
 	status api.ClusterStatus
-	// silent: no worker answers, so that nobody is asked.
-	silent bool
+	// silent is why nobody is asked: no worker answers.
+	silent error
 
 	mu sync.Mutex
 	// attention is what each part has, in the order of the parts.
@@ -118,7 +119,9 @@ func (r *reading) scheduler(ctx context.Context) (state api.State, known bool) {
 	state, err := r.source.state(ctx)
 	if err != nil {
 		var silent *client.NoWorkerError
-		r.silent = errors.As(err, &silent)
+		if errors.As(err, &silent) {
+			r.silent, r.status.NoWorker = err, true
+		}
 		r.unread(partScheduler, err)
 		return state, false
 	}
@@ -154,6 +157,7 @@ func (r *reading) scheduler(ctx context.Context) (state api.State, known bool) {
 			About: "freeze by " + f.By, What: what + terminal.Colon(f.Reason), Since: &f.At, Next: []string{"drydock thaw --by " + quoted(f.By)},
 		})
 	}
+	r.needs(partScheduler, tooLarge(state.Pending)...)
 	if assumed > 0 {
 		r.needs(partScheduler, api.Attention{About: who, What: number.Of(assumed, "slot") + " held by workflows that do not answer", Next: doctor})
 	}
@@ -161,6 +165,25 @@ func (r *reading) scheduler(ctx context.Context) (state api.State, known bool) {
 		r.needs(partScheduler, api.Attention{About: "marks", What: number.Of(state.StraysAll, "node") + " with a mark of no maintenance that runs", Next: doctor})
 	}
 	return state, true
+}
+
+// tooLarge are the gangs that no end of a maintenance lets go: each once, not for each of its nodes.
+func tooLarge(pending []api.PendingRequest) (all []api.Attention) {
+	seen := map[string]bool{}
+	for i := range pending {
+		p := &pending[i]
+		if p.Code != schedule.GangTooLarge || p.Gang == nil || seen[p.Gang.Name] {
+			continue
+		}
+		seen[p.Gang.Name] = true
+		plan, _, _ := strings.Cut(p.Gang.Name, "/") // the run follows, which tells a person nothing
+		a := api.Attention{About: "gang " + plan, What: p.Reason, Since: &p.Created}
+		if commands, limits := schedule.Raises(p.Reason); commands != "" {
+			a.What, a.Next = "it has "+number.Of(p.Gang.Size, "node")+", more than limits allow by itself: "+limits, []string{commands}
+		}
+		all = append(all, a)
+	}
+	return all
 }
 
 // quoted is an argument as a shell takes it.
@@ -204,10 +227,10 @@ func (r *reading) maintenances(ctx context.Context, state api.State, known bool)
 		return waits || !v.Running()
 	})
 	slices.SortStableFunc(found, func(a, b client.View) int {
-		return cmp.Or(cmp.Compare(rank(a), rank(b)), terminal.CompareNames(a.Node, b.Node), cmp.Compare(a.Requestor, b.Requestor))
+		return cmp.Or(cmp.Compare(r.rank(a), r.rank(b)), terminal.CompareNames(a.Node, b.Node), cmp.Compare(a.Requestor, b.Requestor))
 	})
 	for _, v := range found {
-		if a, needed := attentionOf(v, several[v.Node]); needed {
+		if a, needed := attentionOf(v, several[v.Node], r.status.At); needed {
 			r.needs(partMaintenances, a)
 		}
 	}
@@ -247,7 +270,7 @@ func (r *reading) look(ctx context.Context, some []client.Maintenance) []client.
 	for i, m := range some {
 		unasked[i] = client.View{Maintenance: m}
 	}
-	if r.silent || len(some) == 0 {
+	if r.silent != nil || len(some) == 0 {
 		return unasked
 	}
 	found, err := r.source.look(ctx, some)
@@ -275,17 +298,17 @@ func nodesOfSeveral(all []client.Maintenance) map[string]bool {
 }
 
 // rank is the place of a maintenance in the list: first what waits for a person.
-func rank(v client.View) int {
-	if _, needed := attentionOf(v, false); needed {
+func (r *reading) rank(v client.View) int {
+	if _, needed := attentionOf(v, false, r.status.At); needed {
 		return 0
 	}
 	return 1 + len(api.Phases) - slices.Index(api.Phases, v.Phase())
 }
 
 // attentionOf is what a maintenance waits for a person for.
-func attentionOf(v client.View, several bool) (a api.Attention, needed bool) {
+func attentionOf(v client.View, several bool, now time.Time) (a api.Attention, needed bool) {
 	m := v.Known()
-	next := views.Next(m)
+	next := views.Next(m, now)
 	switch {
 	case len(next) == 0, m.Phase == api.Pending, strings.HasPrefix(m.WaitingFor, api.WaitsForThaw):
 		return a, false

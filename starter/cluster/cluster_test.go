@@ -258,13 +258,74 @@ func TestWhatSomebodyWorksOnNeedsNoAttention(t *testing.T) {
 		"work has begun":    maintenance("a", "ops", api.Ready, func(s *api.Status) { s.StartedAt = startertest.Ago(time.Minute) }),
 		"a worker's work":   maintenance("a", "ops", api.Ready, func(s *api.Status) { s.Spec.Work = "firmware" }),
 		"a profile ends it": maintenance("a", "profile-flatcar", api.Ready),
-		"a check ends it":   maintenance("a", "health-workers", api.Ready),
 		"it drains":         maintenance("a", "ops", api.Draining),
 		"it is frozen":      maintenance("a", "ops", api.Draining, startertest.WaitingFor(api.WaitsForThaw+"by jane")),
 	} {
-		if a, needed := attentionOf(v, false); needed {
+		if a, needed := attentionOf(v, false, startertest.Noon); needed {
 			t.Errorf("%s: %+v", name, a)
 		}
+	}
+}
+
+// TestABlockedDrainNeedsAttention where it has been blocked for long: the list would go on to say that nothing does.
+func TestABlockedDrainNeedsAttention(t *testing.T) {
+	v := maintenance("worker-01", "ops", api.Draining, func(s *api.Status) {
+		s.Drain = &api.DrainProgress{Total: 2, Remaining: 1, Blockers: []api.Blocker{{
+			Pod: "default/db-0", Reason: "DisruptionBudget", Message: "budget db allows 0 disruptions", Since: startertest.Before(6 * time.Minute),
+		}}}
+	})
+	s := read(t.Context(), &fake{views: []client.View{v}}, startertest.Noon)
+	next := []string{"drydock escalate worker-01 --comment WHY", "drydock drain skip worker-01 default/db-0", "drydock cancel worker-01"}
+	if len(s.Attention) != 1 || !slices.Equal(s.Attention[0].Next, next) || !strings.Contains(s.Attention[0].What, "budget db allows 0 disruptions") {
+		t.Errorf("%+v", s.Attention)
+	}
+}
+
+// TestWhatWaitsForAPersonNeedsAttention whoever has begun it.
+func TestWhatWaitsForAPersonNeedsAttention(t *testing.T) {
+	staged := func(waits string) client.PlanView {
+		run := client.Run{Name: "firmware", Execution: enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING}
+		return client.PlanView{Run: run, Status: &api.PlanStatus{Name: "firmware", Phase: api.PlanRunning, WaitingFor: waits}}
+	}
+	for name, c := range map[string]struct {
+		has  *fake
+		next string
+	}{
+		"a check's step":   {&fake{views: []client.View{maintenance("a", "health-workers", api.Ready)}}, "drydock done a"},
+		"a plan's node":    {&fake{views: []client.View{maintenance("a", "plan-kernel", api.Ready)}}, "drydock done a"},
+		"the first stage":  {&fake{running: []client.PlanView{staged(plan.AwaitsStage + "Cordon, Drain or Complete")}}, "drydock plan set-stage firmware Cordon"},
+		"all are drained":  {&fake{running: []client.PlanView{staged(plan.AwaitsStage + "Complete (all nodes are drained)")}}, "drydock plan set-stage firmware Complete"},
+		"its nodes' drain": {&fake{running: []client.PlanView{staged("tier 1 of 2: 0 of 3 nodes are drained up to it")}}, ""},
+	} {
+		next := ""
+		if all := read(t.Context(), c.has, startertest.Noon).Attention; len(all) > 0 {
+			next = all[0].Next[0]
+		}
+		if next != c.next {
+			t.Errorf("%s: %q, want %q", name, next, c.next)
+		}
+	}
+}
+
+func TestAGangThatCanNeverGoNeedsAttentionOnce(t *testing.T) {
+	gang := &schedule.Gang{Name: "firmware/01a21d32-8f6e-4c2b-9a6e-0a1b2c3d4e5f", Size: 3}
+	var waiting []api.PendingRequest
+	for _, node := range []string{"worker-01", "worker-02", "worker-03"} {
+		waiting = append(waiting, api.PendingRequest{
+			SlotRequest: api.SlotRequest{Request: schedule.Request{Node: node, Requestor: api.PlansRequestor, Gang: gang}},
+			Code:        schedule.GangTooLarge,
+			Reason: "gang " + gang.Name + " of 3 nodes goes once limits are raised that it is larger than by itself: " +
+				"drydock limits set --max-parallel 3 (maxParallel 2)",
+		})
+	}
+	s := read(t.Context(), &fake{scheduler: api.State{Pending: waiting, PendingAll: 3}}, startertest.Noon)
+	if len(s.Attention) != 1 || !slices.Equal(s.Attention[0].Next, []string{"drydock limits set --max-parallel 3"}) {
+		t.Errorf("%+v", s.Attention)
+	}
+	var out strings.Builder
+	draw(s)(&out)
+	if shown := out.String(); strings.Contains(shown, "01a21d32") || !strings.Contains(shown, "gang firmware ") || !strings.Contains(shown, "maxParallel 2") {
+		t.Errorf("it shows %s", shown)
 	}
 }
 

@@ -2,13 +2,16 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/client"
 	"drydock.dev/drydock/rules/profile/state"
+	"drydock.dev/drydock/starter/exit"
 	"drydock.dev/drydock/starter/invocation"
 	"drydock.dev/drydock/starter/terminal"
 )
@@ -32,11 +35,43 @@ func (t temporal) report(ctx context.Context, in api.ProfileReportInput) (api.Pr
 // profiles have begun are left out: they are listed as such. What cannot be found out is a warning.
 func HeldByProfiles(ctx context.Context, c *invocation.Connection, node string, begun []api.MaintenanceSummary, warnings io.Writer) api.HeldByProfiles {
 	held, err := heldByProfiles(ctx, temporal{c}, node, begun)
-	if err != nil && ctx.Err() == nil {
+	if err != nil && ctx.Err() == nil && !isNoNode(err) {
 		why := terminal.OneLine(invocation.WithoutKeys(err).Error())
 		fmt.Fprintf(warnings, "Warning: it is not known which nodes profiles hold in maintenance: %s\n", why)
 	}
 	return held
+}
+
+// isNoNode reports whether the worker knows that there is no such node: then no profile holds it.
+func isNoNode(err error) bool {
+	var failed *client.FailedError
+	return errors.As(err, &failed) && failed.Kind == api.ErrorNodeNotFound
+}
+
+// WhyNone is an error with what is known of the node in place of a maintenance, where the error is that none of the node runs: that a
+// profile holds it, or that there is no such node.
+func WhyNone(ctx context.Context, c *invocation.Connection, err error) error {
+	return whyNone(ctx, temporal{c}, c.Program, err)
+}
+
+func whyNone(ctx context.Context, e evaluator, program string, err error) error {
+	var none *client.NotFoundError
+	if !errors.As(err, &none) || len(none.Others) > 0 {
+		return err
+	}
+	held, unknown := heldByProfiles(ctx, e, none.Node, nil)
+	switch {
+	case isNoNode(unknown):
+		return fmt.Errorf("there is no node %s: %w", none.Node, err)
+	case unknown != nil || len(held.Nodes) == 0:
+		return err
+	}
+	var names []string
+	for _, p := range held.Nodes[0].Profiles {
+		names = append(names, "profile "+p.Profile)
+	}
+	err = fmt.Errorf("%w: it is in maintenance by %s", none, strings.Join(names, ", "))
+	return exit.Hint(err, `"%s profile explain %s" says what moves it on.`, program, none.Node)
 }
 
 func heldByProfiles(ctx context.Context, e evaluator, node string, begun []api.MaintenanceSummary) (held api.HeldByProfiles, err error) {

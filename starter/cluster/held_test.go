@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/client"
 	rules "drydock.dev/drydock/rules/profile"
 	"drydock.dev/drydock/rules/profile/state"
 	"drydock.dev/drydock/starter/startertest"
@@ -83,5 +84,30 @@ func TestNoWorkerIsAskedWhereThereAreNoProfiles(t *testing.T) {
 	e = &evaluation{err: errors.New("no worker")}
 	if held, err := heldByProfiles(t.Context(), e, "", nil); err == nil || len(held.Nodes) > 0 {
 		t.Errorf("%+v, %v", held, err)
+	}
+}
+
+func TestWhyNoMaintenanceOfANodeRunsIsSaid(t *testing.T) {
+	none := &client.NotFoundError{Node: "worker-11"}
+	held := api.ProfileReport{Explanation: &api.ProfileExplanation{Evaluation: rules.Evaluation{Node: "worker-11", Profiles: []rules.Evaluated{
+		{Profile: "flatcar", State: state.Maintenance, Since: startertest.Before(40 * time.Minute)},
+	}}}}
+	for name, c := range map[string]struct {
+		of   *evaluation
+		err  error
+		want string
+	}{
+		"a profile holds it": {&evaluation{answer: held}, none,
+			"no maintenance of worker-11 is running: it is in maintenance by profile flatcar\n\"drydock profile explain worker-11\" says what moves it on."},
+		"there is no node": {&evaluation{err: &client.FailedError{Kind: api.ErrorNodeNotFound}}, none,
+			"there is no node worker-11: no maintenance of worker-11 is running"},
+		"nothing is known":   {&evaluation{err: errors.New("no worker")}, none, none.Error()},
+		"there are no such":  {&evaluation{none: true}, none, none.Error()},
+		"it is another fact": {&evaluation{answer: held}, errors.New("no route"), "no route"},
+	} {
+		got := whyNone(t.Context(), c.of, "drydock", c.err)
+		if got.Error() != c.want || !errors.Is(got, c.err) {
+			t.Errorf("%s: %v, want %s", name, got, c.want)
+		}
 	}
 }

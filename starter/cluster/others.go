@@ -3,23 +3,18 @@ package cluster
 import (
 	"cmp"
 	"context"
-	"errors"
 
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/client"
 	"drydock.dev/drydock/rules/health"
 	"drydock.dev/drydock/rules/number"
-	"drydock.dev/drydock/rules/plan"
 	"drydock.dev/drydock/starter/terminal"
 	"drydock.dev/drydock/views"
 )
 
-// errSilent is why a worker is not asked once more.
-var errSilent = errors.New("no worker answers: start drydock-worker, or see its log")
-
 // asks is how many of some workflows to ask.
 func (r *reading) asks() int {
-	if r.silent {
+	if r.silent != nil {
 		return 0
 	}
 	return askedOthers
@@ -51,12 +46,12 @@ func attentionOfPlan(v client.PlanView) (all []api.Attention) {
 		return nil
 	}
 	status := "drydock plan status " + v.Name
-	next := append(views.NextOfPlan(v.Summary()), status)
+	next := views.NextOfPlan(v.Summary())
 	switch {
 	case s.Phase == api.PlanPaused:
-		all = append(all, api.Attention{About: about, What: "paused" + terminal.Colon(s.Failure), Since: &s.Since, Next: next})
-	case s.WaitingFor == plan.AwaitsApproval:
-		all = append(all, api.Attention{About: about, What: "waits for " + s.WaitingFor, Next: next})
+		all = append(all, api.Attention{About: about, What: "paused" + terminal.Colon(s.Failure), Since: &s.Since, Next: append(next, status)})
+	case len(next) > 0:
+		all = append(all, api.Attention{About: about, What: "waits for " + s.WaitingFor, Next: append(next, status)})
 	}
 	for _, t := range s.Troubles {
 		all = append(all, api.Attention{About: about, What: t.String(), Since: &t.Since, Next: []string{status}})
@@ -121,8 +116,8 @@ func attentionOfCheck(v client.HealthCheckView) (all []api.Attention) {
 }
 
 func (r *reading) profiles(ctx context.Context) {
-	if r.silent {
-		r.unread(partProfiles, errSilent)
+	if r.silent != nil {
+		r.unread(partProfiles, r.silent)
 		return
 	}
 	report, err := r.source.profiles(ctx)

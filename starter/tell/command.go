@@ -13,6 +13,7 @@ import (
 
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/client"
+	"drydock.dev/drydock/starter/cluster"
 	"drydock.dev/drydock/starter/exit"
 	"drydock.dev/drydock/starter/invocation"
 	"drydock.dev/drydock/starter/terminal"
@@ -173,7 +174,7 @@ func (o *order) run(ctx context.Context) (err error) {
 	defer o.conn.Close()
 	var note string
 	if o.found, note, err = o.conn.FindByFlag(ctx, o.node(), o.requestor, cmp.Or(o.of, "--requestor")); err != nil {
-		return err
+		return cluster.WhyNone(ctx, o.conn, err)
 	}
 	m, err := o.message(ctx)
 	if err != nil {

@@ -227,7 +227,7 @@ func (s *slot) answered(kind string, a api.SlotAnswer) {
 	bounds.Fit(&a)
 	s.answer = &slotAnswer{kind: kind, SlotAnswer: a}
 	if kind == api.SignalSlotPending {
-		s.journal.waiting("a slot: " + a.Reason)
+		s.journal.waiting(api.WaitsForSlot + a.Reason)
 	}
 }
 

@@ -212,15 +212,15 @@ func (p *maintenancePlan) waitsFor() string {
 	case s.Stage != plan.Idle && s.Answered < s.Revision:
 		return "the lockstep of all plans to take its stage " + string(s.Stage)
 	case s.Stage == plan.Idle:
-		return "its stage to be set: Cordon, Drain or Complete"
+		return plan.AwaitsStage + "Cordon, Drain or Complete"
 	case s.Stage == plan.Complete:
 		return fmt.Sprintf("its nodes to be given back: %d are left", held.Held)
 	case s.Stage == plan.Cordon && held.Cordoned < out:
 		return fmt.Sprintf("its nodes to be cordoned: %d of %d are", held.Cordoned, out) + prefixed("; ", unbegun(p.Nodes))
 	case s.Stage == plan.Cordon:
-		return "its stage to be set: Drain or Complete"
+		return plan.AwaitsStage + "Drain or Complete"
 	case s.Drained.Status:
-		return "its stage to be set: Complete (all nodes are drained)"
+		return plan.AwaitsStage + "Complete (all nodes are drained)"
 	default:
 		return fmt.Sprintf("tier %d of %d (%s): %d of %d nodes are drained up to it",
 			min(s.Tier+1, p.tiers.Len()), p.tiers.Len(), tierText(p.tiers, s.Tier), held.Drained, out) + prefixed("; ", unbegun(p.Nodes))
