@@ -20,7 +20,6 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"drydock.dev/drydock/api"
-	"drydock.dev/drydock/workflows"
 	"drydock.dev/drydock/workflows/maintenance"
 )
 
@@ -115,7 +114,7 @@ func kindOf(history *historypb.History) string {
 
 func replayWith(t *testing.T, changed any, history *historypb.History) error {
 	t.Helper()
-	replayer, err := worker.NewWorkflowReplayerWithOptions(worker.WorkflowReplayerOptions{Interceptors: workflows.Interceptors()})
+	replayer, err := worker.NewWorkflowReplayerWithOptions(replayed)
 	if err != nil {
 		t.Fatal(err)
 	}
