@@ -98,7 +98,7 @@ func TestDoctorFindsNothingOnABusySite(t *testing.T) {
 		t.Error("the rollout was over before the last look")
 	default:
 	}
-	s.Exits(s.Drydock("doctor", "--all"), 0, "worker-19", "cordoned by hand", "Nothing is inconsistent.")
+	s.Exits(s.Drydock("doctor", "--all"), 0, "worker-19", "cordoned by no maintenance", "Nothing is inconsistent.")
 	s.Schedulable("worker-19", true)
 	s.Allow(ns, "web")
 	s.Done(ready)
