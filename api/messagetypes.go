@@ -118,8 +118,8 @@ var MessageTypes = []MessageType{
 	{MsgResume, MaintenancePlanType, operators, Simple{}, "it goes on; failures that are known by then do not pause it again"},
 	{MsgApprove, MaintenancePlanType, approvers, Simple{}, "it goes on after the canary, and may be said before that is done"},
 	{MsgSkip, MaintenancePlanType, operators, NodeOfPlan{}, "the node is left out. One that is not Ready yet is given back, one that is Ready is finished"},
-	{MsgRetry, MaintenancePlanType, operators, NodeOfPlan{}, "one that failed or was skipped is begun anew in its turn, unless " +
-		"`beginWithin` is over; the maintenance of one that is held is told `retry`"},
+	{MsgRetry, MaintenancePlanType, operators, NodeOfPlan{}, "a node that failed or was skipped begins again in its turn, unless " +
+		"`beginWithin` is over; the maintenance of a held node gets `retry`"},
 	{MsgSetPace, MaintenancePlanType, operators, SetPace{}, "so many nodes at a time from now on; what runs goes on"},
 	{MsgSetStage, MaintenancePlanType, operators, SetStage{}, "with `allAtOnce`: it goes on to that stage. As an update it hears whether the stage is refused"},
 	{MsgSetSelector, MaintenancePlanType, operators, SetSelector{}, "with `allAtOnce`: its nodes are chosen so from now on; those that it holds stay until it is " +

@@ -26,7 +26,7 @@ type inventory struct {
 	unreported map[string]nodeChange
 	// ignoreTerminating: see Activities.facts.
 	ignoreTerminating bool
-	// overlaps is what overlap has found with the peers of version overlapped, nil if that is to be found anew.
+	// overlaps is what overlap found with the peers of version overlapped; nil before it has looked at them.
 	overlaps   *rules.Overlap
 	overlapped int
 }

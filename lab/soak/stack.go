@@ -85,7 +85,7 @@ func (w *fleetWorker) has(at *devstack.Worker) bool {
 	return w.at == at
 }
 
-// take gives a running worker to whoever ends it, nil if it is down already.
+// take returns a running worker to the caller, who ends it; nil if it is down already.
 func (w *fleetWorker) take() *devstack.Worker {
 	w.mu.Lock()
 	defer w.mu.Unlock()
