@@ -3,7 +3,8 @@
 BIN     := $(CURDIR)/.bin
 TOOLS   := $(BIN)/tools
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
-LDFLAGS := -X drydock.dev/drydock/starter.Version=$(VERSION) -X drydock.dev/drydock/worker.Version=$(VERSION)
+LDFLAGS := -X drydock.dev/drydock/starter.Version=$(VERSION) -X drydock.dev/drydock/worker.Version=$(VERSION) \
+	-X drydock.dev/drydock/bridge.Version=$(VERSION)
 
 KUBERNETES_VERSION := v1.36.1
 
@@ -13,7 +14,7 @@ export GOFLAGS     := $(GOFLAGS) -trimpath
 STATIC_GO          := CGO_ENABLED=0 go
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-stop up cluster-answers down test test-all test-rest test-site test-chart test-monitoring build lint vuln unit e2e e2e-short record devcluster-test devtemporal-test frozen bench fuzz chaos chaos-short soak rolling unavailable images trial-images push test-compose test-habits manifests chart clean drydock
+.PHONY: help demo demo-stop up cluster-answers down test test-all test-rest test-site test-chart test-monitoring build lint vuln unit race e2e e2e-short record devcluster-test devtemporal-test frozen bench fuzz chaos chaos-short soak rolling unavailable objects images trial-images push test-compose test-habits manifests chart clean drydock
 
 help: ## show the targets
 	@grep -hE '^[a-z][a-z-]*:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -24,7 +25,7 @@ demo: build ## the main job, end to end, on a cluster of this machine (KEEP=1 le
 demo-stop: ## stop what `make demo KEEP=1` left running
 	@cd lab && $(STATIC_GO) run ./demo --stop
 
-up: cluster-answers drydock $(BIN)/devtemporal ## Drydock on this machine for a cluster of yours (CONTEXT=name, YES=1, APPLY_RBAC=1, UP_DIR=folder)
+up: cluster-answers drydock $(BIN)/devtemporal ## Drydock on this machine for a cluster of yours (CONTEXT=name, YES=1, APPLY_RBAC=1, BRIDGE=1, UP_DIR=folder)
 	@$(STATIC_GO) run ./deploy/up
 
 # A kubeconfig that is missing is said before the long build, not after it.
@@ -44,17 +45,17 @@ test: ## what a change has to pass first: lint, unit tests, replay, and each cap
 test-all: test test-rest test-site ## all tests
 	@echo "== all tests passed"
 
-test-rest: e2e chaos-short devcluster-test devtemporal-test ## what make test leaves out, but what is around the programs
+test-rest: race e2e chaos-short devcluster-test devtemporal-test ## what make test leaves out, but what is around the programs
 
 test-site: test-chart test-monitoring test-compose test-habits ## what is around the programs: the chart, alerts and dashboards, compose, what a release reads
 	@echo "== all tests of the site passed"
 
-build: drydock $(BIN)/devcluster $(BIN)/devtemporal ## drydock, drydock-worker, devcluster and devtemporal, into .bin
+build: drydock $(BIN)/devcluster $(BIN)/devtemporal ## drydock, drydock-worker, drydock-bridge, devcluster and devtemporal, into .bin
 
 drydock:
-	@echo "== building drydock and drydock-worker ($(VERSION))"
+	@echo "== building drydock, drydock-worker and drydock-bridge ($(VERSION))"
 	@mkdir -p $(BIN)
-	@$(STATIC_GO) build -ldflags "$(LDFLAGS)" -o $(BIN)/ ./starter/drydock ./worker/drydock-worker
+	@$(STATIC_GO) build -ldflags "$(LDFLAGS)" -o $(BIN)/ ./starter/drydock ./worker/drydock-worker ./bridge/drydock-bridge
 
 DEVCLUSTER_SOURCES := $(shell find deploy/devcluster -type f -not -name '*_test.go')
 $(BIN)/devcluster: $(DEVCLUSTER_SOURCES)
@@ -78,10 +79,10 @@ $(TOOLS)/.built: tools/go.mod tools/go.sum
 
 lint: $(TOOLS)/.built ## golangci-lint, and workflowcheck for determinism
 	@echo "== golangci-lint"
-	@$(TOOLS)/golangci-lint run ./...
-	@cd lab && $(TOOLS)/golangci-lint run ./...
+	@CGO_ENABLED=0 $(TOOLS)/golangci-lint run ./...
+	@cd lab && CGO_ENABLED=0 $(TOOLS)/golangci-lint run ./...
 	@echo "== workflowcheck"
-	@$(TOOLS)/workflowcheck -test=false -config workflowcheck.yaml ./workflows/...
+	@CGO_ENABLED=0 $(TOOLS)/workflowcheck -test=false -config workflowcheck.yaml ./workflows/...
 
 # A module of its own: it wants other versions than golangci-lint.
 $(TOOLS)/.vuln-built: tools/vuln/go.mod tools/vuln/go.sum
@@ -98,14 +99,26 @@ vuln: $(TOOLS)/.vuln-built ## known vulnerabilities in what is called (VULN_DB=U
 		echo "$$out"; echo "NOT CHECKED: the vulnerability database cannot be reached from here (VULN_DB names a mirror)"; \
 	else echo "$$out"; exit 1; fi; done
 
-RACE := $(if $(shell command -v gcc),-race)
+# Tests wait more than they compute: those of two packages a core keep it busy.
+UNIT     := -timeout 30m -p $(shell expr 2 \* $$(getconf _NPROCESSORS_ONLN))
+UNIT_LAB := $$($(STATIC_GO) list ./... | grep -v -e /e2e -e /chaos)
 unit: ## everything but the end-to-end tests
-	@echo "== unit tests, with the race detector where cgo is at hand"
-	@go test $(RACE) -timeout 30m ./...
-	@cd lab && go test $(RACE) -timeout 30m $$(go list ./... | grep -v -e /e2e -e /chaos)
+	@echo "== unit tests"
+	@$(STATIC_GO) test $(UNIT) ./...
+	@cd lab && $(STATIC_GO) test $(UNIT) $(UNIT_LAB)
 
-# Each of the tests that run at once has a control plane of its own, some 600 MB. They mostly wait: four keep two cores busy. They are two
-# each of two packages, so that hardly anything waits for the last test of one.
+# The detector needs cgo and every package compiled a second time: ten minutes in place of four, and make test does without.
+race: ## the unit tests with the race detector, which needs gcc
+ifeq ($(shell command -v gcc),)
+	@echo "== unit tests with the race detector: left out, there is no gcc"
+else
+	@echo "== unit tests with the race detector"
+	@CGO_ENABLED=1 go test -race -timeout 30m ./...
+	@cd lab && CGO_ENABLED=1 go test -race -timeout 30m $(UNIT_LAB)
+endif
+
+# Each of the tests that run at once has a control plane of its own, some 600 MB. They mostly wait: four keep
+# two cores half busy, and six are hardly faster. They are of two packages, so that little waits for the last test of one.
 E2E_AT_ONCE ?= 4
 E2E := -p 2 -parallel $(shell expr \( $(E2E_AT_ONCE) + 1 \) / 2)
 PERMISSIONS := $(BIN)/permissions
@@ -194,6 +207,9 @@ rolling: build ## a plan over 300 nodes with everything that goes wrong on the w
 
 unavailable: build ## all that takes nodes out at once, under maxUnavailable 1, with kills (FOR=duration, 10m; SEED=n)
 	@cd lab && $(STATIC_GO) run ./soak/unavailable $(if $(FOR),-for $(FOR)) $(if $(SEED),-seed $(SEED))
+
+objects: build ## 1,000 Kubernetes objects at once on 200 nodes, with bridges and workers killed (ARGS='-objects 100 -nodes 20 -waiting 0')
+	@cd lab && $(STATIC_GO) run ./soak/objects $(ARGS)
 
 images: ## container images FROM scratch, with SBOMs in .bin/images (ARCHITECTURES="amd64 arm64")
 	@deploy/docker/build.sh $(VERSION)

@@ -101,6 +101,13 @@ var layers = []layer{
 	{folder: "drydock.dev/drydock/worker", refused: []string{"drydock.dev/drydock/starter", "drydock.dev/drydock/client"}},
 	{folder: "drydock.dev/drydock/client", refused: slices.Concat(clients, receivers, effects, rulesInCEL), own: []string{"drydock.dev/drydock/rules", "drydock.dev/drydock/api"}},
 	{folder: "drydock.dev/drydock/starter", refused: slices.Concat(receivers, effects, []string{"drydock.dev/drydock/rules/policy", "drydock.dev/drydock/worker"})},
+	// The types of the Kubernetes objects import no client: programs that read and write them bring their own.
+	{folder: "drydock.dev/drydock/bridge", refused: slices.Concat(receivers, effects, rulesInCEL), own: []string{
+		"drydock.dev/drydock/rules", "drydock.dev/drydock/api", "drydock.dev/drydock/client",
+		"drydock.dev/drydock/config/temporalenv", "drydock.dev/drydock/config/payloadcodec", "drydock.dev/drydock/config/renewed",
+		"drydock.dev/drydock/inbound", "drydock.dev/drydock/secret",
+	}},
+	{folder: "drydock.dev/drydock/bridge/v1alpha1", refused: slices.Concat(clients, []string{"sigs.k8s.io/controller-runtime"}), own: []string{"drydock.dev/drydock/rules", "drydock.dev/drydock/api"}},
 	{folder: lab + "/chaos", refused: slices.Concat(receivers, effects)},
 	{folder: lab + "/soak", refused: slices.Concat(receivers, effects, []string{lab + "/chaos"})},
 	{folder: "drydock.dev/drydock/deploy", refused: slices.Concat(receivers, effects)},

@@ -100,7 +100,22 @@ type Blocker struct {
 	// Owner is who re-creates the pod, "Kind name"; empty for a bare pod.
 	Owner string    `json:"owner,omitempty"`
 	Since time.Time `json:"since"`
+	// ExpectedBy is when the responder of an EvictionRequest expects to have the pod gone, if it says so.
+	ExpectedBy time.Time `json:"expectedBy,omitzero"`
 }
+
+// Reasons of blockers by which it is decided what a person can do.
+const (
+	// ReasonDisruptionBudget and ReasonSeveralBudgets: budgets refuse the pod's eviction.
+	ReasonDisruptionBudget = "DisruptionBudget"
+	ReasonSeveralBudgets   = "SeveralBudgets"
+	// ReasonDoNotDisrupt: the pod is left alone until a time that is known.
+	ReasonDoNotDisrupt = "DoNotDisrupt"
+	// ReasonEvictionRequested: the responder of an EvictionRequest acts on the pod.
+	ReasonEvictionRequested = "EvictionRequested"
+	// ReasonVolumeAttached: it is a volume, volume/NAME, and no pod.
+	ReasonVolumeAttached = "VolumeAttached"
+)
 
 // BudgetState are the numbers of a PodDisruptionBudget.
 type BudgetState struct {

@@ -41,6 +41,14 @@ const (
 	LaneMessages   Lane = "messages"
 )
 
+// LaneBridge is the one that workers take nothing from: the bridge does, which shows workflows in the Kubernetes objects that asked for
+// them.
+const LaneBridge Lane = "bridge"
+
+// ReconcileObject is the activity of the bridge that has it look at an object (spec.Object) whose workflow has changed. It returns when
+// the object shows the change, and a second after it began at the earliest: a workflow calls it again only then.
+const ReconcileObject = "ReconcileObject"
+
 // Queue is the lane beside a worker's task queue.
 func (l Lane) Queue(taskQueue string) string { return taskQueue + "-" + string(l) }
 

@@ -96,8 +96,8 @@ type PlanStatus struct {
 	WorkflowID string `json:"workflowId"`
 	// RunID is the first run of the plan's chain.
 	RunID string `json:"runId"`
-	// Plan is its input with all defaults; where it names very many nodes, the first of them, and MoreNames counts the rest. A
-	// maintenance, and a nodeSelector, that would not fit are left out.
+	// Plan is its input with all defaults, and with the pace and the selection that messages have set since. Where it names very many
+	// nodes, it has the first of them, and MoreNames counts the rest. A maintenance, and a nodeSelector, that would not fit are left out.
 	Plan      plan.Plan `json:"spec"`
 	MoreNames int       `json:"moreNames,omitempty"`
 	Phase     PlanPhase `json:"phase"`

@@ -45,7 +45,8 @@ func (p Plans) Names() []string {
 // Plan is all that is known of a plan.
 type Plan struct {
 	PlanSummary
-	// Spec is the plan's input with all defaults; MoreNames counts the names of nodes that it leaves out.
+	// Spec is the plan's input with all defaults, and with the pace and the selection that messages have set since; Events say what the
+	// pace was before. MoreNames counts the names of nodes that it leaves out.
 	Spec      *plan.Plan `json:"spec,omitempty"`
 	MoreNames int        `json:"moreNames,omitempty"`
 	// Starter is who started it, as far as it is known.

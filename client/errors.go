@@ -17,6 +17,8 @@ var (
 	ErrUnreachable = errors.New("the Temporal server is not reachable")
 	// ErrUnanswered marks the errors of messages that were not sent because no worker answers for the workflow. It goes on once one does.
 	ErrUnanswered = errors.New("nobody answers")
+	// ErrSuperseded marks the error of a look at a maintenance whose last run is not known any more, because another began since.
+	ErrSuperseded = errors.New("was continued in a run that has ended, and another maintenance has begun since")
 	// ErrEnded marks the errors of messages that come too late.
 	ErrEnded = errors.New("has ended meanwhile")
 	// ErrInvalid marks the errors of an input that is refused before anything is sent: the same call never succeeds.

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -88,8 +89,10 @@ func (n Named) failed(doing string, err error) error {
 // Run is one run of a workflow as Temporal's lists know it.
 type Run struct {
 	Name, WorkflowID, RunID string
-	Started, Ended          time.Time
-	Execution               enumspb.WorkflowExecutionStatus
+	// FirstRunID is the first run of the chain, which identifies the workflow: RunID is another one once it was reset, or was continued.
+	FirstRunID     string
+	Started, Ended time.Time
+	Execution      enumspb.WorkflowExecutionStatus
 }
 
 // execution is the run as summaries have it, without its end.
@@ -111,7 +114,8 @@ func (r Run) Running() bool { return r.Execution == enumspb.WORKFLOW_EXECUTION_S
 func runOf(name string, info *workflowpb.WorkflowExecutionInfo) Run {
 	run := Run{
 		Name: name, WorkflowID: info.GetExecution().GetWorkflowId(), RunID: info.GetExecution().GetRunId(),
-		Started: info.GetStartTime().AsTime(), Execution: info.GetStatus(),
+		FirstRunID: cmp.Or(info.GetFirstRunId(), info.GetExecution().GetRunId()),
+		Started:    info.GetStartTime().AsTime(), Execution: info.GetStatus(),
 	}
 	if info.GetCloseTime() != nil {
 		run.Ended = info.GetCloseTime().AsTime()

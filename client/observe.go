@@ -109,7 +109,7 @@ func (o *observer) follow(ctx context.Context, old *workflowpb.WorkflowExecution
 		o.seen.RunID, o.length = run, 0
 		return true, nil
 	case continued:
-		return false, fmt.Errorf("run %s of %s was continued in a run that has ended, and another maintenance has begun since", o.seen.RunID, o.seen.WorkflowID)
+		return false, fmt.Errorf("run %s of %s %w", o.seen.RunID, o.seen.WorkflowID, ErrSuperseded)
 	default:
 		return false, nil
 	}

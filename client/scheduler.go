@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
@@ -29,29 +30,86 @@ func (c *Client) Scheduler() *Scheduler {
 // AllPending is the number of pending requests to ask for where all are wanted.
 const AllPending = 0
 
+// pendingPerPage is the size of the pages in which all pending requests are read.
+const pendingPerPage = 1000
+
 // State asks the scheduler for its state, with the first of those that wait for a slot, or with AllPending.
 func (s *Scheduler) State(ctx context.Context, pending int) (api.State, error) {
-	var state api.State
-	if err := s.exists(ctx); err != nil {
+	limit := pending
+	if pending == AllPending {
+		limit = pendingPerPage
+	}
+	state, err := s.firstPage(ctx, limit)
+	for err == nil && pending == AllPending && state.NextOffset > 0 {
+		err = s.addPage(ctx, &state)
+	}
+	state.NextOffset = 0
+	return state, err
+}
+
+// StateWith is State with the first pending requests, and with all those that are refused with a code. It reads further pages only while
+// the scheduler's summary counts more requests with that code than were found.
+func (s *Scheduler) StateWith(ctx context.Context, pending int, code schedule.Code) (api.State, error) {
+	state, err := s.firstPage(ctx, pending)
+	if err != nil || state.NextOffset == 0 {
 		return state, err
 	}
-	page := api.StateRequest{Limit: pending}
-	if pending == AllPending {
-		page.Limit = 1000
+	counted, err := s.countPending(ctx, code)
+	for err == nil && state.NextOffset > 0 && requestsWith(state.Pending, code) < counted {
+		err = s.addPage(ctx, &state)
 	}
-	for {
-		next, err := s.statePage(ctx, page)
-		if err != nil {
-			return state, err
-		}
-		next.Pending = append(state.Pending, next.Pending...)
-		state = next
-		if pending != AllPending || next.NextOffset <= page.Offset {
-			state.NextOffset = 0
-			return state, nil
-		}
-		page.Offset = next.NextOffset
+	state.NextOffset = 0
+	return state, err
+}
+
+func (s *Scheduler) firstPage(ctx context.Context, limit int) (api.State, error) {
+	if err := s.exists(ctx); err != nil {
+		return api.State{}, err
 	}
+	return s.statePage(ctx, api.StateRequest{Limit: limit})
+}
+
+// addPage brings a state up to date, and adds the next page to its pending requests. NextOffset is 0 after the last page.
+func (s *Scheduler) addPage(ctx context.Context, state *api.State) error {
+	page := api.StateRequest{Offset: state.NextOffset, Limit: pendingPerPage}
+	next, err := s.statePage(ctx, page)
+	if err != nil {
+		return err
+	}
+	next.Pending = append(state.Pending, next.Pending...)
+	if next.NextOffset <= page.Offset {
+		next.NextOffset = 0
+	}
+	*state = next
+	return nil
+}
+
+// countPending counts the pending requests that are refused with a code.
+func (s *Scheduler) countPending(ctx context.Context, code schedule.Code) (n int, err error) {
+	var (
+		summary api.Summary
+		unknown *serviceerror.QueryFailed
+	)
+	err = s.server.query(ctx, s.id, "", api.QuerySummary, &summary)
+	if errors.As(err, &unknown) {
+		return math.MaxInt, nil // workers of 0.1.0 do not know this query: read all pages
+	}
+	for _, p := range summary.Pending {
+		if p.Code == code {
+			n += p.Count
+		}
+	}
+	return n, s.failed("asking the scheduler", err)
+}
+
+// requestsWith counts the requests that are refused with a code.
+func requestsWith(pending []api.PendingRequest, code schedule.Code) (n int) {
+	for i := range pending {
+		if pending[i].Code == code {
+			n++
+		}
+	}
+	return n
 }
 
 func (s *Scheduler) statePage(ctx context.Context, page api.StateRequest) (api.State, error) {

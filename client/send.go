@@ -188,9 +188,7 @@ func (s *server) update(ctx context.Context, to recipient, m message, answer any
 	waiting, cancel := context.WithTimeout(ctx, sendTimeout)
 	defer cancel()
 	taken, err := s.ask(waiting, to, m, answer)
-	var gone *serviceerror.NotFound
-	if errors.As(err, &gone) {
-		// A workflow continues as new now and then, and an update can fall between two of its runs.
+	for tries := 1; tries <= sendAgain && isLost(err, tries) && sleep(waiting, nextPause(0)); tries++ {
 		taken, err = s.ask(waiting, to, m, answer)
 	}
 	var (
@@ -209,6 +207,26 @@ func (s *server) update(ctx context.Context, to recipient, m message, answer any
 		return &UnsettledError{To: to.who, Message: m.name, Taken: taken, err: s.whyUnsettled(ctx, to, m, err, seen)}
 	}
 	return to.failed(m, err)
+}
+
+// sendAgain is how often an update is sent again that was lost.
+const sendAgain = 3
+
+// isLost reports whether an update was lost in Temporal, so that it has to be sent again.
+func isLost(err error, tries int) bool {
+	var (
+		gone     *serviceerror.NotFound
+		notReady *serviceerror.WorkflowNotReady
+	)
+	switch {
+	case errors.As(err, &gone):
+		// A workflow continues as new now and then, and an update can fall between two of its runs.
+		return tries == 1
+	case errors.As(err, &notReady):
+		// The workflow task that had taken it failed. The server fails one that ends the workflow while an event comes in.
+		return true
+	}
+	return false
 }
 
 // ask reports whether a worker has taken the update.

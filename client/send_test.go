@@ -89,6 +89,7 @@ func refusal(kind string) error { return temporal.NewNonRetryableApplicationErro
 func TestAMessageIsAnUpdateAndItsAnswerIsWhatCameOfIt(t *testing.T) {
 	late := temporalclient.NewWorkflowUpdateServiceTimeoutOrCanceledError(context.DeadlineExceeded)
 	gone := serviceerror.NewNotFound("workflow execution already completed")
+	failed := serviceerror.NewWorkflowNotReady("unexpected workflow task failure")
 	ready := viewOf(api.Ready)
 	for name, c := range map[string]struct {
 		errs   []error
@@ -102,6 +103,8 @@ func TestAMessageIsAnUpdateAndItsAnswerIsWhatCameOfIt(t *testing.T) {
 		"refused at once":        {[]error{refusal("")}, nil, Sent{}, nil, "the maintenance of worker-01 refuses done: why"},
 		"refused once judged":    {nil, refusal(""), Sent{}, nil, "the maintenance of worker-01 refuses done: why"},
 		"between two runs":       {[]error{gone}, "ops is done", Sent{Effect: "ops is done"}, nil, ""},
+		"its task failed":        {[]error{failed, failed}, "ops is done", Sent{Effect: "ops is done"}, nil, ""},
+		"its tasks fail":         {[]error{failed, failed, failed, failed}, nil, Sent{}, nil, "sending done: unexpected workflow task failure"},
 		"ended":                  {[]error{gone, gone}, nil, Sent{}, ErrEnded, "the maintenance of worker-01 has ended meanwhile"},
 		"nobody has taken it":    {[]error{late}, nil, Sent{}, nil, "done was sent and is not confirmed, so it may take effect later"},
 		"taken and not answered": {nil, late, Sent{}, nil, "the maintenance of worker-01 has taken done and not answered it yet"},

@@ -131,9 +131,10 @@ func prepared(s *api.Status) bool { return s != nil && s.Spec.Type != "" }
 // releasing reports whether a maintenance is at its end, and only has its node and its slot to give back.
 func releasing(s *api.Status) bool { return s.Phase == api.Releasing || s.Phase.Ended() }
 
-// undecided reports whether a node has failed its validation, and that somebody has to decide what becomes of it.
-func undecided(s *api.Status) bool {
-	return s.Phase == api.Validating && s.Validation != nil && s.Validation.State == validation.Failed
+// IsUndecided reports whether the node has failed its validation, and that somebody has to decide what becomes of it.
+func (v View) IsUndecided() bool {
+	s := v.Status
+	return s != nil && s.Phase == api.Validating && s.Validation != nil && s.Validation.State == validation.Failed
 }
 
 // Summary is the maintenance as lists have it.

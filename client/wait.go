@@ -53,7 +53,7 @@ func Completed(v View) (reached bool, err error) { return Ends(api.Completed)(v)
 // Ends is the goal of those for whom any other end than the one wanted is a failure.
 func Ends(wanted api.Phase) Goal {
 	return func(v View) (bool, error) {
-		if v.Running() && wanted == api.Completed && v.Status != nil && undecided(v.Status) {
+		if v.Running() && wanted == api.Completed && v.IsUndecided() {
 			return true, &UndecidedError{View: v}
 		}
 		if v.Running() {

@@ -117,6 +117,10 @@ type Kubernetes struct {
 	NodeConditions bool `json:"nodeConditions"`
 	// Marks tell [other remediators](#marks-of-other-remediators) to leave nodes under maintenance alone.
 	Marks Marks `json:"marks"`
+	// VerifiedObjects has rules and records take the users for verified whom Kubernetes objects name: who asked for a maintenance, and who
+	// approved it. It needs the [admission policies](../tasks/kubectl.md#who-may-ask) of the bridge: without them an object names whom its
+	// writer likes.
+	VerifiedObjects bool `json:"verifiedObjects"`
 	// PodUID is that of the pod the worker runs in. Only the environment has it.
 	PodUID types.UID `json:"-" env:"DRYDOCK_POD_UID"`
 }

@@ -104,6 +104,9 @@ func (c Config) checkHealth() []error {
 			problems = append(problems, prefixed("healthChecks."+name, err))
 			continue
 		}
+		if s.Object != nil {
+			problems = append(problems, fmt.Errorf("healthChecks.%s.object: Drydock alone sets it: leave it out", name))
+		}
 		problems = append(problems, c.knownToHealth("healthChecks."+name, s)...)
 	}
 	return problems

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/client-go/rest"
 
+	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/k8s/kube"
 )
 
@@ -31,14 +32,14 @@ const (
 	PodChanged Answer = "PodChanged"
 	// BudgetRefused: a PodDisruptionBudget does not allow it now. SeveralBudgets: more than one covers the pod, which
 	// the API server does not support.
-	BudgetRefused  Answer = "DisruptionBudget"
-	SeveralBudgets Answer = "SeveralBudgets"
+	BudgetRefused  Answer = api.ReasonDisruptionBudget
+	SeveralBudgets Answer = api.ReasonSeveralBudgets
 	// Throttled: the API server asks every client to slow down. WebhookRefused: an admission webhook said no, which
 	// may mean that it has begun to move the pod.
 	Throttled      Answer = "Throttled"
 	WebhookRefused Answer = "Webhook"
 	// Requested: an EvictionRequest is filed, and no responder of the pod has ended it yet.
-	Requested Answer = "EvictionRequested"
+	Requested Answer = api.ReasonEvictionRequested
 	// NamespaceGoing: the namespace is being deleted, and the pod with it.
 	NamespaceGoing    Answer = "NamespaceTerminating"
 	MissingPermission Answer = "MissingPermission"
@@ -54,6 +55,8 @@ type Eviction struct {
 	Message string
 	// RetryAfter is how long the API server asks to wait; 0 where it does not say.
 	RetryAfter time.Duration
+	// ExpectedBy is when the responder of an EvictionRequest expects to end, if it says so.
+	ExpectedBy time.Time
 	Err        error
 }
 

@@ -215,6 +215,8 @@ type RequestState struct {
 	Failed string
 	// Message says who acts on it, since when, and what they say of it.
 	Message string
+	// ExpectedBy is when the responder that acts on it expects to end, if it says so.
+	ExpectedBy time.Time
 }
 
 // ReadRequest reads what a controller and the responders say of a request; both objects may be nil.
@@ -228,7 +230,7 @@ func ReadRequest(request *lifecyclev1alpha1.EvictionRequest, eviction *lifecycle
 	if eviction != nil && wantedByUs(eviction) {
 		s.Answered = true
 		s.readConditions(eviction.Status.Conditions, eviction.Status.ObservedGeneration, eviction.Generation)
-		s.Message = actingOn(eviction)
+		s.readResponder(eviction)
 	}
 	if s.Message == "" {
 		s.Message = "the EvictionRequest is accepted, and there is no Eviction yet"
@@ -273,20 +275,25 @@ func reasonOf(c *metav1.Condition) string {
 	return c.Reason + ": " + c.Message
 }
 
-// actingOn says which responder has its turn and what it reports.
-func actingOn(eviction *lifecyclev1alpha1.Eviction) string {
+// readResponder reads which responder has its turn and what it reports.
+func (s *RequestState) readResponder(eviction *lifecyclev1alpha1.Eviction) {
+	s.Message = "no responder is active yet"
 	for _, target := range eviction.Status.TargetResponders {
 		if target.State != lifecyclev1alpha1.ResponderStateActive {
 			continue
 		}
+		s.Message = target.Name + " is to act on it"
 		for _, r := range eviction.Status.Responders {
-			if r.Name == target.Name {
-				return describeResponder(r)
+			if r.Name != target.Name {
+				continue
+			}
+			s.Message = describeResponder(r)
+			if !r.ExpectedCompletionTime.IsZero() {
+				s.ExpectedBy = r.ExpectedCompletionTime.UTC()
 			}
 		}
-		return target.Name + " is to act on it"
+		return
 	}
-	return "no responder is active yet"
 }
 
 func describeResponder(r lifecyclev1alpha1.ResponderStatus) string {

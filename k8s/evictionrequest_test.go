@@ -150,7 +150,7 @@ func TestReadRequest(t *testing.T) {
 		"nobody":   {&lifecyclev1alpha1.EvictionRequest{}, nil, k8s.RequestState{}},
 		"observed": {observed, nil, k8s.RequestState{Answered: true, Message: "the EvictionRequest is accepted, and there is no Eviction yet"}},
 		"by a responder": {observed, eviction(nil), k8s.RequestState{Answered: true,
-			Message: "a.example/mover acts on it since 2026-11-21T12:00:00Z, expects to end at 2026-11-21T12:00:00Z: copying"}},
+			Message: "a.example/mover acts on it since 2026-11-21T12:00:00Z, expects to end at 2026-11-21T12:00:00Z: copying", ExpectedBy: at.Time}},
 		"nobody's turn": {observed, eviction(func(e *lifecyclev1alpha1.Eviction) { e.Status.TargetResponders = nil }),
 			k8s.RequestState{Answered: true, Message: "no responder is active yet"}},
 		"somebody else's": {nil, eviction(func(e *lifecyclev1alpha1.Eviction) { e.Status.Requesters[0].Name = "b.example/other" }), k8s.RequestState{}},
@@ -170,7 +170,7 @@ func TestReadRequest(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got := k8s.ReadRequest(c.request, c.eviction)
 			if c.want.Message == "" {
-				got.Message = ""
+				got.Message, got.ExpectedBy = "", time.Time{}
 			}
 			if got != c.want {
 				t.Errorf("got %+v, want %+v", got, c.want)

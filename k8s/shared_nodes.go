@@ -51,12 +51,17 @@ func NewWholeNodes(client kube.Interface) *Nodes {
 
 func stripBulk(obj any) (any, error) {
 	if node, ok := obj.(*corev1.Node); ok {
-		node.ManagedFields, node.Status.Images = nil, nil
-		for i := range node.Status.Conditions {
-			node.Status.Conditions[i].LastHeartbeatTime = metav1.Time{}
-		}
+		DropBulk(node)
 	}
 	return obj, nil
+}
+
+// DropBulk removes from a node what NewWholeNodes does not keep: most of its bytes. Call it on nodes from elsewhere that are kept.
+func DropBulk(node *corev1.Node) {
+	node.ManagedFields, node.Status.Images = nil, nil
+	for i := range node.Status.Conditions {
+		node.Status.Conditions[i].LastHeartbeatTime = metav1.Time{}
+	}
 }
 
 // Client is the client of the watch.

@@ -78,18 +78,18 @@ func todays(root *cobra.Command, args []string, stderr io.Writer) ([]string, err
 
 // takeFormerFlags takes --reason where a command has --comment for it, and --profile for Temporal's, until v0.3.
 func takeFormerFlags(c *cobra.Command, a *invocation.App) {
-	renamed, noted := map[string]string{"profile": "temporal-profile"}, false
+	renamed, noted := map[string]string{"profile": "temporal-profile"}, map[string]bool{}
 	if comment := c.Flags().Lookup("comment"); comment != nil && c.Flags().Lookup("reason") == nil {
 		renamed["reason"] = "comment"
-		comment.Value = &bothTexts{Value: comment.Value, former: &noted}
+		comment.Value = &bothTexts{Value: comment.Value, former: noted}
 	}
 	c.Flags().SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 		now, ok := renamed[name]
 		if !ok {
 			return pflag.NormalizedName(name)
 		}
-		if !noted {
-			noted = true
+		if !noted[name] {
+			noted[name] = true
 			fmt.Fprintf(a.Stderr, "Note: --%s is now --%s; the old name works until v0.3.\n", name, now)
 		}
 		return pflag.NormalizedName(now)
@@ -99,12 +99,12 @@ func takeFormerFlags(c *cobra.Command, a *invocation.App) {
 // bothTexts keeps what --reason says and what --comment does: "failed" took both.
 type bothTexts struct {
 	pflag.Value
-	former *bool // --reason was given
+	former map[string]bool // those of the former flags that were given
 	given  bool
 }
 
 func (b *bothTexts) Set(text string) error {
-	if b.given && *b.former {
+	if b.given && b.former["reason"] {
 		text = b.String() + "; " + text
 	}
 	b.given = true

@@ -66,7 +66,7 @@ var inputTypes = map[string]struct {
 	},
 	"health": {
 		of: health.Spec{}, title: "The input of a HealthCheck",
-		parts: map[string]part{"maintenance.input": shared, "escalatingRemediations[].maintenance.input": shared},
+		parts: map[string]part{"maintenance.input": repair, "escalatingRemediations[].maintenance.input": repair},
 	},
 	"limits": {
 		of: schedule.Limits{}, title: "The limits of the Scheduler, as drydock limits set takes them",
@@ -75,7 +75,7 @@ var inputTypes = map[string]struct {
 	"config": {
 		of: config.Config{}, title: "The configuration of a worker: the file for drydock-worker --config",
 		defaults: map[string]string{"": asJSON(config.Default())}, left: []string{"scheduler.quotas"},
-		parts: map[string]part{"defaults": {"maintenance", spec.Identities()}, "healthChecks." + schemas.AnyName: {"health", []string{"name"}}},
+		parts: map[string]part{"defaults": {"maintenance", spec.Identities()}, "healthChecks." + schemas.AnyName: {"health", []string{"name", "object"}}},
 	},
 }
 
@@ -85,8 +85,11 @@ type part struct {
 	left  []string
 }
 
-// shared is what maintenances that are begun for somebody share.
-var shared = part{"maintenance", slices.DeleteFunc(spec.Identities(), func(name string) bool { return name == "additionalRequestors" })}
+// shared is what maintenances that are begun for somebody share, and repair what those that a health check begins do.
+var (
+	shared = part{"maintenance", slices.DeleteFunc(spec.Identities(), func(name string) bool { return name == "additionalRequestors" })}
+	repair = part{"maintenance", append(spec.Identities(), "type", "approval", "notBefore")}
+)
 
 func asJSON(value any) string {
 	text, err := json.Marshal(value)
@@ -144,7 +147,53 @@ func reflected(t *testing.T, of any) *generator.Schema {
 	maps.DeleteFunc(r.CommentMap, func(at, _ string) bool { return strings.Count(path.Base(at), ".") == 1 })
 	schema := r.Reflect(of)
 	schema.ID, schema.Version = "", ""
+	putPatterns(schema)
 	return schema
+}
+
+// label and subdomain are patterns of DNS names, as Kubernetes has them.
+const (
+	label     = `[a-z0-9]([-a-z0-9]*[a-z0-9])?`
+	subdomain = label + `(\.` + label + `)*`
+)
+
+// formats are what the tag format of a field stands for.
+var formats = map[string]struct {
+	pattern     string
+	least, most uint64
+}{
+	"apiVersion":  {pattern: `^[^/]*(/[^/]*)?$`},
+	"key":         {pattern: `^(` + subdomain + `/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$`, most: 317},
+	"label":       {pattern: `^` + label + `$`, most: 63},
+	"labelOrNone": {pattern: `^(` + label + `)?$`, most: 63},
+	"node":        {pattern: `^` + subdomain + `$`, most: 253},
+	"quantity":    {pattern: `^\+?(0*[1-9][0-9]*\.?[0-9]*|0*\.0*[1-9][0-9]*)([KMGTPE]i|[numkMGTPE]|[eE][-+]?[0-9]+)?$`},
+	"requestor":   {pattern: `^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$`, least: 2, most: 63},
+	"template":    {pattern: `^.+Template$`},
+	"words":       {pattern: `[^ \t\r\n]`},
+}
+
+// putPatterns puts patterns and lengths in place of formats.
+func putPatterns(schema *generator.Schema) {
+	if f, known := formats[schema.Format]; known {
+		schema.Format, schema.Pattern = "", f.pattern
+		if f.least > 0 {
+			schema.MinLength = &f.least
+		}
+		if f.most > 0 {
+			schema.MaxLength = &f.most
+		}
+	}
+	for _, below := range []*generator.Schema{schema.Items, schema.AdditionalProperties} {
+		if below != nil && below != generator.FalseSchema {
+			putPatterns(below)
+		}
+	}
+	if schema.Properties != nil {
+		for _, field := range schema.Properties.FromOldest() {
+			putPatterns(field)
+		}
+	}
 }
 
 // ownSchema is the schema of a type that reads itself; nil for any other.
@@ -152,7 +201,11 @@ func ownSchema(t *testing.T, of reflect.Type) *generator.Schema {
 	t.Helper()
 	switch of {
 	case reflect.TypeFor[time.Time]():
-		return &generator.Schema{Type: "string", Format: "date-time", Extras: map[string]any{"x-type": "time"}}
+		return &generator.Schema{Type: "string", Format: "date-time", Pattern: dateTime, Extras: map[string]any{"x-type": "time"}}
+	case reflect.TypeFor[metav1.Time]():
+		return &generator.Schema{Type: "string", Format: "date-time"}
+	case reflect.TypeFor[metav1.Condition]():
+		return conditionSchema()
 	case reflect.TypeFor[period.Duration]():
 		return &generator.Schema{Type: "string", Pattern: `^` + duration + `$`, Extras: map[string]any{"x-type": "duration"}}
 	case reflect.TypeFor[health.SignedDuration]():
@@ -272,8 +325,14 @@ func putTags(schema *generator.Schema, of reflect.Type) {
 	}
 }
 
+// dateTime is a pattern of RFC 3339, which the format date-time of some readers is wider than.
+const dateTime = `^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?(Z|[-+][0-9]{2}:[0-9]{2})$`
+
 // duration is a pattern of Go's durations, and days before them.
-const duration = `(0|[0-9]+d([0-9.]+(h|m|s|ms|us|µs|ns))*|([0-9.]+(h|m|s|ms|us|µs|ns))+)`
+const (
+	duration = `(0|[0-9]{1,5}d` + times + `*|` + times + `+)`
+	times    = `(([0-9]+\.?[0-9]*|\.[0-9]+)(h|m|s|ms|us|µs|ns))`
+)
 
 // nameFields begins the descriptions of fields with their names in JSON, where the comments have those in Go.
 func nameFields(schema *generator.Schema) {

@@ -68,7 +68,7 @@ others of that plan.
 Interrupted once, it cancels what is not Ready and finishes what runs; the second time it stops the commands too.
 
 Control-plane nodes are left out unless --include-control-plane is given. It ends with a table of all nodes, and exits
-with 0 if all went well, 1 if a node failed, 3 if it was cancelled.`,
+with 0 if all went well, 1 if a node failed, 3 if it was cancelled. A node that somebody skips is neither.`,
 		Example: `  drydock rollout --selector pool=gpu --max-parallel 2 -- ./patch.sh {node}
   drydock rollout --all --yes --reason "kernel 6.12" -- ssh root@{node} /usr/local/bin/update
   drydock rollout worker-01 worker-02 --continue-on-error -- ansible-playbook patch.yaml --limit {node}`,

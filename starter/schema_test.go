@@ -47,7 +47,7 @@ func reflector(t *testing.T) *generator.Reflector {
 		},
 	}
 	if len(comments) == 0 {
-		for _, sources := range []string{".", "../api", "../rules", "../config", "../secret", "../sections", "../notify", "../checks", "../audit"} {
+		for _, sources := range []string{".", "../api", "../bridge", "../rules", "../config", "../secret", "../sections", "../notify", "../checks", "../audit"} {
 			if err := r.AddGoComments("drydock.dev/drydock/starter", sources, generator.WithFullComment()); err != nil {
 				t.Fatal(err)
 			}
@@ -103,10 +103,16 @@ func schemaOf(t *testing.T, name string, of any) []byte {
 func forInputsOnly(schema any) {
 	switch node := schema.(type) {
 	case map[string]any:
-		for _, keyword := range []string{"default", "enum", "maxItems", "maxLength", "minLength", "minimum", "x-env", "x-flag", "x-required", "x-shared"} {
+		for _, keyword := range []string{
+			"default", "enum", "maxItems", "maxLength", "maximum", "minItems", "minLength", "minimum", "uniqueItems",
+			"x-env", "x-flag", "x-required", "x-shared",
+		} {
 			if _, field := node[keyword].(map[string]any); !field {
 				delete(node, keyword)
 			}
+		}
+		if word, _ := node["format"].(string); formats[word].pattern != "" {
+			delete(node, "format")
 		}
 		for _, part := range node {
 			forInputsOnly(part)

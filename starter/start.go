@@ -5,13 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
+	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/client"
+	"drydock.dev/drydock/starter/cluster"
 	"drydock.dev/drydock/starter/exit"
 	"drydock.dev/drydock/starter/input"
 	"drydock.dev/drydock/starter/invocation"
@@ -79,13 +82,17 @@ func (o *startOptions) run(ctx context.Context, cmd *cobra.Command, args []strin
 		return err
 	}
 	defer c.Close()
+	var nodes []invocation.Node
 	if !o.skipCheck {
-		if err := a.CheckNodes(ctx, input.OrderNodes(orders)); err != nil {
+		if nodes, err = a.FindNodes(ctx, input.OrderNodes(orders)); err != nil {
 			return err
 		}
 	}
 	out := a.Messages(&o.output)
 	views, failures := o.startAll(ctx, c, out, orders)
+	for _, n := range cluster.HeldOf(ctx, c, nodes) {
+		fmt.Fprintln(out, heldText(n, c.Program))
+	}
 	if o.wait {
 		failures = append(failures, o.waitAll(ctx, c, out, views)...)
 	}
@@ -175,6 +182,15 @@ func begunText(b begun, program string, now time.Time) string {
 		text += fmt.Sprintf(`; it waits for approval: "%s approve %s"`, program, v.Node)
 	}
 	return text
+}
+
+// heldText says which profiles hold a node too.
+func heldText(n api.ProfileNode, program string) string {
+	names := make([]string, len(n.Profiles))
+	for i, p := range n.Profiles {
+		names[i] = "profile " + terminal.OneLine(p.Profile)
+	}
+	return fmt.Sprintf(`%s: the node is %s by %s too: see "%s profile explain %s".`, n.Node, n.State, strings.Join(names, " and "), program, n.Node)
 }
 
 // waitAll waits until all are Ready and keeps what it saw last in views.

@@ -7,6 +7,7 @@ import (
 
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/client"
+	"drydock.dev/drydock/rules/profile/state"
 	"drydock.dev/drydock/starter/startertest"
 )
 
@@ -39,5 +40,17 @@ func TestAStartSaysWhatItWaitsFor(t *testing.T) {
 		if got := begunText(c.begun, "drydock", startertest.Noon); !strings.HasPrefix(got, c.want) || (c.want == started && got != started) {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
+	}
+}
+
+func TestAStartSaysWhichProfilesHoldTheNode(t *testing.T) {
+	held := api.ProfileNode{Node: "worker-01", State: state.Maintenance, Profiles: []api.NodeProfile{{Profile: "flatcar"}}}
+	const want = `worker-01: the node is in-maintenance by profile flatcar too: see "drydock profile explain worker-01".`
+	if got := heldText(held, "drydock"); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	held.Profiles = append(held.Profiles, api.NodeProfile{Profile: "bios\x1b[2J"})
+	if got := heldText(held, "drydock"); !strings.Contains(got, `profile flatcar and profile bios\u{1b}[2J too`) {
+		t.Errorf("%q", got)
 	}
 }

@@ -68,15 +68,15 @@ func (o *statusOptions) run(ctx context.Context, node string) error {
 		return err
 	}
 	defer c.Close()
-	t, note, err := o.pick(ctx, c, node)
-	if o.requestor == "" && noneRuns(t, err) {
-		if held := cluster.HeldByProfiles(ctx, c, node, nil, o.app.Stderr); len(held.Nodes) > 0 {
-			if o.output.Table() {
-				return o.output.Write(o.app.Stdout, nil, views.ProfileHolds(held.Nodes[0], views.At(c.Clock())))
-			}
-			if err == nil { // else it says so
-				fmt.Fprintf(o.app.Stderr, "Warning: %s is in maintenance by a profile: see \"%s profile explain %s\".\n", node, c.Program, node)
-			}
+	f, note, err := o.pick(ctx, c, node)
+	if o.requestor == "" && noneRuns(f.Maintenance, err) {
+		switch held := cluster.HoldingOf(ctx, c, node, o.app.Stderr); {
+		case held.Node != nil && o.output.Table():
+			return o.output.Write(o.app.Stdout, nil, views.ProfileHolds(*held.Node, views.At(c.Clock())))
+		case err != nil:
+			return held.Instead(err, c.Program)
+		case held.Node != nil:
+			fmt.Fprintf(o.app.Stderr, "Warning: %s is in maintenance by a profile: see \"%s profile explain %s\".\n", node, c.Program, node)
 		}
 	}
 	if err != nil {
@@ -85,7 +85,7 @@ func (o *statusOptions) run(ctx context.Context, node string) error {
 	if note != "" {
 		fmt.Fprintln(o.app.Messages(&o.output), terminal.OneLine(note))
 	}
-	v, err := c.Observe(ctx, t)
+	v, err := c.Observe(ctx, f.Maintenance)
 	if err != nil {
 		return c.Explain(err)
 	}
@@ -98,7 +98,21 @@ func (o *statusOptions) run(ctx context.Context, node string) error {
 	if v.Unanswered != nil {
 		fmt.Fprintf(o.app.Stderr, "Warning: %s\n", terminal.OneLine(invocation.WithoutKeys(v.Unanswered).Error()))
 	}
-	return o.output.Write(o.app.Stdout, v.Known(), views.Maintenance(v.Known(), views.At(c.Clock())))
+	reader := views.At(c.Clock())
+	if o.output.Table() && v.Running() && o.mustName(ctx, c, v.Maintenance) {
+		reader = reader.Naming(f.For)
+	}
+	return o.output.Write(o.app.Stdout, v.Known(), views.Maintenance(v.Known(), reader))
+}
+
+// mustName reports whether a command about a maintenance has to name its requestor: the user did so, or the node has
+// other maintenances too.
+func (o *statusOptions) mustName(ctx context.Context, c *invocation.Connection, m client.Maintenance) bool {
+	if o.requestor != "" {
+		return true
+	}
+	running, err := c.List(ctx, client.ListOptions{Node: m.Node, Running: true})
+	return err != nil || slices.ContainsFunc(running, func(other client.Maintenance) bool { return other.Requestor != m.Requestor })
 }
 
 // ofCluster shows what goes on in the cluster.
@@ -138,22 +152,22 @@ func noneRuns(found client.Maintenance, err error) bool {
 }
 
 // pick finds the running maintenance, or else the one that ended last.
-func (o *statusOptions) pick(ctx context.Context, c *invocation.Connection, node string) (client.Maintenance, string, error) {
+func (o *statusOptions) pick(ctx context.Context, c *invocation.Connection, node string) (client.Found, string, error) {
 	f, note, missing := c.FindWithNote(ctx, node, o.requestor)
 	if missing == nil {
-		return f.Maintenance, note, nil
+		return f, note, nil
 	}
 	if spec.NodeName(node) != nil {
-		return client.Maintenance{}, "", missing
+		return client.Found{}, "", missing
 	}
 	all, err := c.List(ctx, client.ListOptions{Node: node, Limit: 100})
 	if err != nil {
-		return client.Maintenance{}, "", c.Explain(err)
+		return client.Found{}, "", c.Explain(err)
 	}
 	all = slices.DeleteFunc(all, func(t client.Maintenance) bool { return o.requestor != "" && t.Requestor != o.requestor })
 	if len(all) == 0 || slices.ContainsFunc(all, client.Maintenance.Running) {
-		return client.Maintenance{}, "", missing
+		return client.Found{}, "", missing
 	}
 	last := slices.MaxFunc(all, func(a, b client.Maintenance) int { return cmp.Compare(a.Closed.UnixNano(), b.Closed.UnixNano()) })
-	return last, "No maintenance of " + node + " is running; this is the last one that ended.", nil
+	return client.Found{Maintenance: last}, "No maintenance of " + node + " is running; this is the last one that ended.", nil
 }

@@ -40,7 +40,7 @@ func healed(report doctor.Report, r Reader) document.Table {
 	t := document.Table{Title: "Healed"}
 	shown, more := first(r, report.Healed)
 	for _, h := range shown {
-		t.AddPainted(0, document.Good, string(h.Kind), about(h.Finding)+r.said(r.words(h.Text)))
+		t.AddPainted(0, document.Good, string(h.Kind), about(h.Finding)+r.words(h.Text))
 		t.Add("", "done: "+r.said(r.words(h.Tried)))
 	}
 	t.More = document.AndMore(more + report.MoreHealed)
@@ -56,7 +56,7 @@ func findings(report doctor.Report, r Reader) document.Table {
 		if f.Since != nil {
 			since = " (since " + r.age(*f.Since) + ")"
 		}
-		t.AddPainted(0, document.Bad, string(f.Kind), about(f)+r.said(r.words(f.Text))+since)
+		t.AddPainted(0, document.Bad, string(f.Kind), about(f)+r.words(f.Text)+since)
 		if f.RunID != "" {
 			t.Add("", fmt.Sprintf("workflow: %s, run %s", f.WorkflowID, f.RunID))
 		}
@@ -67,7 +67,7 @@ func findings(report doctor.Report, r Reader) document.Table {
 			t.Add("", "--fix: "+f.Fix.Does())
 		}
 		if f.NextStep != "" {
-			t.Add("", "next: "+r.said(f.NextStep))
+			t.Add("", "next: "+f.NextStep)
 		}
 	}
 	t.More = document.AndMore(more + report.More)

@@ -97,7 +97,7 @@ func whereMaintained(d *document.Document, m api.Maintenance, r Reader) {
 	}
 	d.Fact("Waiting for", r.words(waitingFor(m)))
 	if !r.brief {
-		d.Fact("Next", strings.Join(Next(m, r.now), " | "))
+		d.Fact("Next", strings.Join(Next(m, r.now, r.requestor), " | "))
 	}
 	d.Fact("Failure", r.words(m.Failure))
 	if m.Attempt > 1 {

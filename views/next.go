@@ -8,30 +8,36 @@ import (
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/rules/plan"
 	"drydock.dev/drydock/rules/schedule"
+	"drydock.dev/drydock/rules/spec"
 	"drydock.dev/drydock/rules/validation"
 )
 
-// Next are the commands by which a person has a maintenance go on, each of them enough by itself; none where it waits for nobody.
-func Next(m api.Maintenance, now time.Time) []string {
-	on := func(command string) string { return "drydock " + strings.Replace(command, "NODE", m.Node, 1) }
+// Next are the commands by which a person has a maintenance go on, each of them enough by itself; none where it waits for nobody. What
+// only that person can say is in capitals. If requestor is not empty the commands name it, which a node with several maintenances needs.
+func Next(m api.Maintenance, now time.Time, requestor string) []string {
+	maintenance := m.Node
+	if requestor != "" {
+		maintenance += " --requestor " + requestor
+	}
+	on := func(command string) string { return "drydock " + strings.Replace(command, "NODE", maintenance, 1) }
 	switch {
 	case m.EndedAt != nil:
 		return nil
 	case strings.HasPrefix(m.WaitingFor, api.WaitsForThaw):
-		return []string{"drydock thaw"}
+		return []string{thaw}
 	}
 	switch m.Phase {
 	case api.AwaitingApproval:
 		return []string{on("approve NODE"), on("deny NODE")}
 	case api.RequestorFailed:
-		return nextOfFailed(m.Node)
+		return nextOfFailed(maintenance)
 	case api.Validating:
 		if v := m.Validation; v != nil && v.State == validation.Failed {
 			return []string{on("retry NODE"), on("validation pass NODE --comment WHY"), on("cancel NODE --release")}
 		}
 	case api.Pending:
 		if refused, waits := strings.CutPrefix(m.WaitingFor, api.WaitsForSlot); waits && schedule.IsFrozen(refused) {
-			return []string{"drydock thaw"}
+			return []string{thaw}
 		}
 		if m.Slot != nil && m.Slot.GrantedAt == nil {
 			return []string{"drydock limits"}
@@ -45,6 +51,9 @@ func Next(m api.Maintenance, now time.Time) []string {
 	}
 	return nil
 }
+
+// thaw takes a freeze back. What waits for that says whose freezes there are.
+const thaw = "drydock thaw --by NAME"
 
 // NextOfPlan are the commands of which a plan waits for one.
 func NextOfPlan(p api.PlanSummary) []string {
@@ -67,18 +76,21 @@ func NextOfPlan(p api.PlanSummary) []string {
 	}
 }
 
-// nextOfHeld are the commands that decide on the first of the nodes of a plan that are held.
+// nextOfHeld are the commands that decide on the first of the nodes of a plan that are held, or show those nodes where none is on the page.
 func nextOfHeld(p api.Plan) []string {
-	i := slices.IndexFunc(p.Nodes, func(n api.PlanNode) bool { return n.State == plan.Held.Word() })
-	if i < 0 || p.EndedAt != nil {
+	if p.EndedAt != nil || p.Counts == nil || p.Counts.Held == 0 {
 		return nil
 	}
-	return nextOfFailed(p.Nodes[i].Node)
+	i := slices.IndexFunc(p.Nodes, func(n api.PlanNode) bool { return n.State == plan.Held.Word() })
+	if i < 0 || p.Spec == nil {
+		return []string{"drydock plan status " + p.Name + " --state " + plan.Held.Word()}
+	}
+	return nextOfFailed(p.Nodes[i].Node + " --requestor " + p.Spec.Requestor) // the node may have maintenances of others
 }
 
-// nextOfFailed decide on a node whose work has failed.
-func nextOfFailed(node string) []string {
-	return []string{"drydock retry " + node, "drydock done " + node, "drydock cancel " + node + " --release"}
+// nextOfFailed decide on a maintenance whose work has failed, by its node, with its requestor where that has to be said.
+func nextOfFailed(maintenance string) []string {
+	return []string{"drydock retry " + maintenance, "drydock done " + maintenance, "drydock cancel " + maintenance + " --release"}
 }
 
 // begun reports whether a profile or plans that share nodes have begun a maintenance: they end it themselves.
@@ -89,34 +101,62 @@ func begun(requestor string) bool {
 // stuckAfter is how long a pod blocks a drain before it waits for a person: budgets of pods that start elsewhere refuse for a while.
 const stuckAfter = 2 * time.Minute
 
+// responderTime is how long the responder of an EvictionRequest may take that does not say when it expects to end. It is the time after which
+// Kubernetes passes the request of a silent responder on to the next one, and in the end evicts the pod itself.
+const responderTime = 20 * time.Minute
+
 // nextOfDrain is what a person can do where the drain goes on only by a person's word, or has not gone on for long.
 func nextOfDrain(m api.Maintenance, now time.Time, on func(string) string) []string {
 	if m.WaitingFor == `the signal "drained"` {
 		return []string{on("drain done NODE")}
 	}
-	if m.Drain == nil || len(m.Drain.Blockers) == 0 {
+	if m.Drain == nil {
 		return nil
-	}
-	skip := func(pod string) string { return on("drain skip NODE " + pod) }
-	switch first := m.Drain.Blockers[0]; first.Reason {
-	case api.ReasonNoController, api.ReasonOrphaned:
-		return []string{on("consent NODE --force --comment WHY --pod " + first.Pod), skip(first.Pod)}
-	case api.ReasonLocalStorage:
-		return []string{on("consent NODE --delete-emptydir-data --comment WHY --pod " + first.Pod), skip(first.Pod)}
 	}
 	i := slices.IndexFunc(m.Drain.Blockers, func(b api.Blocker) bool { return isStuck(b, now) })
 	if i < 0 {
 		return nil
 	}
-	next := []string{on("escalate NODE --comment WHY"), skip(m.Drain.Blockers[i].Pod)}
+	b := m.Drain.Blockers[i]
+	skip := on("drain skip NODE " + b.Pod)
+	switch b.Reason {
+	case api.ReasonNoController, api.ReasonOrphaned:
+		return []string{on("consent NODE --force --comment WHY --pod " + b.Pod), skip}
+	case api.ReasonLocalStorage:
+		return []string{on("consent NODE --delete-emptydir-data --comment WHY --pod " + b.Pod), skip}
+	}
+	var next []string
+	if b.Reason != api.ReasonVolumeAttached { // else it is no pod
+		next = append(next, skip)
+	}
+	if byBudget := b.Reason == api.ReasonDisruptionBudget || b.Reason == api.ReasonSeveralBudgets; byBudget && m.Force == "" {
+		// The rung that helps, by its name: the plan's next one may give the node back, or only notify.
+		next = append(next, on("escalate NODE --do "+spec.BypassBudget+" --comment WHY"))
+	}
 	if m.Lockstep == nil && !begun(m.Requestor) { // else whoever has begun it would begin the next
 		next = append(next, on("cancel NODE"))
 	}
 	return next
 }
 
-// isStuck reports whether a pod does not go by itself, or has not for long.
+// isStuck reports whether a pod leaves only by a person's word, or has not left for long. One that is left alone until a time goes then.
 func isStuck(b api.Blocker, now time.Time) bool {
+	switch b.Reason {
+	case api.ReasonNoController, api.ReasonOrphaned, api.ReasonLocalStorage:
+		return true
+	case api.ReasonDoNotDisrupt:
+		return false
+	case api.ReasonEvictionRequested:
+		return isResponderLate(b, now)
+	}
 	never := slices.ContainsFunc(b.Budgets, func(budget api.BudgetState) bool { return budget.Impossible })
 	return never || !b.Since.IsZero() && now.Sub(b.Since) >= stuckAfter
+}
+
+// isResponderLate reports whether the responder of an EvictionRequest has not ended when it expected to, or has taken long without saying.
+func isResponderLate(b api.Blocker, now time.Time) bool {
+	if !b.ExpectedBy.IsZero() {
+		return now.Sub(b.ExpectedBy) >= stuckAfter
+	}
+	return !b.Since.IsZero() && now.Sub(b.Since) >= responderTime
 }

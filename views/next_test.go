@@ -11,6 +11,7 @@ import (
 	"drydock.dev/drydock/rules/document"
 	"drydock.dev/drydock/rules/plan"
 	"drydock.dev/drydock/rules/schedule"
+	"drydock.dev/drydock/rules/spec"
 	"drydock.dev/drydock/rules/validation"
 )
 
@@ -23,11 +24,24 @@ func TestNext(t *testing.T) {
 	now := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
 	budget := func(since time.Duration, state api.BudgetState) func(*api.Maintenance) {
 		return func(m *api.Maintenance) {
-			blocked("DisruptionBudget")(m)
+			blocked(api.ReasonDisruptionBudget)(m)
 			m.Drain.Blockers[0].Since, m.Drain.Blockers[0].Budgets = now.Add(-since), []api.BudgetState{state}
 		}
 	}
-	stuck := []string{"drydock escalate a --comment WHY", "drydock drain skip a ns/pod", "drydock cancel a"}
+	since := func(long time.Duration, reason string) func(*api.Maintenance) {
+		return func(m *api.Maintenance) {
+			blocked(reason)(m)
+			m.Drain.Blockers[0].Since = now.Add(-long)
+		}
+	}
+	responder := func(long, late time.Duration) func(*api.Maintenance) {
+		return func(m *api.Maintenance) {
+			since(long, api.ReasonEvictionRequested)(m)
+			m.Drain.Blockers[0].ExpectedBy = now.Add(-late)
+		}
+	}
+	const skip, bypass, cancel = "drydock drain skip a ns/pod", "drydock escalate a --do bypassBudget --comment WHY", "drydock cancel a"
+	stuck := []string{skip, bypass, cancel}
 	for name, c := range map[string]struct {
 		phase  api.Phase
 		change func(*api.Maintenance)
@@ -39,18 +53,38 @@ func TestNext(t *testing.T) {
 			m.Slot, m.WaitingFor = &api.SlotStatus{}, api.WaitsForSlot+schedule.Decide(schedule.Input{
 				Pending: []schedule.Request{{Node: "a"}}, Freezes: []schedule.Freeze{{By: "jane", Reason: "a move"}},
 			}).Refused[0].Reason
-		}, []string{"drydock thaw"}},
+		}, []string{"drydock thaw --by NAME"}},
 		"its time": {api.Pending, nil, nil},
-		"a freeze": {api.Cordoning, func(m *api.Maintenance) { m.WaitingFor = api.WaitsForThaw + "by jane" }, []string{"drydock thaw"}},
+		"a freeze": {api.Cordoning, func(m *api.Maintenance) { m.WaitingFor = api.WaitsForThaw + "by jane" }, []string{"drydock thaw --by NAME"}},
 		"a budget": {api.Draining, budget(time.Minute, api.BudgetState{}), nil},
 		"for long": {api.Draining, budget(6*time.Minute, api.BudgetState{}), stuck},
 		"for ever": {api.Draining, budget(time.Second, api.BudgetState{Impossible: true}), stuck},
+		"one that gives the node back next": {api.Draining, func(m *api.Maintenance) {
+			budget(6*time.Minute, api.BudgetState{})(m)
+			m.Spec.Drain.Escalation = []spec.Rung{{After: spec.Duration(time.Hour), Do: spec.GiveBack}}
+		}, stuck},
+		"several budgets": {api.Draining, since(6*time.Minute, api.ReasonSeveralBudgets), stuck},
+		"one that may be past budgets already": {api.Draining, func(m *api.Maintenance) {
+			budget(6*time.Minute, api.BudgetState{})(m)
+			m.Force = spec.BypassBudget
+		}, []string{skip, cancel}},
+		"what no rung removes":          {api.Draining, since(6*time.Minute, "ComesBack"), []string{skip, cancel}},
+		"a volume":                      {api.Draining, since(6*time.Minute, api.ReasonVolumeAttached), []string{cancel}},
+		"a time that is known":          {api.Draining, since(20*time.Minute, api.ReasonDoNotDisrupt), nil},
+		"a responder that says no time": {api.Draining, since(19*time.Minute, api.ReasonEvictionRequested), nil},
+		"a responder that takes long":   {api.Draining, since(20*time.Minute, api.ReasonEvictionRequested), []string{skip, cancel}},
+		"a responder with a time":       {api.Draining, responder(3*time.Hour, -time.Minute), nil},
+		"a responder that is late":      {api.Draining, responder(6*time.Minute, 2*time.Minute), []string{skip, cancel}},
+		"consent behind that": {api.Draining, func(m *api.Maintenance) {
+			since(20*time.Minute, api.ReasonDoNotDisrupt)(m)
+			m.Drain.Blockers = append(m.Drain.Blockers, api.Blocker{Pod: "ns/bare", Reason: api.ReasonNoController})
+		}, []string{"drydock consent a --force --comment WHY --pod ns/bare", "drydock drain skip a ns/bare"}},
 		"a profile's drain": {api.Draining, func(m *api.Maintenance) {
 			budget(6*time.Minute, api.BudgetState{})(m)
 			m.Requestor = "profile-flatcar"
 		}, stuck[:2]},
-		"consent":   {api.Draining, blocked(api.ReasonNoController), []string{"drydock consent a --force --comment WHY --pod ns/pod", "drydock drain skip a ns/pod"}},
-		"its data":  {api.Draining, blocked(api.ReasonLocalStorage), []string{"drydock consent a --delete-emptydir-data --comment WHY --pod ns/pod", "drydock drain skip a ns/pod"}},
+		"consent":   {api.Draining, blocked(api.ReasonNoController), []string{"drydock consent a --force --comment WHY --pod ns/pod", skip}},
+		"its data":  {api.Draining, blocked(api.ReasonLocalStorage), []string{"drydock consent a --delete-emptydir-data --comment WHY --pod ns/pod", skip}},
 		"a drainer": {api.Draining, func(m *api.Maintenance) { m.WaitingFor = `the signal "drained"` }, []string{"drydock drain done a"}},
 		"the work":  {api.Ready, nil, []string{"drydock done a"}},
 		"a check":   {api.Ready, func(m *api.Maintenance) { m.Requestor = "health-workers" }, []string{"drydock done a"}},
@@ -65,8 +99,15 @@ func TestNext(t *testing.T) {
 		if c.change != nil {
 			c.change(&m)
 		}
-		if got := Next(m, now); !slices.Equal(got, c.want) {
+		if got := Next(m, now, ""); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+		var named []string
+		for _, command := range c.want {
+			named = append(named, strings.TrimSpace(strings.Replace(command+" ", " a ", " a --requestor net ", 1)))
+		}
+		if got := Next(m, now, "net"); !slices.Equal(got, named) {
+			t.Errorf("%s, where the node has several maintenances: %v, want %v", name, got, named)
 		}
 	}
 }
@@ -122,6 +163,30 @@ func TestNextOfPlan(t *testing.T) {
 		shown := document.Markdown(Plan(api.Plan{PlanSummary: p}, At(time.Time{})))
 		if got := strings.Join(NextOfPlan(p), " | "); got != want || strings.Contains(shown, "Next") != (want != "") {
 			t.Errorf("%q, want %q, in %s", got, want, shown)
+		}
+	}
+}
+
+// TestNextOfHeld: the page may have none of the held nodes, and a node may have maintenances of other requestors.
+func TestNextOfHeld(t *testing.T) {
+	page := func(states ...string) (nodes []api.PlanNode) {
+		for _, state := range states {
+			nodes = append(nodes, api.PlanNode{Node: "a-" + state, State: state})
+		}
+		return nodes
+	}
+	for want, c := range map[string]struct {
+		held  int
+		nodes []api.PlanNode
+	}{
+		"drydock retry a-held --requestor plan-os | drydock done a-held --requestor plan-os | drydock cancel a-held --requestor plan-os --release": {1, page("failed", "held")},
+		"drydock plan status os --state held": {1, page("waiting")},
+		"":                                    {0, page("failed", "waiting")},
+	} {
+		p := api.Plan{Spec: &plan.Plan{Requestor: "plan-os"}, Nodes: c.nodes}
+		p.Name, p.Counts = "os", &plan.Counts{Held: c.held}
+		if got := strings.Join(nextOfHeld(p), " | "); got != want {
+			t.Errorf("%q, want %q", got, want)
 		}
 	}
 }

@@ -189,12 +189,13 @@ func nodesOfPlan(p api.Plan, r Reader) document.Table {
 	if p.Stages != nil {
 		t.Header = []string{"node", "state", "since", "phase", "pending", "leaving", "message"}
 	}
+	waits := r.said(r.words(p.WaitingFor))
 	shown, more := first(r, p.Nodes)
 	for _, n := range shown {
 		cells := []string{n.Node, n.State, r.since(n.Since)}
 		note := r.said(r.words(n.Note))
-		if n.Note != "" && strings.Contains(p.WaitingFor, n.Note) {
-			note = "" // all that wait say the same, which stands above
+		if strings.HasSuffix("; "+waits, "; "+note) {
+			note = "" // all that wait say the same, which stands above, and is not cut there
 		}
 		switch {
 		case n.Drain != nil:

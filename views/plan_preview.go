@@ -2,6 +2,7 @@ package views
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -85,9 +86,21 @@ func tiersOfPlan(p api.PlanPreview, wide bool) document.Table {
 		}
 	}
 	if empty > 0 && len(p.Preflights) > 0 {
-		t.More = "no pod would leave now in the other " + number.Of(empty, "tier")
+		t.More = fmt.Sprintf("no pod%s would leave now in the other %s", knownPods(p), number.Of(empty, "tier"))
 	}
 	return t
+}
+
+// knownPods says that not all pods of the plan's nodes are known, where that is so.
+func knownPods(p api.PlanPreview) string {
+	switch {
+	case slices.ContainsFunc(p.Preflights, func(r preflight.Report) bool { return r.MorePods > 0 }):
+		return " that the preflights list"
+	case p.NotLookedAt > 0:
+		return " of the nodes looked at"
+	default:
+		return ""
+	}
 }
 
 // podsOf are the pods of a node that leave in a tier, as far as its report lists them.

@@ -138,6 +138,22 @@ func TestWhatAllNodesWaitForIsSaidOnce(t *testing.T) {
 	}
 }
 
+// TestANoteIsLeftOutOnlyWhereTheWholeOfItIsSaid: a brief view cuts what the plan waits for, and a word of that is not all of it.
+func TestANoteIsLeftOutOnlyWhereTheWholeOfItIsSaid(t *testing.T) {
+	const gang = "gang storage-controllers-in-the-second-room of 300 nodes goes once limits are raised that it is larger than by itself: " +
+		"drydock limits set --max-parallel 300 --max-unavailable 300 (maxParallel 2)"
+	p := startertest.StagedPlan()
+	p.WaitingFor, p.Nodes = "its nodes to be cordoned: 0 of 300 are; "+gang, p.Nodes[:1]
+	p.Nodes[0].Note = gang
+	if got := document.Details(views.Plan(p, views.Brief())); strings.Count(got, "--max-unavailable 300") != 1 {
+		t.Errorf("the command is not whole, or is there twice:\n%s", got)
+	}
+	p = startertest.Plan(func(s *api.PlanStatus) { s.WaitingFor, s.Until = "blocked nodes, which come back later", nil }).Known()
+	if got := document.Details(views.Plan(p, views.Brief())); !strings.Contains(got, "Z: blocked\n") {
+		t.Errorf("why a node comes back later is not said:\n%s", got)
+	}
+}
+
 func TestTheDryRunOfStages(t *testing.T) {
 	p := plan.Plan{Strategy: plan.Strategy{Type: plan.AllAtOnce}, DrainPlan: &spec.Plan{Include: drainplan.Types(), Static: spec.SkipStatic}}
 	pods := []preflight.Pod{{Pod: "default/web-1", Tier: 1, Action: preflight.Evict}, {Pod: "kube-system/net", Tier: 7, Action: preflight.Delete}, {Pod: "kube-system/api", Tier: 11, Action: preflight.Skip}}
@@ -147,6 +163,25 @@ func TestTheDryRunOfStages(t *testing.T) {
 			Waves: []api.PlanWave{{Nodes: []string{"one", "two"}, Shared: []preflight.Shared{{Budget: "default/web", Nodes: []string{"one", "two"}, Pods: 2, Allowed: 1}}}},
 		}, false, noon))
 	})
+}
+
+// TestTiersAreEmptyAsFarAsPodsAreKnown: of nodes that were not looked at nothing is, and a preflight lists the first pods only.
+func TestTiersAreEmptyAsFarAsPodsAreKnown(t *testing.T) {
+	p := plan.Plan{Strategy: plan.Strategy{Type: plan.AllAtOnce}, DrainPlan: &spec.Plan{Include: drainplan.Types(), Static: spec.SkipStatic}}
+	pods := []preflight.Pod{{Pod: "default/web-1", Tier: 1, Action: preflight.Evict}}
+	for want, c := range map[string]struct{ notLookedAt, morePods int }{
+		"no pod would leave now in the other":                          {0, 0},
+		"no pod of the nodes looked at would leave now in the other":   {280, 0},
+		"no pod that the preflights list would leave now in the other": {280, 7},
+	} {
+		var out strings.Builder
+		terminal.Show(&out, views.PlanPreview(api.PlanPreview{
+			Name: "firmware", Spec: p, Preflights: []preflight.Report{{Node: "one", Pods: pods, MorePods: c.morePods}}, NotLookedAt: c.notLookedAt,
+		}, false, noon))
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("want %q in\n%s", want, out.String())
+		}
+	}
 }
 
 func TestDetailsOfAPlan(t *testing.T) {

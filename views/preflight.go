@@ -46,7 +46,7 @@ func preflightFindings(title string, style document.Style, all []preflight.Findi
 	t := document.Table{Title: title}
 	shown, left := first(r, all)
 	for _, f := range shown {
-		t.AddPainted(0, style, string(f.Code), r.said(f.String()))
+		t.AddPainted(0, style, string(f.Code), f.String())
 	}
 	t.More = document.AndMore(left + more)
 	return t

@@ -32,3 +32,13 @@ func TestPreflightTable(t *testing.T) {
 		_, _ = io.WriteString(w, document.Details(views.Preflight(startertest.StoppedReport(), views.Brief())))
 	})
 }
+
+// TestAPreflightsFindingsAreWhole, in the Temporal UI too: they end with what to do.
+func TestAPreflightsFindingsAreWhole(t *testing.T) {
+	const end = "which drain.force or the label consents to"
+	long := strings.Repeat("it has local data, ", 12) + end
+	report := preflight.Report{Node: "worker-01", Problems: []preflight.Finding{{Code: preflight.MissingConsent, Object: "pod default/bare", Message: long}}}
+	if got := document.Details(views.Preflight(report, views.Brief())); !strings.Contains(got, end) {
+		t.Errorf("want %q in\n%s", end, got)
+	}
+}

@@ -19,10 +19,18 @@ type Reader struct {
 	now time.Time
 	// brief: the view stays as it is while time goes on, and is small.
 	brief bool
+	// requestor is whom commands name; they name nobody where it is empty.
+	requestor string
 }
 
 // At is a reader at a moment, who sees all there is, with times in the zone of now.
 func At(now time.Time) Reader { return Reader{now: now} }
+
+// Naming is the reader of commands that name a requestor, as they have to where a node has several maintenances.
+func (r Reader) Naming(requestor string) Reader {
+	r.requestor = requestor
+	return r
+}
 
 // Brief is a reader of the details of a workflow in the Temporal UI: times are in UTC, ages are times, and lists and what people wrote are
 // cut.

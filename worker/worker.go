@@ -14,7 +14,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/contrib/envconfig"
 	"go.temporal.io/sdk/log"
 	sdkworker "go.temporal.io/sdk/worker"
 	"golang.org/x/sync/errgroup"
@@ -59,8 +58,8 @@ const (
 	heartbeats = 2 * time.Second
 	// pollers keep a hand-over from waiting for a free poller while other nodes are worked on.
 	pollers = 10
-	// dialPause is the pause between attempts to reach Temporal at start.
-	dialPause = 2 * time.Second
+	// namespacePause is the pause between two tries to read the namespace at the start.
+	namespacePause = 2 * time.Second
 )
 
 // Options are what a worker needs besides its configuration.
@@ -113,7 +112,7 @@ func Run(ctx context.Context, o Options) error {
 	// results comes first, so that what it sends again has a renewed API key.
 	options.ConnectionOptions.DialOptions = slices.Concat([]grpc.DialOption{grpc.WithChainUnaryInterceptor(results{ctx}.Intercept)},
 		options.ConnectionOptions.DialOptions, []grpc.DialOption{grpc.WithChainUnaryInterceptor(o.acks.Intercept)})
-	temporal, err := dial(ctx, options, o.Logger)
+	temporal, err := temporalenv.Dial(ctx, options, o.Logger)
 	if err != nil {
 		return err
 	}
@@ -303,7 +302,8 @@ func newActivities(o Options, kube kubeClient, to connection, podEvents *k8s.Pod
 		return workflows.Activities{}, err
 	}
 	left := job.Left{Kubernetes: kube, Namespaces: own}
-	judge := &policyactivity.Judge{Policy: rules, Client: kube, Starters: execution.NewStarters(temporal, namespace)}
+	starters := newStarters(c.Kubernetes, kube, to)
+	judge := &policyactivity.Judge{Policy: rules, Client: kube, Starters: starters}
 	sinks := audit.New(c.Audit, o.Logger)
 	return workflows.Activities{
 		Nodes: &node.Activities{
@@ -321,7 +321,7 @@ func newActivities(o Options, kube kubeClient, to connection, podEvents *k8s.Pod
 		Executions: &execution.Activities{Temporal: temporal, Namespace: namespace, Home: to.home, Nodes: all, Leases: nodeLeases(c.Health, kube)},
 		Doctors:    &doctor.Activities{Client: kube, Events: events, Temporal: temporal, Namespace: namespace, Home: to.home, Jobs: left, ClusterAPI: c.Kubernetes.Marks.ClusterAPI},
 		Settings: &settings.Activities{
-			Temporal: temporal, Namespace: namespace, Starters: execution.NewStarters(temporal, namespace), Attributes: attributeNames(), Defaults: c.Defaults,
+			Temporal: temporal, Namespace: namespace, Starters: starters, Attributes: attributeNames(), Defaults: c.Defaults,
 			Channels: c.Channels.Plans(), DefaultChannels: c.Channels.Defaults(), Runner: runner, Client: kube, Groups: groups,
 			Judge: judge, Windows: slices.Sorted(maps.Keys(c.Windows)),
 			Audited: len(sinks.Names()) > 0, Conditions: c.Kubernetes.NodeConditions,
@@ -334,6 +334,15 @@ func newActivities(o Options, kube kubeClient, to connection, podEvents *k8s.Pod
 			Temporal: temporal, Senders: senders, Sinks: sinks, Metrics: delivery.NewMetrics(registry, c.Channels.KindsByName()),
 		},
 	}, nil
+}
+
+// newStarters know who started workflows.
+func newStarters(c config.Kubernetes, kube kubeClient, to connection) *execution.Starters {
+	starters := execution.NewStarters(to.client, to.namespace)
+	if c.VerifiedObjects {
+		starters.Objects = &execution.Objects{Kubernetes: kube}
+	}
+	return starters
 }
 
 // describeNamespace asks which namespace this is, until the server answers: only the ID shows which marks on nodes are another Drydock's.
@@ -350,50 +359,16 @@ func describeNamespace(ctx context.Context, temporal client.Client, name string,
 		if namespace.Absent(err) {
 			message, next = "there is no such Temporal namespace; trying again", "drydock setup --apply creates it"
 		}
-		logger.Warn(message, "namespace", name, "error", err, "next", next, "again", dialPause)
+		logger.Warn(message, "namespace", name, "error", err, "next", next, "again", namespacePause)
 		select {
-		case <-time.After(dialPause):
+		case <-time.After(namespacePause):
 		case <-ctx.Done():
 		}
 	}
 }
 
 func temporalOptions(o Options) (client.Options, error) {
-	var options client.Options
-	if o.Temporal != nil {
-		options = *o.Temporal
-	} else {
-		var err error
-		report := func(err error) { o.Logger.Warn("what was read before is used", "error", err) }
-		if options, err = temporalenv.Reported(envconfig.EnvLookupOS, "", report); err != nil {
-			return options, fmt.Errorf("reading the Temporal connection from the environment: %w", err)
-		}
-	}
-	if options.HostPort == "" {
-		options.HostPort = client.DefaultHostPort
-	}
-	if options.Namespace == "" {
-		options.Namespace = client.DefaultNamespace
-	}
+	options, err := temporalenv.Process(o.Temporal, o.Logger)
 	options.Logger = log.NewStructuredLogger(slog.New(calm{o.Logger.Handler()}))
-	return options, nil
-}
-
-// dial connects to Temporal, and keeps trying while the server is not there: a worker may start before its server.
-func dial(ctx context.Context, options client.Options, logger *slog.Logger) (client.Client, error) {
-	for {
-		temporal, err := client.DialContext(ctx, options)
-		if err == nil {
-			return temporal, nil
-		}
-		if ctx.Err() != nil {
-			return nil, fmt.Errorf("connecting to Temporal at %s: %w", options.HostPort, errors.Join(ctx.Err(), err))
-		}
-		logger.Warn("Temporal is not reachable; trying again",
-			"address", options.HostPort, "error", err, "next", cmp.Or(temporalenv.Advice(err), "TEMPORAL_ADDRESS says where it is"), "again", dialPause)
-		select {
-		case <-time.After(dialPause):
-		case <-ctx.Done():
-		}
-	}
+	return options, err
 }

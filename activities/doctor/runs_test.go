@@ -8,11 +8,17 @@ import (
 	"testing"
 	"time"
 
+	commonpb "go.temporal.io/api/common/v1"
+	"go.temporal.io/api/enums/v1"
+	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"drydock.dev/drydock/activities/activitytest"
 	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/k8s/k8stest"
 	"drydock.dev/drydock/rules/doctor"
 	"drydock.dev/drydock/rules/period"
 	"drydock.dev/drydock/rules/schedule"
@@ -87,5 +93,58 @@ func TestAllHoldersAreReadHoweverManyTheyAre(t *testing.T) {
 	}
 	if got := s.Pending[0]; got.Kind != string(schedule.KindControlPlane) || got.WorkflowID != state.Pending[0].WorkflowID("") {
 		t.Errorf("pending is %+v", got)
+	}
+}
+
+// described is a Temporal whose scheduler has granted what full says, and that describes one workflow as it is given.
+type described struct {
+	full
+	info *workflowpb.WorkflowExecutionInfo
+}
+
+func (d described) DescribeWorkflowExecution(ctx context.Context, id, run string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+	if id != d.info.GetExecution().GetWorkflowId() {
+		return d.full.DescribeWorkflowExecution(ctx, id, run)
+	}
+	return &workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: d.info}, nil
+}
+
+// The slot of a profile's transition is held until every watch shows what that has made of its node: it is dead once the transition ended long
+// ago. One that another follows had ended when that began.
+func TestTheSlotOfATransitionThatHasJustEndedIsNotDead(t *testing.T) {
+	const running, completed = enums.WORKFLOW_EXECUTION_STATUS_RUNNING, enums.WORKFLOW_EXECUTION_STATUS_COMPLETED
+	const just, long = 10 * time.Second, 10 * time.Minute
+	holder := api.Holder{RunID: "first", Grant: schedule.Grant{
+		RequestID: "first/1", Node: "n1", Requestor: api.ProfileRequestorPrefix + "patch", Kind: schedule.KindProfile,
+	}}
+	for name, c := range map[string]struct {
+		run            string
+		status         enums.WorkflowExecutionStatus
+		started, ended time.Duration
+		dead           bool
+	}{
+		"it has just ended":                  {"first", completed, long, just, false},
+		"it ended long ago":                  {"first", completed, long, long, true},
+		"another has just begun":             {"second", running, just, 0, false},
+		"another began long ago":             {"second", running, long, 0, true},
+		"another that began long ago, ended": {"second", completed, long, just, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			info := &workflowpb.WorkflowExecutionInfo{
+				Execution:  &commonpb.WorkflowExecution{WorkflowId: holder.WorkflowID(""), RunId: c.run},
+				FirstRunId: c.run, Status: c.status, StartTime: timestamppb.New(time.Now().Add(-c.started)),
+			}
+			if c.ended > 0 {
+				info.CloseTime = timestamppb.New(time.Now().Add(-c.ended))
+			}
+			temporal := &server{scheduler: &slots{}}
+			d := doctorOf(t, k8stest.New(activitytest.Node("n1")), temporal)
+			d.Temporal = described{full{temporal, api.State{Holders: []api.Holder{holder}}}, info}
+			var want []string
+			if c.dead {
+				want = []string{"SlotDead n1: release-slot"}
+			}
+			mustList(t, name, look(t, d, EvaluateInput{Names: names()}).Findings, want...)
+		})
 	}
 }

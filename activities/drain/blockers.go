@@ -88,7 +88,7 @@ func (b *blockers) addRefusal(pod *corev1.Pod, add func(*corev1.Pod, api.Blocker
 }
 
 func (b *blockers) budgetBlocker(pod *corev1.Pod, e k8s.Eviction, since time.Time) api.Blocker {
-	blocker := api.Blocker{Reason: string(e.Answer), Since: since, Budget: e.Budget, Message: e.Message}
+	blocker := api.Blocker{Reason: string(e.Answer), Since: since, Budget: e.Budget, Message: e.Message, ExpectedBy: e.ExpectedBy}
 	if e.Answer == k8s.Throttled {
 		blocker.Message = "the API server throttles requests: " + e.Message
 	}

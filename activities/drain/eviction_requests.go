@@ -200,7 +200,7 @@ func (e *evictionRequests) standing(ctx context.Context, f *filedRequest) (answe
 	case state.Failed != "":
 		return e.evictDirectly(ctx, f, "the EvictionRequest failed, "+state.Failed)
 	case state.Answered:
-		return requested(state.Message), false
+		return k8s.Eviction{Answer: k8s.Requested, Message: state.Message, ExpectedBy: state.ExpectedBy}, false
 	case late:
 		return e.evictDirectly(ctx, f, noAnswer)
 	default:

@@ -51,9 +51,11 @@ func TestDrainByRequestLeavesThePodsToTheirResponder(t *testing.T) {
 	web := activitytest.Pod("web-1")
 	d := newDrain(t, activitytest.HeldNode(), web).start(byRequest)
 	d.untilAsked("POST /apis/lifecycle.k8s.io/v1alpha1/namespaces/default/evictionrequests")
-	d.server.Set(evictionOf(web, "copying"))
+	copying, expected := evictionOf(web, "copying"), metav1.NewTime(time.Now().Add(time.Hour).Truncate(time.Second))
+	copying.Status.Responders[0].ExpectedCompletionTime = &expected
+	d.server.Set(copying)
 	progress := <-d.blocked
-	if len(progress.Blockers) != 1 || progress.Blockers[0].Reason != "EvictionRequested" || !strings.Contains(progress.Blockers[0].Message, "a.example/mover acts on it: copying") {
+	if len(progress.Blockers) != 1 || !progress.Blockers[0].ExpectedBy.Equal(expected.Time) || progress.Blockers[0].Reason != "EvictionRequested" || !strings.Contains(progress.Blockers[0].Message, "a.example/mover acts on it, expects to end at ") {
 		t.Errorf("the workflow got %+v", progress)
 	}
 	if filed := d.server.Requests("POST /apis/lifecycle"); len(filed) != 1 {

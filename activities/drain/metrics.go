@@ -7,6 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/k8s"
 )
 
@@ -31,11 +32,11 @@ var reasons = []string{
 
 // Reasons of blockers that are the drain's own.
 const (
-	reasonDoNotDisrupt   = "DoNotDisrupt"
+	reasonDoNotDisrupt   = api.ReasonDoNotDisrupt
 	reasonTerminating    = "Terminating"
 	reasonNoAnswer       = "NoAnswer"
 	reasonComesBack      = "ComesBack"
-	reasonVolumeAttached = "VolumeAttached"
+	reasonVolumeAttached = api.ReasonVolumeAttached
 	reasonOnlyWorker     = "OnlyWorker"
 )
 

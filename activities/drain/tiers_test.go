@@ -3,6 +3,7 @@ package drain
 import (
 	"io"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -344,6 +345,29 @@ func TestWishNotToBeDisruptedHasADeadline(t *testing.T) {
 	}
 	if _, err := d.end(); err != nil || d.order() != "evict:careful" {
 		t.Errorf("%v; %s", err, d.order())
+	}
+}
+
+// TestRungsEndTheWishNotToBeDisrupted, which is what people are told who do not want to wait.
+func TestRungsEndTheWishNotToBeDisrupted(t *testing.T) {
+	page, err := os.ReadFile("../../docs/tasks/troubleshoot.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, told, _ := strings.Cut(string(page), "| `DoNotDisrupt` |")
+	told, _, _ = strings.Cut(told, "\n")
+	for _, rung := range []string{spec.BypassBudget, spec.Kill} {
+		t.Run(rung, func(t *testing.T) {
+			t.Parallel()
+			d := newDrain(t, activitytest.HeldNode(), activitytest.Pod("careful", careful))
+			d.in = func(in *Input) { in.Drain.ProtectedFor, in.Force = spec.Duration(time.Hour), rung }
+			if _, err := d.start(evict).end(); err != nil || !strings.HasPrefix(d.order(), "delete:careful") {
+				t.Errorf("%v; %s", err, d.order())
+			}
+			if !strings.Contains(told, "`"+rung+"`") {
+				t.Errorf("of the rung %s the page says nothing:%s", rung, told)
+			}
+		})
 	}
 }
 

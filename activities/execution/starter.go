@@ -1,6 +1,7 @@
 package execution
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,7 +31,9 @@ const firstTasks = 50
 type Starters struct {
 	Temporal  client.Client
 	Namespace string
-	known     *lru.Cache
+	// Objects know who asked by Kubernetes objects; nil where those are not to be believed.
+	Objects *Objects
+	known   *lru.Cache
 }
 
 // NewStarters asks a server about the workflows of a namespace.
@@ -39,20 +42,49 @@ func NewStarters(temporal client.Client, namespace string) *Starters {
 }
 
 // Of is who started a workflow: by the first event of the first run of its chain, or, where another workflow started it, of
-// that one's. Where an earlier history is gone, nobody is named.
+// that one's. Where an earlier history is gone, nobody is named. A maintenance that a Kubernetes object asks for is that of the user who
+// created the object, where Objects know.
 func (s *Starters) Of(ctx context.Context, run Run) (api.Sender, error) {
-	var parents []Run
+	event, root, parents, err := s.root(ctx, run)
+	if err != nil {
+		return api.Sender{}, err
+	}
+	if known, ok := s.known.Get(root); ok {
+		return known.(api.Sender), nil
+	}
+	if event == nil {
+		return api.Sender{}, nil
+	}
+	started := event.GetWorkflowExecutionStartedEventAttributes()
+	sender := SenderOf(api.IdentityOfStarter(root.WorkflowID, started), event.GetPrincipal())
+	if _, begun := started.GetMemo().GetFields()[api.MemoBegun]; begun {
+		sender.Principal = "" // a worker's, which is no person's
+	}
+	requestor, err := s.Objects.requestor(ctx, started)
+	if err != nil {
+		return api.Sender{}, err
+	}
+	sender.Principal = cmp.Or(requestor, sender.Principal)
+	for _, parent := range parents {
+		s.known.Add(parent, sender)
+	}
+	return sender, nil
+}
+
+// root is the run that all began with, and its first event, which is nil where that history is gone, where too many workflows started one
+// another, and where who started it is known. Parents are the runs on the way.
+func (s *Starters) root(ctx context.Context, run Run) (event *historypb.HistoryEvent, of Run, parents []Run, err error) {
 	for range maxParents {
-		if known, ok := s.known.Get(run); ok {
-			return known.(api.Sender), nil
+		if _, ok := s.known.Get(run); ok {
+			return nil, run, parents, nil
 		}
 		event, err := firstEvent(ctx, s.Temporal, s.Namespace, run)
 		var gone *serviceerror.NotFound
 		switch {
 		case errors.As(err, &gone):
-			return api.Sender{}, nil
+			return nil, run, parents, nil
 		case err != nil:
-			return api.Sender{}, fmt.Errorf("reading who started workflow %s: %w", run.WorkflowID, err)
+			return nil, run, parents, fmt.Errorf("reading who started workflow %s: %w", run.WorkflowID, err)
 		}
 		started := event.GetWorkflowExecutionStartedEventAttributes()
 		parent := started.GetParentWorkflowExecution()
@@ -63,17 +95,10 @@ func (s *Starters) Of(ctx context.Context, run Run) (api.Sender, error) {
 			run = Run{WorkflowID: parent.GetWorkflowId(), RunID: parent.GetRunId()}
 			parents = append(parents, run)
 		default:
-			sender := SenderOf(api.IdentityOfStarter(run.WorkflowID, started), event.GetPrincipal())
-			if _, begun := started.GetMemo().GetFields()[api.MemoBegun]; begun {
-				sender.Principal = "" // a worker's, which is no person's
-			}
-			for _, parent := range parents {
-				s.known.Add(parent, sender)
-			}
-			return sender, nil
+			return event, run, parents, nil
 		}
 	}
-	return api.Sender{}, nil
+	return nil, run, parents, nil
 }
 
 // Person is the verified principal who started a workflow. It is empty if the server verified nobody, or where a

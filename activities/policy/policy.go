@@ -2,10 +2,12 @@
 package policy
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"go.temporal.io/sdk/activity"
@@ -19,6 +21,7 @@ import (
 	"drydock.dev/drydock/activities/execution"
 	"drydock.dev/drydock/activities/failure"
 	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/bridge/v1alpha1"
 	"drydock.dev/drydock/k8s"
 	"drydock.dev/drydock/k8s/kube"
 	"drydock.dev/drydock/rules/policy"
@@ -130,6 +133,18 @@ func (j *Judge) starter(ctx context.Context, atApproval bool) (policy.Starter, e
 	return policy.Starter{Principal: &principal}, nil
 }
 
+// decider is the verified principal of the Kubernetes user who said a word by the object that asks for the calling maintenance; empty
+// where nobody did.
+func (j *Judge) decider(ctx context.Context, word Word) (string, error) {
+	by, isUser := strings.CutPrefix(word.By, v1alpha1.Said(""))
+	if j == nil || j.Starters == nil || !isUser {
+		return "", nil
+	}
+	calling := activity.GetInfo(ctx).WorkflowExecution
+	said := v1alpha1.Decision{Message: word.Name, By: by, Comment: word.Comment}
+	return j.Starters.Decider(ctx, execution.Run{WorkflowID: calling.ID, RunID: calling.RunID}, said)
+}
+
 // node is what rules see of a node.
 func (j *Judge) node(ctx context.Context, name string) (*policy.Node, error) {
 	found, err := j.Client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
@@ -210,6 +225,11 @@ func (a *Activities) JudgeApproval(ctx context.Context, in ApprovalInput) (Judge
 	if err != nil {
 		return Judged{}, err
 	}
+	decider, err := a.Judge.decider(ctx, in.Word)
+	if err != nil {
+		return Judged{}, failure.Translate(ctx, a.Judge.Client, err)
+	}
+	sender.Principal = cmp.Or(decider, sender.Principal)
 	judged := Judged{Sender: sender}
 	if in.Word.Name != api.MsgApprove || len(in.Maintenance) == 0 || !a.Judge.HasRules() || !a.Judge.Policy.JudgesApprovals() {
 		return judged, nil

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"drydock.dev/drydock/k8s"
 	"drydock.dev/drydock/k8s/kube"
 	rules "drydock.dev/drydock/rules/profile"
 	"drydock.dev/drydock/rules/profile/state"
@@ -32,7 +33,7 @@ func show(config *rules.Config, node *corev1.Node, data state.Data) error {
 	return nil
 }
 
-// write brings a node to what it should be, if it is still as it was read. It returns the node as it is then.
+// write brings a node to what it should be, if it is still as it was read. It returns the node as it is then, as the watch has it.
 func write(ctx context.Context, client kube.Interface, was, should *corev1.Node) (*corev1.Node, error) {
 	before, err := json.Marshal(was)
 	if err != nil {
@@ -63,5 +64,9 @@ func write(ctx context.Context, client kube.Interface, was, should *corev1.Node)
 	if err != nil {
 		return nil, err
 	}
-	return client.CoreV1().Nodes().Patch(ctx, was.Name, types.MergePatchType, body, metav1.PatchOptions{})
+	written, err := client.CoreV1().Nodes().Patch(ctx, was.Name, types.MergePatchType, body, metav1.PatchOptions{})
+	if err == nil {
+		k8s.DropBulk(written)
+	}
+	return written, err
 }

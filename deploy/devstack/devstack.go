@@ -262,6 +262,69 @@ func (w *Worker) Ready(ctx context.Context) error {
 	return w.await(ctx, func(ctx context.Context) error { return answers(ctx, w.URL+"/readyz") })
 }
 
+// Bridge is a running drydock-bridge.
+type Bridge struct {
+	*Process
+	// URL serves its probes, MetricsURL its metrics.
+	URL, MetricsURL string
+}
+
+// BridgeOptions say how a bridge is run.
+type BridgeOptions struct {
+	// Dir holds the log.
+	Dir, Name  string
+	Kubeconfig string
+	Temporal   *Temporal
+	// Args are its further flags.
+	Args []string
+	// Port has its metrics, ProbesPort its probes; 0 is a free one.
+	Port, ProbesPort int
+	// Detach lets it outlive this process.
+	Detach bool
+	// Held stays open in it for as long as it lives.
+	Held *os.File
+	// Environment adds variables.
+	Environment []string
+}
+
+// StartBridge runs drydock-bridge and waits until its manager runs.
+func StartBridge(ctx context.Context, o BridgeOptions) (*Bridge, error) {
+	b, err := LaunchBridge(o)
+	if err != nil {
+		return nil, err
+	}
+	return b, b.Ready(ctx)
+}
+
+// LaunchBridge runs drydock-bridge and does not wait for it.
+func LaunchBridge(o BridgeOptions) (*Bridge, error) {
+	ports, err := FreePorts(2)
+	if err != nil {
+		return nil, err
+	}
+	ports[0], ports[1] = cmp.Or(o.ProbesPort, ports[0]), cmp.Or(o.Port, ports[1])
+	if err := os.MkdirAll(o.Dir, 0o755); err != nil {
+		return nil, err
+	}
+	b := &Bridge{URL: "http://" + address(ports[0]), MetricsURL: "http://" + address(ports[1])}
+	l := launch{
+		name: o.Name, log: filepath.Join(o.Dir, o.Name+".log"), detach: o.Detach, held: o.Held,
+		env: append(append(o.Temporal.Environment(), "KUBECONFIG="+o.Kubeconfig), o.Environment...),
+	}
+	b.Process, err = l.start("drydock-bridge", append(slices.Clone(o.Args), "--probes", address(ports[0]), "--metrics", address(ports[1]))...)
+	if err != nil {
+		return nil, err
+	}
+	return b, nil
+}
+
+// Ready waits until the bridge's manager runs.
+func (b *Bridge) Ready(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	return b.await(ctx, func(ctx context.Context) error { return answers(ctx, b.URL+"/readyz") })
+}
+
 // answers reports whether a GET succeeds.
 func answers(ctx context.Context, url string) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Builds container images FROM scratch, each tagged with the version and the architecture, and that of this machine also with the
 # version and as :local.
-#   build.sh VERSION              drydock (the worker) and drydock-cli, with SBOMs in .bin/images; ARCHITECTURES chooses
+#   build.sh VERSION              drydock (the worker and the bridge) and drydock-cli, with SBOMs in .bin/images; ARCHITECTURES chooses
 #   build.sh VERSION trial        drydock-temporal and drydock-cluster, to try it with, out of .bin
 set -eu
 version=${1:?usage: build.sh VERSION [trial]}
@@ -59,14 +59,14 @@ for arch in ${ARCHITECTURES:-amd64 arm64}; do
   mkdir "$context/$arch"
   cp LICENSE "$context/$arch/"
   CGO_ENABLED=0 GOOS=linux GOARCH=$arch GOFLAGS="${GOFLAGS:-} -trimpath" go build \
-    -ldflags "-s -w -X drydock.dev/drydock/starter.Version=$version -X drydock.dev/drydock/worker.Version=$version" \
-    -o "$context/$arch/" ./starter/drydock ./worker/drydock-worker
-  for program in drydock drydock-worker; do
+    -ldflags "-s -w -X drydock.dev/drydock/starter.Version=$version -X drydock.dev/drydock/worker.Version=$version -X drydock.dev/drydock/bridge.Version=$version" \
+    -o "$context/$arch/" ./starter/drydock ./worker/drydock-worker ./bridge/drydock-bridge
+  for program in drydock drydock-worker drydock-bridge; do
     (cd tools/sbom && go run . -name "$program" -version "$version" -created "$created" \
       -out "$context/$arch/$program.spdx.json" "$context/$arch/$program")
     cp "$context/$arch/$program.spdx.json" ".bin/images/$program-$tag-linux-$arch.spdx.json"
   done
   echo "== building the images for linux/$arch"
-  image drydock Dockerfile "$arch" "Drydock's worker"
+  image drydock Dockerfile "$arch" "Drydock's worker and bridge"
   image drydock-cli Dockerfile.cli "$arch" "Drydock's command line"
 done

@@ -1,4 +1,4 @@
-// Package kubernetes has the manifests of the worker's account: what it needs in any case, and a part for each feature.
+// Package kubernetes has the manifests of the worker's account, what it needs in any case and a part for each feature, and those of the bridge.
 package kubernetes
 
 import (
@@ -76,12 +76,11 @@ func read(file, content string) (Part, error) {
 		name = Base
 	}
 	part := Part{Name: name, File: file}
-	for document := range strings.SplitSeq(content, "\n---\n") {
-		object := &unstructured.Unstructured{}
-		if err := yaml.Unmarshal([]byte(document), &object.Object); err != nil {
-			return part, err
-		}
-		part.Objects = append(part.Objects, object)
+	var err error
+	if part.Objects, err = objects(content); err != nil {
+		return part, err
+	}
+	for _, object := range part.Objects {
 		if kind := object.GetKind(); kind != "ClusterRole" && kind != "Role" {
 			continue
 		}
@@ -94,4 +93,16 @@ func read(file, content string) (Part, error) {
 		}
 	}
 	return part, nil
+}
+
+// objects are those of a file.
+func objects(content string) (all []*unstructured.Unstructured, err error) {
+	for document := range strings.SplitSeq(content, "\n---\n") {
+		object := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal([]byte(document), &object.Object); err != nil {
+			return nil, err
+		}
+		all = append(all, object)
+	}
+	return all, nil
 }

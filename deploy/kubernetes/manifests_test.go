@@ -45,7 +45,7 @@ func TestThePartsAreTheFiles(t *testing.T) {
 		}
 		permissions[part.Name] = got
 	}
-	if want := []string{"base", "cluster-api", "daemonsets", "delete-pods", "eviction-requests", "health", "jobs", "metrics", "node-conditions", "profiles", "volumes", "work"}; !slices.Equal(names, want) {
+	if want := []string{"base", "cluster-api", "daemonsets", "delete-pods", "eviction-requests", "health", "jobs", "metrics", "node-conditions", "objects", "profiles", "volumes", "work"}; !slices.Equal(names, want) {
 		t.Errorf("parts %q, want %q", names, want)
 	}
 	// What a preflight asks for is what the files give, each the one that its finding names.

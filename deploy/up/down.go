@@ -11,7 +11,7 @@ import (
 	"drydock.dev/drydock/deploy/devstack"
 )
 
-// stopAll stops the worker, which hands its drains over, and then Temporal.
+// stopAll stops the bridge, the worker, which hands its drains over, and then Temporal.
 func stopAll(ctx context.Context, o options) error {
 	own()
 	f := folder(o.folder)
@@ -30,7 +30,10 @@ func stopAll(ctx context.Context, o options) error {
 	}
 	tellOfMaintenances(ctx, o, remembered)
 	var problems []error
-	for _, name := range []string{"worker", "temporal"} {
+	for _, name := range []string{"bridge", "worker", "temporal"} {
+		if name == "bridge" && !f.service(name).wasStarted() {
+			continue
+		}
 		stopped, stale, err := f.service(name).stop(ctx)
 		switch {
 		case stopped:

@@ -24,8 +24,10 @@ const (
 	lockFile       = "lock"
 	configFile     = "drydock.yaml"
 	kubeconfigFile = "kubeconfig"
-	profileFile    = "temporal.toml"
-	environment    = "env"
+
+	bridgeKubeconfigFile = "bridge.kubeconfig"
+	profileFile          = "temporal.toml"
+	environment          = "env"
 )
 
 // state is what is remembered from one time to the next.
@@ -38,8 +40,12 @@ type state struct {
 	// Cluster tells the cluster from another one of the same name.
 	Cluster string `json:"cluster,omitempty"`
 	// Declined: the worker is to have no account of its own.
-	Declined bool  `json:"declined,omitempty"`
-	Ports    ports `json:"ports"`
+	Declined bool `json:"declined,omitempty"`
+	// Bridge: a bridge is to run. BridgeAccount is whom it acts as, BridgeDeclined that it is to have no account of its own.
+	Bridge         bool   `json:"bridge,omitempty"`
+	BridgeAccount  string `json:"bridgeAccount,omitempty"`
+	BridgeDeclined bool   `json:"bridgeDeclined,omitempty"`
+	Ports          ports  `json:"ports"`
 }
 
 // ports are those that are listened on, on the loopback interface; 0 is none yet.
@@ -48,6 +54,13 @@ type ports struct {
 	UI       int `json:"ui"`
 	Worker   int `json:"worker"`
 	Admin    int `json:"admin"`
+	// Bridge has the bridge's metrics.
+	Bridge       int `json:"bridge,omitempty"`
+	BridgeProbes int `json:"bridgeProbes,omitempty"`
+}
+
+func (p ports) all() []int {
+	return []int{p.Temporal, p.UI, p.Worker, p.Admin, p.Bridge, p.BridgeProbes}
 }
 
 // open makes the folder where it is not there, and keeps any other run of this command out of it until the file is closed.
@@ -101,7 +114,7 @@ func (f folder) write(name string, data []byte) error {
 const tries = 100
 
 // usual are the ports that Temporal's and Drydock's documentation has.
-var usual = ports{Temporal: 7233, UI: 8233, Worker: 8080, Admin: 8081}
+var usual = ports{Temporal: 7233, UI: 8233, Worker: 8080, Admin: 8081, Bridge: 8082, BridgeProbes: 8083}
 
 // choose finds a port that nobody listens on: the one that is wanted and no other, or from the remembered or the usual one
 // upward. taken are those that are spoken for.

@@ -1,5 +1,5 @@
 // Command up runs Drydock on this machine against a Kubernetes cluster of the user's: Temporal with its database on disk,
-// its UI, and a worker. They outlive it; what it finds running it leaves, and what has died it starts again.
+// its UI, a worker, and a bridge where one is wanted. They outlive it; what it finds running it leaves, and what has died it starts again.
 package main
 
 import (
@@ -56,6 +56,9 @@ const (
 	uiPort       = "TEMPORAL_UI_PORT"
 	workerPort   = "DRYDOCK_PORT"
 	adminPort    = "DRYDOCK_ADMIN_PORT"
+
+	bridgePort       = "DRYDOCK_BRIDGE_PORT"
+	bridgeProbesPort = "DRYDOCK_BRIDGE_PROBES_PORT"
 )
 
 // options are what the command is told by variables, since make hands them on.
@@ -70,6 +73,8 @@ type options struct {
 	yes bool
 	// applyRBAC answers whether the manifests of permissions are to be applied; nil asks.
 	applyRBAC *bool
+	// wantsBridge says whether a bridge is to run; nil is as the last time.
+	wantsBridge *bool
 	// ports are those that have to be used; the others are free ones.
 	ports ports
 	input io.Reader
@@ -97,6 +102,7 @@ func optionsFrom(getenv func(string) string, in *os.File, out io.Writer) (option
 	}
 	for name, set := range map[string]func(bool){
 		"YES": func(yes bool) { o.yes = yes }, "APPLY_RBAC": func(apply bool) { o.applyRBAC = &apply },
+		"BRIDGE": func(wants bool) { o.wantsBridge = &wants },
 	} {
 		if text := getenv(name); text != "" {
 			value, err := strconv.ParseBool(text)
@@ -108,6 +114,7 @@ func optionsFrom(getenv func(string) string, in *os.File, out io.Writer) (option
 	}
 	for name, port := range map[string]*int{
 		temporalPort: &o.ports.Temporal, uiPort: &o.ports.UI, workerPort: &o.ports.Worker, adminPort: &o.ports.Admin,
+		bridgePort: &o.ports.Bridge, bridgeProbesPort: &o.ports.BridgeProbes,
 	} {
 		if text := getenv(name); text != "" {
 			if *port, err = strconv.Atoi(text); err != nil || *port < 1 || *port > 65535 {

@@ -15,8 +15,8 @@ import (
 // presence is the ConfigMap by which one make up knows of another that serves the same cluster, when no node has a mark yet.
 const presence = "drydock-up"
 
-// byLabel chooses the Deployments of the chart and of deploy/kubernetes/base.
-const byLabel = "app.kubernetes.io/name=drydock"
+// byLabel chooses the workers' Deployments of the chart and of deploy/kubernetes/base.
+const byLabel = "app.kubernetes.io/name=drydock,app.kubernetes.io/component!=bridge"
 
 // What the ConfigMap says.
 const (

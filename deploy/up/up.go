@@ -62,28 +62,40 @@ func up(ctx context.Context, o options) error {
 		return err
 	}
 	s.present(ctx, remembered.ID)
-	account, err := s.prepare(ctx, &remembered)
-	if err == nil {
-		err = f.save(remembered)
-	}
-	var kubeconfig []byte
-	if err == nil {
-		kubeconfig, err = s.cluster.kubeconfig(account)
-	}
-	if err == nil {
-		err = f.write(kubeconfigFile, kubeconfig)
-	}
-	var workerBegan bool
-	if err == nil {
-		workerBegan, err = s.runWorker(ctx, &remembered)
-	}
+	account, programsBegan, err := s.runPrograms(ctx, &remembered)
 	if err != nil {
 		return fmt.Errorf("%w\nTemporal runs. make up tries again, make down stops what runs", err)
 	}
-	if !began && !workerBegan {
+	if !began && !programsBegan {
 		o.say("\nEverything runs already; nothing was started.")
 	}
 	return s.tell(remembered, account)
+}
+
+// runPrograms makes sure that the worker and the bridge run, and returns the account of the worker.
+func (s *site) runPrograms(ctx context.Context, r *state) (account string, began bool, err error) {
+	if account, err = s.prepare(ctx, r); err != nil {
+		return "", false, err
+	}
+	if err := s.folder.save(*r); err != nil {
+		return "", false, err
+	}
+	kubeconfig, err := s.cluster.kubeconfig(account)
+	if err == nil {
+		err = s.folder.write(kubeconfigFile, kubeconfig)
+	}
+	if err != nil {
+		return "", false, err
+	}
+	workerBegan, err := s.runWorker(ctx, r)
+	if err != nil {
+		return "", false, err
+	}
+	bridgeBegan, err := s.runBridge(ctx, r, account)
+	if err != nil {
+		err = fmt.Errorf("the bridge: %w (the worker runs; BRIDGE=0 goes on without a bridge)", err)
+	}
+	return account, workerBegan || bridgeBegan, errors.Join(err, s.folder.save(*r))
 }
 
 // own keeps out of the processes what the user's shell says of another Temporal and another Drydock.
@@ -198,7 +210,7 @@ func (s *site) runWorker(ctx context.Context, r *state) (began bool, err error) 
 		return false, err
 	}
 	if file == nil {
-		return false, errors.Join(keeps(workerPort, s.ports.Worker, r.Ports.Worker), keeps(adminPort, s.ports.Admin, r.Ports.Admin), s.polls(ctx, r.Ports.Worker))
+		return false, errors.Join(keeps(workerPort, s.ports.Worker, r.Ports.Worker), keeps(adminPort, s.ports.Admin, r.Ports.Admin), s.polls(ctx, "worker", r.Ports.Worker))
 	}
 	defer file.Close()
 	if err := errors.Join(
@@ -222,8 +234,8 @@ func (s *site) runWorker(ctx context.Context, r *state) (began bool, err error) 
 	return true, worker.Ready(ctx)
 }
 
-// polls waits until a worker that runs already is ready.
-func (s *site) polls(ctx context.Context, port int) error {
+// polls waits until a worker or a bridge that runs already is ready.
+func (s *site) polls(ctx context.Context, name string, port int) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	tick := time.NewTicker(200 * time.Millisecond)
@@ -244,7 +256,7 @@ func (s *site) polls(ctx context.Context, port int) error {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return fmt.Errorf("the worker runs and is not ready: %w (see %s)", err, s.folder.path("worker.log"))
+			return fmt.Errorf("the %s runs and is not ready: %w (see %s)", name, err, s.folder.path(name+".log"))
 		}
 	}
 }
@@ -252,8 +264,7 @@ func (s *site) polls(ctx context.Context, port int) error {
 // choose settles on a port, and says where it is not the one that people would look for.
 func (s *site) choose(what, variable string, port *int, wanted, usual int, others ports) error {
 	before := *port
-	chosen, err := choose(wanted, before, usual, slices.DeleteFunc(
-		[]int{others.Temporal, others.UI, others.Worker, others.Admin}, func(other int) bool { return other == 0 || other == before }))
+	chosen, err := choose(wanted, before, usual, slices.DeleteFunc(others.all(), func(other int) bool { return other == 0 || other == before }))
 	if err != nil {
 		return fmt.Errorf("%s, %s: %w", what, variable, err)
 	}

@@ -6,12 +6,15 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"drydock.dev/drydock/deploy/devstack"
 )
 
 func TestAServiceRunsAsLongAsItsFileIsLocked(t *testing.T) {
@@ -177,16 +180,51 @@ func TestVariables(t *testing.T) {
 	home := func(more map[string]string) func(string) string {
 		return func(name string) string { return more[name] }
 	}
-	o, err := optionsFrom(home(map[string]string{"XDG_STATE_HOME": "/s", "CONTEXT": "prod", "YES": "1", "APPLY_RBAC": "0", "TEMPORAL_PORT": "7000"}), os.Stdin, &bytes.Buffer{})
-	if err != nil || o.folder != "/s/drydock/up" || o.context != "prod" || !o.yes || o.applyRBAC == nil || *o.applyRBAC || o.ports.Temporal != 7000 {
+	o, err := optionsFrom(home(map[string]string{"XDG_STATE_HOME": "/s", "CONTEXT": "prod", "YES": "1", "APPLY_RBAC": "0", "BRIDGE": "1", "TEMPORAL_PORT": "7000"}), os.Stdin, &bytes.Buffer{})
+	if err != nil || o.wantsBridge == nil || !*o.wantsBridge || o.folder != "/s/drydock/up" || o.context != "prod" || !o.yes || o.applyRBAC == nil || *o.applyRBAC || o.ports.Temporal != 7000 {
 		t.Errorf("%+v, %v", o, err)
 	}
 	if o, err := optionsFrom(home(map[string]string{"UP_DIR": "/my state"}), os.Stdin, &bytes.Buffer{}); err != nil || o.again != " UP_DIR='/my state'" {
 		t.Errorf("%+v, %v", o, err)
 	}
-	for name, value := range map[string]string{"YES": "please", "APPLY_RBAC": "x", "TEMPORAL_UI_PORT": "99999", "DRYDOCK_PORT": "http"} {
+	for name, value := range map[string]string{"YES": "please", "APPLY_RBAC": "x", "BRIDGE": "yes", "DRYDOCK_BRIDGE_PORT": "0", "TEMPORAL_UI_PORT": "99999", "DRYDOCK_PORT": "http"} {
 		if _, err := optionsFrom(home(map[string]string{name: value}), os.Stdin, &bytes.Buffer{}); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s=%s: %v", name, value, err)
+		}
+	}
+}
+
+func TestTheBridgeServesTheWorkersCluster(t *testing.T) {
+	s := &site{folder: folder(t.TempDir())}
+	for _, c := range []struct {
+		config string
+		bridge bridge
+		want   []string
+	}{
+		{"scheduler: {maxParallel: 1}\n", bridge{}, []string{"--leader-election=false"}},
+		{"cluster: blue\ntaskQueue: nodes\n", bridge{account: "a", approvals: true}, []string{"--cluster=blue", "--task-queue=nodes", "--lease-namespace=drydock", "--approvals"}},
+	} {
+		if err := s.folder.write(configFile, []byte(c.config)); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := s.bridgeArgs(c.bridge); err != nil || !slices.Equal(got, c.want) {
+			t.Errorf("%q: %q, %v; want %q", c.config, got, err, c.want)
+		}
+	}
+}
+
+func TestABridgeIsShownWhereThereIsOne(t *testing.T) {
+	var out bytes.Buffer
+	s := &site{options: options{out: &out}, folder: folder(t.TempDir()), cluster: &cluster{context: "prod", nodes: []string{"worker-01"}}, temporal: &devstack.Temporal{}}
+	for _, r := range []state{{}, {Bridge: true, Ports: ports{Bridge: 8082}}} {
+		out.Reset()
+		if err := s.tell(r, ""); err != nil {
+			t.Fatal(err)
+		}
+		for _, text := range []string{"bridge         http://127.0.0.1:8082/metrics, as you", "| kubectl --context prod apply -f -", "spec: {node: worker-01,"} {
+			if strings.Contains(out.String(), text) != r.Bridge {
+				t.Errorf("bridge %t: %q is in it or not:\n%s", r.Bridge, text, out.String())
+			}
 		}
 	}
 }

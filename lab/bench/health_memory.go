@@ -30,7 +30,7 @@ func measureHealthMemory(ctx context.Context, b *bench) (figures []Figure, err e
 	if err := h.shards(ctx, nodes); err != nil {
 		return nil, err
 	}
-	idle, _, err := resident(worker.PID())
+	idle, _, err := world.Resident(worker.PID())
 	if err != nil {
 		return nil, err
 	}
@@ -48,7 +48,7 @@ func measureHealthMemory(ctx context.Context, b *bench) (figures []Figure, err e
 	if err := errors.Join(h.mends(ctx, ill), h.objects.until(ctx, 0)); err != nil {
 		return nil, err
 	}
-	_, peak, err := resident(worker.PID())
+	_, peak, err := world.Resident(worker.PID())
 	return []Figure{
 		report(fmt.Sprintf("worker's resident memory, %d checks of %d nodes", healthChecks, nodes), idle, "MB"),
 		atMost(fmt.Sprintf("worker's peak resident memory, %d of them remediated", healthIll), peak, "MB", 200),

@@ -1,13 +1,10 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strconv"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -60,7 +57,7 @@ func (b *bench) memory(ctx context.Context) (figures []Figure, err error) {
 	if err := b.untilIdle(ctx, api.SchedulerID("")); err != nil {
 		return nil, err
 	}
-	idle, _, err := resident(worker.PID())
+	idle, _, err := world.Resident(worker.PID())
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +73,7 @@ func (b *bench) memory(ctx context.Context) (figures []Figure, err error) {
 	if _, err := ready.until(ctx, "the nodes to be Ready", func(_, wished int) bool { return wished == memoryDrained }); err != nil {
 		return nil, err
 	}
-	after, peak, err := resident(worker.PID())
+	after, peak, err := world.Resident(worker.PID())
 	if err != nil {
 		return nil, err
 	}
@@ -147,30 +144,4 @@ func (b *bench) enlarge(ctx context.Context, nodes, pods int) error {
 	}
 	_, err = running.until(ctx, "the pods to run", func(_, wished int) bool { return wished == drained })
 	return err
-}
-
-// resident reads how much memory a process has, and had at most, in MB of a million bytes.
-func resident(pid int) (now, peak float64, err error) {
-	file, err := os.Open(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		return 0, 0, err
-	}
-	defer file.Close()
-	found := map[string]float64{}
-	scanner := bufio.NewScanner(file)
-	for scanner.Scan() {
-		key, rest, _ := strings.Cut(scanner.Text(), ":")
-		if key != "VmRSS" && key != "VmHWM" {
-			continue
-		}
-		kib, err := strconv.ParseFloat(strings.TrimSpace(strings.TrimSuffix(rest, "kB")), 64)
-		if err != nil {
-			return 0, 0, fmt.Errorf("%s of process %d: %w", key, pid, err)
-		}
-		found[key] = kib * 1024 / 1e6
-	}
-	if len(found) != 2 {
-		return 0, 0, errors.Join(scanner.Err(), fmt.Errorf("process %d: its status has no VmRSS and VmHWM", pid))
-	}
-	return found["VmRSS"], found["VmHWM"], scanner.Err()
 }

@@ -87,7 +87,7 @@ func measureProfiles(ctx context.Context, b *bench) (figures []Figure, err error
 	if err != nil {
 		return slices.Concat(first, idle), err
 	}
-	_, peak, err := resident(b.worker.PID())
+	_, peak, err := world.Resident(b.worker.PID())
 	return slices.Concat(first, idle, moves, []Figure{atMost("worker's peak resident memory", peak, "MB", 200)}), err
 }
 
@@ -142,7 +142,7 @@ func (p profiled) rests(ctx context.Context, period time.Duration) ([]Figure, er
 	}); err != nil {
 		return nil, err
 	}
-	now, _, err := resident(p.worker.PID())
+	now, _, err := world.Resident(p.worker.PID())
 	all := 0
 	for resource, n := range requests {
 		world.Say("profiles: %d requests about %s", n, resource)

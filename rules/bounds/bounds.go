@@ -4,6 +4,8 @@ package bounds
 
 import (
 	"reflect"
+	"regexp"
+	"strings"
 	"time"
 	"unicode/utf8"
 )
@@ -35,6 +37,65 @@ func Cut(text string, most int) string {
 		}
 	}
 	return text
+}
+
+// Words is Cut at the end of a word, and before a command that would not be whole: somebody may run it.
+func Words(text string, most int) string {
+	if Cut(text, most) == text {
+		return text
+	}
+	end := len(strings.TrimSuffix(Cut(text, most-len(" ")), cutMark))
+	if space := strings.LastIndex(text[:end], " "); space > 0 && text[end] != ' ' {
+		end = space
+	}
+	for begin, after := nextCommand(text, 0); begin < end; begin, after = nextCommand(text, after) {
+		if after > end {
+			end = len(strings.TrimRight(text[:begin], ` "'(`))
+		}
+	}
+	kept := strings.TrimRight(text[:end], " :;,")
+	if kept == "" {
+		return cutMark
+	}
+	return kept + " " + cutMark
+}
+
+// nextCommand is where the first command in a text begins, and where it ends, from a place on; where there is none that is the text's end.
+func nextCommand(text string, from int) (begin, end int) {
+	found := command.FindStringSubmatchIndex(text[from:])
+	if found == nil {
+		return len(text), len(text)
+	}
+	begin = from + found[2]
+	quote := rune(0)
+	if begin > 0 && (text[begin-1] == '"' || text[begin-1] == '\'') {
+		quote = rune(text[begin-1])
+	}
+	return begin, begin + lengthOfCommand(text[begin:], quote)
+}
+
+// command is how each command in a sentence begins.
+var command = regexp.MustCompile(`(?:^|[\s"'(])((?:drydock|kubectl) )`)
+
+// lengthOfCommand is how long the command is with which a text begins: up to the quote that encloses it, or to what ends it in a sentence.
+func lengthOfCommand(text string, enclosing rune) int {
+	quoted := rune(0)
+	for i, r := range text {
+		switch {
+		case r == enclosing, r == '\n':
+			return i
+		case r == quoted:
+			quoted = 0
+		case quoted != 0:
+		case r == '"', r == '\'':
+			quoted = r
+		case r == '(', r == ')':
+			return len(strings.TrimRight(text[:i], " "))
+		case strings.ContainsRune(".,;:", r) && (i+1 == len(text) || text[i+1] == ' '):
+			return i
+		}
+	}
+	return len(text)
 }
 
 // escaped is how many bytes a character that takes some bytes of a text takes in a JSON string, as encoding/json writes

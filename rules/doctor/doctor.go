@@ -300,7 +300,8 @@ type Requests struct {
 	Count                   int
 }
 
-// Bounds of a report, which has to fit in a Temporal payload: the first rows, and the count of the rest.
+// Bounds of a report, which has to fit in a Temporal payload: the first rows, and the count of the rest. The commands of a next step may be
+// longer than texts are: half a command helps nobody.
 const (
 	MaxFindings = 300
 	MaxNotes    = 100

@@ -123,7 +123,7 @@ func bounded(findings []Finding, concerned func(Finding) bool, most int) (first 
 	kept = sorted(kept)
 	shown := kept[:min(most, len(kept))]
 	for i := range shown {
-		shown[i].Text, shown[i].NextStep = bounds.Cut(shown[i].Text, maxText), bounds.Cut(shown[i].NextStep, maxText)
+		shown[i].Text, shown[i].NextStep = bounds.Cut(shown[i].Text, maxText), bounds.Cut(shown[i].NextStep, bounds.Text)
 	}
 	return shown, len(kept) - len(shown)
 }

@@ -276,6 +276,18 @@ func TestALookIsBounded(t *testing.T) {
 	}
 }
 
+func TestTheCommandsOfANextStepAreWhole(t *testing.T) {
+	const long = "ip-10-0-12-34.eu-central-1.compute.internal"
+	f := Facts{Scheduler: Scheduler{Execution: running(0)}, Nodes: []Node{{
+		Name: long, Tainted: true, Phase: "Ready", Labelled: true, Excluded: true, OutOfService: true, Protections: []string{"cluster-autoscaler.kubernetes.io/scale-down-disabled", "karpenter.sh/do-not-disrupt"},
+	}}}
+	for _, found := range append(Examine(f, nil).Findings, Examine(f, nil).Notes...) {
+		if strings.HasSuffix(found.NextStep, "…") {
+			t.Errorf("%s: half a command: %s", found.Kind, found.NextStep)
+		}
+	}
+}
+
 func TestOnlyWhatIsNotListedIsDescribedOfThoseThatWait(t *testing.T) {
 	f := healthy()
 	f.Scheduler.Pending = append(f.Scheduler.Pending, Slot{ID: "x", Node: "n1", Requestor: "ghost", RunID: "run-ghost"})

@@ -25,7 +25,7 @@ type Entry struct {
 	// PodType is the type of the pods of the tier.
 	PodType PodType `json:"podType" jsonschema:"enum=Default,enum=DaemonSet,enum=Static,default=Default"`
 	// PodPriority is the priority of the pods of the tier, which also has those of less.
-	PodPriority int32 `json:"podPriority" jsonschema:"required"`
+	PodPriority int32 `json:"podPriority" jsonschema:"required,minimum=-2147483648,maximum=2147483647"`
 	// PodSelector is a label selector, as text or as an object. The empty one selects all pods.
 	PodSelector string `json:"podSelector,omitempty"`
 }

@@ -177,6 +177,11 @@ func (s Spec) Validate() error {
 	}
 	s.validateRemediations(&wrong)
 	s.validateRest(&wrong)
+	if s.Object != nil {
+		if err := s.Object.Validate(); err != nil {
+			wrong = append(wrong, err)
+		}
+	}
 	return errors.Join(wrong...)
 }
 

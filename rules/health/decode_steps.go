@@ -82,7 +82,7 @@ func (t TemplateRef) validate(wrong *problems, at string, countsUnhealthy bool) 
 }
 
 // repairsOwn are fields of a maintenance that a check says.
-var repairsOwn = []string{"node", "requestor", "additionalRequestors", "type", "lockstep", "approval", "notBefore"}
+var repairsOwn = []string{"node", "requestor", "additionalRequestors", "type", "lockstep", "object", "approval", "notBefore"}
 
 // validate checks what the maintenances have in common, by the input of one.
 func (r Repair) validate(wrong *problems, at string) {

@@ -12,12 +12,12 @@ import (
 // check has seen it without the condition Missing.
 type UnhealthyCondition struct {
 	// Type is the type of a condition of the node, which makes the node ill while it has `status`. Any will do, those of node-problem-detector too.
-	Type string `json:"type,omitempty"`
+	Type string `json:"type,omitempty" jsonschema:"minLength=1,maxLength=316"`
 	// Status is the one in which the condition makes the node ill.
-	Status string `json:"status,omitempty"`
+	Status string `json:"status,omitempty" jsonschema:"minLength=1,maxLength=316"`
 	// Missing is the type of a condition that the node does not have, in place of `type` and `status`: what should report it does not run
 	// there.
-	Missing string `json:"missing,omitempty"`
+	Missing string `json:"missing,omitempty" jsonschema:"minLength=1,maxLength=316"`
 	// Duration is the time for longer than which the node has to be so. It is counted from the condition's `lastTransitionTime`, for a
 	// `missing` one from when the check first saw it so.
 	Duration period.Duration `json:"duration" jsonschema:"required"`

@@ -10,6 +10,7 @@ import (
 
 	"drydock.dev/drydock/rules/period"
 	"drydock.dev/drydock/rules/schedule"
+	"drydock.dev/drydock/rules/spec"
 )
 
 // Spec is a health check, with the fields of medik8s' NodeHealthCheck and some beside them. Exactly one of
@@ -44,22 +45,24 @@ type Spec struct {
 	// EscalatingRemediations are several steps, at most 20, each a `remediationTemplate` or a `maintenance`.
 	EscalatingRemediations []Escalation `json:"escalatingRemediations,omitempty" jsonschema:"maxItems=20"`
 	// PauseRequests are reasons why nothing new begins, as long as there is one.
-	PauseRequests []string `json:"pauseRequests,omitempty"`
+	PauseRequests []string `json:"pauseRequests,omitempty" jsonschema:"maxItems=50,maxLength=1024,format=words"`
 	// Flapping has a node that falls ill again go on with the next step.
 	Flapping *Flapping `json:"flapping,omitempty"`
 	// Notify are names of [channels](#channels) that are sent what happens. If absent, they are the worker's default ones.
-	Notify *[]string `json:"notify,omitempty"`
+	Notify *[]string `json:"notify,omitempty" jsonschema:"format=label"`
 	// Etcd is where etcd's PodDisruptionBudget is: a control-plane node is remediated only while that lets go.
 	Etcd *Etcd `json:"etcd,omitempty"`
 	// ControlPlane says when a control-plane node is remediated, one at a time in any case. If absent, it is `allow: healthy`.
 	ControlPlane *ControlPlane `json:"controlPlane,omitempty"`
+	// Object is the Kubernetes object that asked for the check; `drydock-bridge` starts such checks, nobody does by hand.
+	Object *spec.Object `json:"object,omitempty"`
 }
 
 // GroupThreshold is a threshold that each group of the selected nodes has to meet for a remediation within it: nodes with
 // the same values of the labels By are one. Exactly one of MinHealthy and MaxUnhealthy is set; percentages are of the group.
 type GroupThreshold struct {
 	// By are label keys, such as that of a zone. Nodes without one are a group of their own.
-	By []string `json:"by" jsonschema:"required"`
+	By []string `json:"by" jsonschema:"required,minItems=1,maxItems=8,format=key"`
 	// MinHealthy is how many nodes of a group have to be healthy for a remediation in it.
 	MinHealthy schedule.Amount `json:"minHealthy,omitzero"`
 	// MaxUnhealthy is how many nodes of a group may be unhealthy, in place of `minHealthy`.
@@ -69,13 +72,13 @@ type GroupThreshold struct {
 // TemplateRef names the object that remediation objects are made from.
 type TemplateRef struct {
 	// APIVersion is the API version of the template.
-	APIVersion string `json:"apiVersion" jsonschema:"required"`
+	APIVersion string `json:"apiVersion" jsonschema:"required,minLength=1,maxLength=316,format=apiVersion"`
 	// Kind is the kind of the template, which ends in `Template`.
-	Kind string `json:"kind" jsonschema:"required"`
+	Kind string `json:"kind" jsonschema:"required,maxLength=316,format=template"`
 	// Namespace is the namespace of the template.
-	Namespace string `json:"namespace,omitempty"`
+	Namespace string `json:"namespace,omitempty" jsonschema:"maxLength=316"`
 	// Name is the name of the template.
-	Name string `json:"name" jsonschema:"required"`
+	Name string `json:"name" jsonschema:"required,minLength=1,maxLength=316"`
 }
 
 // Repair is a remediation by a NodeMaintenance of ours.
@@ -117,9 +120,9 @@ type Flapping struct {
 // Etcd says where etcd's disruption budget is.
 type Etcd struct {
 	// Namespace is the namespace of etcd's PodDisruptionBudget.
-	Namespace string `json:"namespace" jsonschema:"required"`
+	Namespace string `json:"namespace" jsonschema:"required,minLength=1,maxLength=316"`
 	// Budget is the name of etcd's PodDisruptionBudget. If absent, it is the only one in the namespace.
-	Budget string `json:"budget,omitempty"`
+	Budget string `json:"budget,omitempty" jsonschema:"maxLength=316"`
 }
 
 // EtcdQuestion is how etcd is asked about a control-plane node.

@@ -82,6 +82,11 @@ func Decide(s Strategy, nodes []Node, p Progress, now time.Time) Decision {
 // Pace is how many nodes are worked on at a time.
 func (p Progress) Pace(s Strategy) schedule.Amount { return cmp.Or(p.MaxParallel, s.MaxParallel) }
 
+// Places is how many more nodes the pace allows to be worked on; less than 0 if there are too many already.
+func (p Progress) Places(s Strategy, c Counts) int {
+	return min(p.Pace(s).Of(c.Total), MaxAtOnce) - c.Running
+}
+
 // next returns which nodes go next, of a plan that has not ended.
 func next(s Strategy, nodes []Node, counts Counts, p Progress, now time.Time) Decision {
 	if p.Paused {
@@ -91,7 +96,7 @@ func next(s Strategy, nodes []Node, counts Counts, p Progress, now time.Time) De
 	if failed > s.MaxFailures.Of(counts.Total) {
 		return Decision{Pause: fmt.Sprintf("%s failed: maxFailures is %s", number.Of(counts.Failures(), "node"), s.MaxFailures)}
 	}
-	places := min(p.Pace(s).Of(counts.Total), MaxAtOnce) - counts.Running
+	places := p.Places(s, counts)
 	var d Decision
 	if s.Canary != nil && !p.CanaryPassed {
 		left, waits := canary(*s.Canary, counts, failed, p, now)

@@ -148,6 +148,11 @@ func (p Plan) Validate() error {
 			wrong.check(fmt.Sprintf("notify[%d]", i), spec.ChannelName(name))
 		}
 	}
+	if p.Object != nil {
+		if err := p.Object.Validate(); err != nil {
+			wrong = append(wrong, err)
+		}
+	}
 	if p.Together() {
 		p.validateTogether(&wrong)
 	} else {
@@ -190,7 +195,7 @@ func (p Plan) validateMaintenance(wrong *problems) {
 		wrong.check("maintenance", err)
 		return
 	}
-	own := []string{"node", "requestor"}
+	own := []string{"node", "requestor", "object"}
 	if p.Together() {
 		own = append(own, togethersOwn...)
 	}

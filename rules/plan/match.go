@@ -14,7 +14,7 @@ import (
 // Selection chooses nodes: by one of NodeSelector, Selector, Nodes and All.
 type Selection struct {
 	// Nodes are the names of the nodes. One that does not exist is waited for by nobody, and told in the warnings.
-	Nodes []string `json:"nodes,omitempty"`
+	Nodes []string `json:"nodes,omitempty" jsonschema:"maxItems=15000,uniqueItems=true,format=node"`
 	// Selector is a label selector of the nodes. Nodes that come to match are taken in; those that cease to match are left alone.
 	Selector string `json:"selector,omitempty" jsonschema_extras:"x-flag=selector"`
 	// NodeSelector chooses nodes by `nodeSelectorTerms`, as a pod's node affinity does, `matchFields` included.
@@ -22,7 +22,7 @@ type Selection struct {
 	// All chooses every node of the cluster, control-plane nodes included.
 	All bool `json:"all,omitempty" jsonschema_extras:"x-flag=all"`
 	// Exclude are names of nodes that are left alone, whatever chooses them. `plan create` warns of those that no node has.
-	Exclude []string `json:"exclude,omitempty" jsonschema_extras:"x-flag=exclude"`
+	Exclude []string `json:"exclude,omitempty" jsonschema:"maxItems=15000,uniqueItems=true,format=node" jsonschema_extras:"x-flag=exclude"`
 }
 
 // Check returns what is wrong with the selection; the error joins one line per wrong field.

@@ -15,7 +15,7 @@ import (
 type Plan struct {
 	Selection
 	// Requestor is who asks for the maintenances: if absent, `plan-<name>`, or `plans` with strategy allAtOnce.
-	Requestor string `json:"requestor,omitempty"`
+	Requestor string `json:"requestor,omitempty" jsonschema:"format=requestor"`
 	// Maintenance is any part of [a maintenance's input](#a-maintenances-input) but `node` and `requestor`. With allAtOnce it
 	// is also none of what the plan says for all of its nodes. A `notBefore` that is over when a node is begun has had its effect.
 	Maintenance json.RawMessage `json:"maintenance,omitempty"`
@@ -27,16 +27,18 @@ type Plan struct {
 	// tiers of all pod types. They never change.
 	DrainPlan *spec.Plan `json:"drainPlan,omitempty"`
 	// Windows are names of [windows](#windows) of the worker's configuration: nodes are taken out of service only while all of them are open.
-	Windows []string `json:"windows,omitempty"`
+	Windows []string `json:"windows,omitempty" jsonschema:"maxItems=10,uniqueItems=true,format=label"`
 	// Reason is why, of the plan, and of its maintenances if they have none of their own.
-	Reason string `json:"reason,omitempty"`
+	Reason string `json:"reason,omitempty" jsonschema:"maxLength=1024"`
 	// Ticket is the ticket of the change, of the plan, and of its maintenances if they have none of their own.
-	Ticket string `json:"ticket,omitempty"`
+	Ticket string `json:"ticket,omitempty" jsonschema:"maxLength=1024"`
 	// Owner is who answers for the work, of the plan, and of its maintenances if they have none of their own.
-	Owner string `json:"owner,omitempty"`
+	Owner string `json:"owner,omitempty" jsonschema:"maxLength=1024"`
 	// Notify are the channels that are sent what happens to the plan, and to its maintenances where those name none. If absent, they are the
 	// worker's default ones.
-	Notify *[]string `json:"notify,omitempty"`
+	Notify *[]string `json:"notify,omitempty" jsonschema:"format=label"`
+	// Object is the Kubernetes object that asked for the plan; `drydock-bridge` starts such plans, nobody does by hand.
+	Object *spec.Object `json:"object,omitempty"`
 }
 
 // Strategy is the order and the pace of a plan. All but Type is of Rolling.
@@ -69,14 +71,14 @@ type Strategy struct {
 	// ComeBackAfter is when to come back to a node that was blocked, with onBlocked `skip`.
 	ComeBackAfter spec.Duration `json:"comeBackAfter,omitzero" jsonschema:"default=10m" jsonschema_extras:"x-flag=come-back-after"`
 	// Tries is how often a node is tried before it has failed, with onBlocked `skip`.
-	Tries int `json:"tries,omitempty" jsonschema:"default=3" jsonschema_extras:"x-flag=tries"`
+	Tries int `json:"tries,omitempty" jsonschema:"minimum=0,maximum=100,default=3" jsonschema_extras:"x-flag=tries"`
 }
 
 // Canary are the first nodes of a plan. The others follow when all of them are back, Soak later, and where Approval is set
 // when somebody approved. One that fails pauses the plan.
 type Canary struct {
 	// Nodes is how many nodes go first and alone; one of them that fails pauses the plan.
-	Nodes int `json:"nodes" jsonschema:"required" jsonschema_extras:"x-flag=canary"`
+	Nodes int `json:"nodes" jsonschema:"required,minimum=1,maximum=1000" jsonschema_extras:"x-flag=canary"`
 	// Soak is how long to wait after the canary's end before the others go.
 	Soak spec.Duration `json:"soak,omitzero" jsonschema:"default=0s" jsonschema_extras:"x-flag=canary-soak"`
 	// Approval waits for `drydock plan approve` before the other nodes go, once the canary is done and its soak over.

@@ -300,14 +300,19 @@ func TestGangsThatCannotBeAreRefused(t *testing.T) {
 
 func TestWhatAGangThatIsTooLargeNamesIsFound(t *testing.T) {
 	for _, c := range tooLargeCases() {
+		found := 0
 		for _, refused := range Decide(c.in).Refused {
 			if refused.Code != GangTooLarge {
 				continue
 			}
+			found++
 			commands, limits := Raises(refused.Reason)
 			if !strings.HasPrefix(commands, setLimits) || !strings.HasPrefix(limits, "maxParallel ") || !strings.HasSuffix(refused.Reason, commands+" ("+limits+")") {
 				t.Errorf("%s: %q and %q of %s", c.name, commands, limits, refused.Reason)
 			}
+		}
+		if found == 0 {
+			t.Errorf("%s: no gang is too large", c.name)
 		}
 	}
 	if commands, limits := Raises("frozen by jane (a move)"); commands+limits != "" {

@@ -16,18 +16,18 @@ import (
 // to the first full stop, in the help of the flag that x-flag names.
 type Maintenance struct {
 	// Node is the name of the node to take out of service.
-	Node string `json:"node" jsonschema_extras:"x-required=true"`
+	Node string `json:"node" jsonschema:"format=node" jsonschema_extras:"x-required=true"`
 	// Requestor is who asks; node and requestor are the identity of a maintenance. It has 2 to 63 letters, digits, `-`, `_`, `.`, and is a
 	// part of the workflow ID, `node-maintenance/<node>/<requestor>`. The command line says your user name.
-	Requestor string `json:"requestor" jsonschema:"minLength=2,maxLength=63" jsonschema_extras:"x-flag=requestor"`
+	Requestor string `json:"requestor" jsonschema:"format=requestor" jsonschema_extras:"x-flag=requestor"`
 	// AdditionalRequestors are others who share the maintenance; the node is released when all are done.
-	AdditionalRequestors []string `json:"additionalRequestors,omitempty" jsonschema_extras:"x-flag=additional-requestor"`
+	AdditionalRequestors []string `json:"additionalRequestors,omitempty" jsonschema:"maxItems=63,format=requestor" jsonschema_extras:"x-flag=additional-requestor"`
 	// Reason is why, shown everywhere. It has at most 1024 bytes, as ticket and owner have.
-	Reason string `json:"reason,omitempty" jsonschema_extras:"x-flag=reason"`
+	Reason string `json:"reason,omitempty" jsonschema:"maxLength=1024" jsonschema_extras:"x-flag=reason"`
 	// Ticket is the ticket of the change, shown everywhere.
-	Ticket string `json:"ticket,omitempty" jsonschema_extras:"x-flag=ticket"`
+	Ticket string `json:"ticket,omitempty" jsonschema:"maxLength=1024" jsonschema_extras:"x-flag=ticket"`
 	// Owner is who answers for the node or the work on it, shown everywhere.
-	Owner string `json:"owner,omitempty" jsonschema_extras:"x-flag=owner"`
+	Owner string `json:"owner,omitempty" jsonschema:"maxLength=1024" jsonschema_extras:"x-flag=owner"`
 	// Type is whether the maintenance was planned, `planned` or `unplanned`, shown everywhere.
 	Type string `json:"type" jsonschema:"enum=planned,enum=unplanned" jsonschema_extras:"x-flag=type"`
 	// Approval waits for somebody's `approve` before anything else. `deny` ends the maintenance Cancelled.
@@ -40,14 +40,14 @@ type Maintenance struct {
 	NotBefore *time.Time `json:"notBefore,omitempty" jsonschema_extras:"x-flag=not-before"`
 	// Windows are names of [windows](#windows) of the worker's configuration: the slot is granted only while all of them are open. Those of
 	// the scheduler's limits count besides. It has at most 10 names; `[]` takes a default back, which is `--window none`.
-	Windows []string `json:"windows,omitempty" jsonschema:"maxItems=10" jsonschema_extras:"x-flag=window"`
+	Windows []string `json:"windows,omitempty" jsonschema:"maxItems=10,uniqueItems=true,format=label" jsonschema_extras:"x-flag=window"`
 	// ExpectedDuration is how long the maintenance takes once it has its slot: it gets one only if that ends before the windows close. It
 	// is compared to the minute, and at most 7d. Nothing ends a maintenance that takes longer.
 	ExpectedDuration Duration `json:"expectedDuration,omitzero" jsonschema_extras:"x-flag=expected-duration"`
 	// IgnoreWindows lets no window count, neither the maintenance's own nor one of the limits. A [policy](#policy-and-quotas) may forbid it.
 	IgnoreWindows *IgnoreWindows `json:"ignoreWindows,omitempty"`
 	// Priority ranks those that wait for a slot: higher goes first.
-	Priority int `json:"priority" jsonschema_extras:"x-flag=priority"`
+	Priority int `json:"priority" jsonschema:"minimum=-1000000000,maximum=1000000000" jsonschema_extras:"x-flag=priority"`
 	// Cordon makes the node unschedulable. Without it the node is marked as held all the same.
 	Cordon bool `json:"cordon" jsonschema_extras:"x-flag=no-cordon"`
 	// WaitForPodCompletion lets pods complete by themselves before the drain.
@@ -72,7 +72,7 @@ type Maintenance struct {
 	// Work is a [work](#work) of the worker's configuration: the worker does it to the node once it is Ready, and is done or failed by its
 	// result. See [work on a
 	// node](#work-on-a-node). `""` takes a default back.
-	Work string `json:"work,omitempty" jsonschema_extras:"x-flag=work"`
+	Work string `json:"work,omitempty" jsonschema:"format=labelOrNone" jsonschema_extras:"x-flag=work"`
 	// Lockstep says that plans share the maintenance: they begin such maintenances, nobody does by hand. See [a maintenance that plans
 	// share](#a-maintenance-that-plans-share). Its requestor is `plans`, and nobody else's is.
 	Lockstep bool `json:"lockstep,omitempty"`
@@ -80,6 +80,8 @@ type Maintenance struct {
 	// [remediations](#remediations). Its requestor is `health-<check>` and its type `unplanned`; `drain.onNodeNotReady` is then `ignore`
 	// unless the input says otherwise.
 	Remediation *Remediation `json:"remediation,omitempty"`
+	// Object is the Kubernetes object that asked for the maintenance; `drydock-bridge` starts such maintenances, nobody does by hand.
+	Object *Object `json:"object,omitempty"`
 	// OutOfService taints the node `node.kubernetes.io/out-of-service=nodeshutdown:NoExecute`, once `work` has proven that it is off,
 	// until its pods are gone and its volumes detached. Kubernetes then moves them elsewhere: see [a node that is off](#a-node-that-is-off).
 	// It needs `work`.
@@ -89,7 +91,7 @@ type Maintenance struct {
 	Validation *validation.Validation `json:"validation,omitempty"`
 	// Notify are names of the worker's [channels](#channels) that are sent what happens. `[]` sends nothing to anybody, which is `--notify
 	// none`. If absent, the worker's default channels are.
-	Notify *[]string `json:"notify,omitempty" jsonschema_extras:"x-flag=notify"`
+	Notify *[]string `json:"notify,omitempty" jsonschema:"format=label" jsonschema_extras:"x-flag=notify"`
 }
 
 // SLA is the time that workloads were promised. Its end is an event of its own (NotifyMaintenance, SLAExpired).
@@ -156,9 +158,9 @@ type Drain struct {
 // Namespaces choose namespaces by their names.
 type Namespaces struct {
 	// Include are the only namespaces whose pods are drained, at most 64; if absent, those of all are.
-	Include []string `json:"include,omitempty" jsonschema:"maxItems=64" jsonschema_extras:"x-flag=include-namespace"`
+	Include []string `json:"include,omitempty" jsonschema:"minItems=1,maxItems=64,uniqueItems=true,format=label" jsonschema_extras:"x-flag=include-namespace"`
 	// Exclude are namespaces whose pods stay on the node, at most 64.
-	Exclude []string `json:"exclude,omitempty" jsonschema:"maxItems=64" jsonschema_extras:"x-flag=exclude-namespace"`
+	Exclude []string `json:"exclude,omitempty" jsonschema:"maxItems=64,uniqueItems=true,format=label" jsonschema_extras:"x-flag=exclude-namespace"`
 }
 
 // IsZero leaves out of JSON what names no namespace.
@@ -185,7 +187,7 @@ type Plan struct {
 // (maintenance-operator, drainSpec.podEvictionFilters).
 type EvictionFilter struct {
 	// ByResourceNameRegex is a regular expression that the name of a resource matches which the pod requests.
-	ByResourceNameRegex string `json:"byResourceNameRegex" jsonschema:"required"`
+	ByResourceNameRegex string `json:"byResourceNameRegex" jsonschema:"required,minLength=1"`
 }
 
 // Rung is one step of the escalation.

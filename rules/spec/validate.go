@@ -61,6 +61,9 @@ func (m Maintenance) Validate() error {
 	if m.Remediation != nil {
 		m.validateRemediation(&p)
 	}
+	if m.Object != nil {
+		m.Object.validate(&p)
+	}
 	if m.OutOfService {
 		m.validateOutOfService(&p)
 	}

@@ -14,7 +14,7 @@ import (
 // IgnoreWindows lets a maintenance go at any time.
 type IgnoreWindows struct {
 	// Reason is why the maintenance goes at any time.
-	Reason string `json:"reason" jsonschema:"required" jsonschema_extras:"x-flag=ignore-windows"`
+	Reason string `json:"reason" jsonschema:"required,minLength=1,maxLength=1024" jsonschema_extras:"x-flag=ignore-windows"`
 }
 
 // WindowsIgnored is the reason why the maintenance ignores all windows; empty if they count.

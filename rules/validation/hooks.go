@@ -12,11 +12,11 @@ import (
 // Hooks are names of hooks in the worker's configuration, called in their order.
 type Hooks struct {
 	// BeforeCordon are called once the slot is granted and before the node is touched.
-	BeforeCordon []string `json:"beforeCordon,omitempty"`
+	BeforeCordon []string `json:"beforeCordon,omitempty" jsonschema:"maxItems=64,uniqueItems=true,format=label"`
 	// AfterDrain are called once the node is empty and before its requestor is notified.
-	AfterDrain []string `json:"afterDrain,omitempty"`
+	AfterDrain []string `json:"afterDrain,omitempty" jsonschema:"maxItems=64,uniqueItems=true,format=label"`
 	// BeforeRelease are called once the node is validated and before it is given back.
-	BeforeRelease []string `json:"beforeRelease,omitempty"`
+	BeforeRelease []string `json:"beforeRelease,omitempty" jsonschema:"maxItems=64,uniqueItems=true,format=label"`
 }
 
 // Validate checks the names; the error joins one line per wrong field.

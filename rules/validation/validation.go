@@ -36,7 +36,7 @@ type Validation struct {
 	// Allocatable are amounts of resources that the node must offer to pods.
 	Allocatable []Resource `json:"allocatable,omitempty" jsonschema:"maxItems=64"`
 	// Checks are names of the worker's [checks](#checks) that must pass.
-	Checks []string `json:"checks,omitempty" jsonschema:"maxItems=64"`
+	Checks []string `json:"checks,omitempty" jsonschema:"maxItems=64,uniqueItems=true,format=label"`
 	// Signal waits for somebody's `validated` or `validation-failed`.
 	Signal bool `json:"signal,omitempty"`
 	// Soak is how long everything that is checked must keep holding; 0s is satisfied by the first check that succeeds. It is less
@@ -51,7 +51,7 @@ type Validation struct {
 // Condition is a condition of the node.
 type Condition struct {
 	// Type is that of the condition, such as `Ready`.
-	Type string `json:"type" jsonschema:"required"`
+	Type string `json:"type" jsonschema:"required,format=key"`
 	// Status is what it must be.
 	Status string `json:"status,omitempty" jsonschema:"enum=True,enum=False,enum=Unknown,default=True"`
 	// ForAtLeast is how long the condition must have had its status.
@@ -61,12 +61,12 @@ type Condition struct {
 // Resource is an amount of one resource, or of each whose name matches.
 type Resource struct {
 	// Name is that of the resource, such as `nvidia.com/gpu`.
-	Name string `json:"name,omitempty"`
+	Name string `json:"name,omitempty" jsonschema:"format=key"`
 	// NameRegex is a regular expression that the whole name must match: at least one resource does, and each that does
 	// has the amount.
 	NameRegex string `json:"nameRegex,omitempty"`
 	// AtLeast is a Kubernetes quantity, such as "8" or "64Gi".
-	AtLeast string `json:"atLeast" jsonschema:"required"`
+	AtLeast string `json:"atLeast" jsonschema:"required,format=quantity"`
 }
 
 // Defaults are merged under the worker's defaults and the input.

@@ -116,7 +116,7 @@ func (r *reading) needs(part string, a ...api.Attention) {
 
 func (r *reading) scheduler(ctx context.Context) (state api.State, known bool) {
 	const who = "the scheduler"
-	state, err := r.source.state(ctx)
+	state, err := r.source.state(ctx, shown, schedule.GangTooLarge) // such a gang needs a person, wherever it is in the queue
 	if err != nil {
 		var silent *client.NoWorkerError
 		if errors.As(err, &silent) {
@@ -308,17 +308,16 @@ func (r *reading) rank(v client.View) int {
 // attentionOf is what a maintenance waits for a person for.
 func attentionOf(v client.View, several bool, now time.Time) (a api.Attention, needed bool) {
 	m := v.Known()
-	next := views.Next(m, now)
+	requestor := ""
+	if several {
+		requestor = m.Requestor
+	}
+	next := views.Next(m, now, requestor)
 	switch {
 	case len(next) == 0, m.Phase == api.Pending, strings.HasPrefix(m.WaitingFor, api.WaitsForThaw):
 		return a, false
 	case m.Phase == api.Ready && m.StartedAt != nil: // somebody works on it
 		return a, false
-	}
-	for i, command := range next {
-		if several && strings.Contains(command, " "+m.Node) {
-			next[i] = command + " --requestor " + m.Requestor
-		}
 	}
 	return api.Attention{About: m.Node, What: views.Progress(m), Since: m.Since, Next: next}, true
 }

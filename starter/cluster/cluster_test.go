@@ -35,7 +35,16 @@ type fake struct {
 	looked    int
 }
 
-func (f *fake) state(context.Context) (api.State, error) { return f.scheduler, f.failed[partScheduler] }
+func (f *fake) state(_ context.Context, pending int, code schedule.Code) (api.State, error) {
+	s := f.scheduler
+	s.Pending = nil
+	for i, p := range f.scheduler.Pending {
+		if i < pending || p.Code == code {
+			s.Pending = append(s.Pending, p)
+		}
+	}
+	return s, f.failed[partScheduler]
+}
 
 func (f *fake) maintenances(_ context.Context, limit int) (all []client.Maintenance, err error) {
 	for _, v := range f.views[:min(limit, len(f.views))] {
@@ -275,7 +284,7 @@ func TestABlockedDrainNeedsAttention(t *testing.T) {
 		}}}
 	})
 	s := read(t.Context(), &fake{views: []client.View{v}}, startertest.Noon)
-	next := []string{"drydock escalate worker-01 --comment WHY", "drydock drain skip worker-01 default/db-0", "drydock cancel worker-01"}
+	next := []string{"drydock drain skip worker-01 default/db-0", "drydock escalate worker-01 --do bypassBudget --comment WHY", "drydock cancel worker-01"}
 	if len(s.Attention) != 1 || !slices.Equal(s.Attention[0].Next, next) || !strings.Contains(s.Attention[0].What, "budget db allows 0 disruptions") {
 		t.Errorf("%+v", s.Attention)
 	}
@@ -310,6 +319,9 @@ func TestWhatWaitsForAPersonNeedsAttention(t *testing.T) {
 func TestAGangThatCanNeverGoNeedsAttentionOnce(t *testing.T) {
 	gang := &schedule.Gang{Name: "firmware/01a21d32-8f6e-4c2b-9a6e-0a1b2c3d4e5f", Size: 3}
 	var waiting []api.PendingRequest
+	for i := range shown { // as many as are listed go before it
+		waiting = append(waiting, api.PendingRequest{SlotRequest: api.SlotRequest{Request: schedule.Request{Node: fmt.Sprintf("first-%02d", i), Requestor: "ops"}}})
+	}
 	for _, node := range []string{"worker-01", "worker-02", "worker-03"} {
 		waiting = append(waiting, api.PendingRequest{
 			SlotRequest: api.SlotRequest{Request: schedule.Request{Node: node, Requestor: api.PlansRequestor, Gang: gang}},
@@ -318,8 +330,8 @@ func TestAGangThatCanNeverGoNeedsAttentionOnce(t *testing.T) {
 				"drydock limits set --max-parallel 3 (maxParallel 2)",
 		})
 	}
-	s := read(t.Context(), &fake{scheduler: api.State{Pending: waiting, PendingAll: 3}}, startertest.Noon)
-	if len(s.Attention) != 1 || !slices.Equal(s.Attention[0].Next, []string{"drydock limits set --max-parallel 3"}) {
+	s := read(t.Context(), &fake{scheduler: api.State{Pending: waiting, PendingAll: len(waiting)}}, startertest.Noon)
+	if len(s.Slots.Waiting) != shown || len(s.Attention) != 1 || !slices.Equal(s.Attention[0].Next, []string{"drydock limits set --max-parallel 3"}) {
 		t.Errorf("%+v", s.Attention)
 	}
 	var out strings.Builder

@@ -35,17 +35,78 @@ func (t temporal) report(ctx context.Context, in api.ProfileReportInput) (api.Pr
 // profiles have begun are left out: they are listed as such. What cannot be found out is a warning.
 func HeldByProfiles(ctx context.Context, c *invocation.Connection, node string, begun []api.MaintenanceSummary, warnings io.Writer) api.HeldByProfiles {
 	held, err := heldByProfiles(ctx, temporal{c}, node, begun)
-	if err != nil && ctx.Err() == nil && !isNoNode(err) {
-		why := terminal.OneLine(invocation.WithoutKeys(err).Error())
+	warn(ctx, err, warnings)
+	return held
+}
+
+// warn says why it is not known what profiles hold.
+func warn(ctx context.Context, unknown error, warnings io.Writer) {
+	if unknown != nil && ctx.Err() == nil && !isNoNode(unknown) {
+		why := terminal.OneLine(invocation.WithoutKeys(unknown).Error())
 		fmt.Fprintf(warnings, "Warning: it is not known which nodes profiles hold in maintenance: %s\n", why)
 	}
-	return held
 }
 
 // isNoNode reports whether the worker knows that there is no such node: then no profile holds it.
 func isNoNode(err error) bool {
 	var failed *client.FailedError
 	return errors.As(err, &failed) && failed.Kind == api.ErrorNodeNotFound
+}
+
+// Holding is which profiles hold a node in maintenance, asked for once.
+type Holding struct {
+	// Node has those profiles; nil if there are none, or none are known.
+	Node *api.ProfileNode
+	name string
+	// unknown is why it could not be found out.
+	unknown error
+}
+
+// HoldingOf asks about a node. What cannot be found out is a warning.
+func HoldingOf(ctx context.Context, c *invocation.Connection, node string, warnings io.Writer) Holding {
+	h := holdingOf(ctx, temporal{c}, node)
+	warn(ctx, h.unknown, warnings)
+	return h
+}
+
+func holdingOf(ctx context.Context, e evaluator, node string) Holding {
+	held, err := heldByProfiles(ctx, e, node, nil)
+	h := Holding{name: node, unknown: err}
+	if len(held.Nodes) > 0 {
+		h.Node = &held.Nodes[0]
+	}
+	return h
+}
+
+// HeldOf are those of some nodes that profiles hold in maintenance, as the nodes themselves say. It asks no worker, and finds none where it
+// cannot find out whether nodes are evaluated here.
+func HeldOf(ctx context.Context, c *invocation.Connection, nodes []invocation.Node) []api.ProfileNode {
+	return heldOf(ctx, temporal{c}, nodes)
+}
+
+func heldOf(ctx context.Context, e evaluator, nodes []invocation.Node) (held []api.ProfileNode) {
+	for _, n := range nodes {
+		data, err := state.Read(n.Annotations[state.DataAnnotation])
+		if err != nil {
+			continue
+		}
+		one := api.ProfileNode{Node: n.Name, State: state.Maintenance}
+		for _, name := range state.Profiles(n.Labels) {
+			if p := data.Profiles[name]; p.Current == state.Maintenance {
+				one.Profiles = append(one.Profiles, api.NodeProfile{Profile: name, State: p.Current, Since: p.Transition})
+			}
+		}
+		if len(one.Profiles) > 0 {
+			held = append(held, one)
+		}
+	}
+	if len(held) == 0 {
+		return nil
+	}
+	if runs, err := e.runs(ctx); err != nil || !runs {
+		return nil
+	}
+	return held
 }
 
 // WhyNone is an error with what is known of the node in place of a maintenance, where the error is that none of the node runs: that a
@@ -59,19 +120,24 @@ func whyNone(ctx context.Context, e evaluator, program string, err error) error 
 	if !errors.As(err, &none) || len(none.Others) > 0 {
 		return err
 	}
-	held, unknown := heldByProfiles(ctx, e, none.Node, nil)
+	return holdingOf(ctx, e, none.Node).Instead(err, program)
+}
+
+// Instead is the error that no maintenance of the node runs, with what is known of the node in place of one.
+func (h Holding) Instead(err error, program string) error {
 	switch {
-	case isNoNode(unknown):
-		return fmt.Errorf("there is no node %s: %w", none.Node, err)
-	case unknown != nil || len(held.Nodes) == 0:
+	case isNoNode(h.unknown):
+		return fmt.Errorf("there is no node %s: %w", h.name, err)
+	case h.Node == nil:
 		return err
 	}
 	var names []string
-	for _, p := range held.Nodes[0].Profiles {
+	for _, p := range h.Node.Profiles {
 		names = append(names, "profile "+p.Profile)
 	}
-	err = fmt.Errorf("%w: it is in maintenance by %s", none, strings.Join(names, ", "))
-	return exit.Hint(err, `"%s profile explain %s" says what moves it on.`, program, none.Node)
+	said, _, _ := strings.Cut(err.Error(), "\n") // the hint is another one now
+	err = exit.InWords(fmt.Sprintf("%s; the node is in maintenance by %s", said, strings.Join(names, ", ")), err)
+	return exit.Hint(err, `"%s profile explain %s" says what moves it on.`, program, h.name)
 }
 
 func heldByProfiles(ctx context.Context, e evaluator, node string, begun []api.MaintenanceSummary) (held api.HeldByProfiles, err error) {

@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +12,8 @@ import (
 	"drydock.dev/drydock/client"
 	rules "drydock.dev/drydock/rules/profile"
 	"drydock.dev/drydock/rules/profile/state"
+	"drydock.dev/drydock/starter/exit"
+	"drydock.dev/drydock/starter/invocation"
 	"drydock.dev/drydock/starter/startertest"
 	"drydock.dev/drydock/starter/terminal"
 	"drydock.dev/drydock/views"
@@ -98,7 +101,10 @@ func TestWhyNoMaintenanceOfANodeRunsIsSaid(t *testing.T) {
 		want string
 	}{
 		"a profile holds it": {&evaluation{answer: held}, none,
-			"no maintenance of worker-11 is running: it is in maintenance by profile flatcar\n\"drydock profile explain worker-11\" says what moves it on."},
+			"no maintenance of worker-11 is running; the node is in maintenance by profile flatcar\n\"drydock profile explain worker-11\" says what moves it on."},
+		"the last one too": {&evaluation{answer: held}, exit.Hint(fmt.Errorf("%w: that of ops ended 2m ago", none), "See those that ended."),
+			"no maintenance of worker-11 is running: that of ops ended 2m ago; the node is in maintenance by profile flatcar\n" +
+				"\"drydock profile explain worker-11\" says what moves it on."},
 		"there is no node": {&evaluation{err: &client.FailedError{Kind: api.ErrorNodeNotFound}}, none,
 			"there is no node worker-11: no maintenance of worker-11 is running"},
 		"nothing is known":   {&evaluation{err: errors.New("no worker")}, none, none.Error()},
@@ -108,6 +114,42 @@ func TestWhyNoMaintenanceOfANodeRunsIsSaid(t *testing.T) {
 		got := whyNone(t.Context(), c.of, "drydock", c.err)
 		if got.Error() != c.want || !errors.Is(got, c.err) {
 			t.Errorf("%s: %v, want %s", name, got, c.want)
+		}
+		if len(c.of.asked) > 1 {
+			t.Errorf("%s: it was asked %d times", name, len(c.of.asked))
+		}
+	}
+}
+
+// TestNodesSayThatProfilesHoldThem: no worker is asked for that.
+func TestNodesSayThatProfilesHoldThem(t *testing.T) {
+	node := func(name, label, data string) invocation.Node {
+		return invocation.Node{Name: name, Labels: map[string]string{state.ProfileLabel: label}, Annotations: map[string]string{state.DataAnnotation: data}}
+	}
+	const of = `{"Profiles":{"flatcar":{"Transition":"2026-07-01T08:00:00Z","Current":"%s","Previous":"operational"}},"Notifications":{}}`
+	nodes := []invocation.Node{
+		node("held", "os--flatcar", fmt.Sprintf(of, state.Maintenance)),
+		node("required", "flatcar", fmt.Sprintf(of, state.Required)),
+		node("no longer labelled", "os", fmt.Sprintf(of, state.Maintenance)),
+		node("unreadable", "flatcar", "{"),
+		{Name: "without profiles"},
+	}
+	for name, c := range map[string]struct {
+		nodes []invocation.Node
+		of    *evaluation
+		want  string
+	}{
+		"one is held":         {nodes, &evaluation{}, "held flatcar in-maintenance"},
+		"none is held":        {nodes[1:], &evaluation{}, ""},
+		"nodes are not asked": {nil, &evaluation{}, ""},
+		"SAP's own writes it": {nodes, &evaluation{none: true}, ""},
+	} {
+		got := ""
+		for _, n := range heldOf(t.Context(), c.of, c.nodes) {
+			got += fmt.Sprint(n.Node, " ", n.Profiles[0].Profile, " ", n.State)
+		}
+		if got != c.want || len(c.of.asked) > 0 {
+			t.Errorf("%s: %q, want %q; a worker was asked %v", name, got, c.want, c.of.asked)
 		}
 	}
 }

@@ -8,13 +8,14 @@ import (
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/client"
 	"drydock.dev/drydock/rules/profile/state"
+	"drydock.dev/drydock/rules/schedule"
 	"drydock.dev/drydock/starter/invocation"
 )
 
 // source is what a cluster's status is read from.
 type source interface {
-	// state is the scheduler's, with the first of those that wait.
-	state(ctx context.Context) (api.State, error)
+	// state is the scheduler's, with the first pending requests, and with all those that are refused with a code.
+	state(ctx context.Context, pending int, code schedule.Code) (api.State, error)
 	// maintenances are the first that run, newest first.
 	maintenances(ctx context.Context, limit int) ([]client.Maintenance, error)
 	// look asks maintenances for their status.
@@ -29,8 +30,8 @@ type source interface {
 // temporal reads from Temporal and asks workers.
 type temporal struct{ c *invocation.Connection }
 
-func (t temporal) state(ctx context.Context) (api.State, error) {
-	return t.c.Scheduler().State(ctx, shown)
+func (t temporal) state(ctx context.Context, pending int, code schedule.Code) (api.State, error) {
+	return t.c.Scheduler().StateWith(ctx, pending, code)
 }
 
 func (t temporal) maintenances(ctx context.Context, limit int) ([]client.Maintenance, error) {

@@ -32,8 +32,8 @@ type Nodes struct {
 
 // Node is what the command line needs to know of one.
 type Node struct {
-	Name   string
-	Labels map[string]string
+	Name                string
+	Labels, Annotations map[string]string
 }
 
 // ControlPlane reports whether the node is one of the control plane.
@@ -132,7 +132,7 @@ func (k *Nodes) get(ctx context.Context, name string) (n Node, missing bool, err
 	if err != nil {
 		return Node{}, apierrors.IsNotFound(err), err
 	}
-	return Node{Name: object.Name, Labels: object.Labels}, false, nil
+	return Node{Name: object.Name, Labels: object.Labels, Annotations: object.Annotations}, false, nil
 }
 
 // ErrNoNode says that there is no such node, and which one may be meant.
@@ -170,25 +170,36 @@ const nodeCheckTimeout = 3 * time.Second
 // CheckNodes refuses names of nodes that the cluster does not have. Where Kubernetes does not answer it lets all
 // pass.
 func (a *App) CheckNodes(ctx context.Context, names []string) error {
+	_, err := a.FindNodes(ctx, names)
+	return err
+}
+
+// FindNodes is CheckNodes, and returns the nodes that it has found: not all of them where Kubernetes does not answer.
+func (a *App) FindNodes(ctx context.Context, names []string) ([]Node, error) {
 	k, err := a.Nodes(nodeCheckTimeout)
 	if err != nil {
 		if a.Global.kubeconfig != "" || a.Global.kubeContext != "" {
-			return exit.UsageError("%w", err)
+			return nil, exit.UsageError("%w", err)
 		}
-		return nil
+		return nil, nil
 	}
+	return k.findAll(ctx, names)
+}
+
+func (k *Nodes) findAll(ctx context.Context, names []string) (found []Node, err error) {
 	ctx, cancel := context.WithTimeout(ctx, nodeCheckTimeout)
 	defer cancel()
 	for _, name := range names {
-		_, missing, err := k.get(ctx, name)
+		n, missing, err := k.get(ctx, name)
 		if missing {
-			return exit.Hint(k.ErrNoNode(ctx, name), "Nothing was started. If Drydock's cluster is another one than this, use --skip-node-check.")
+			return nil, exit.Hint(k.ErrNoNode(ctx, name), "Nothing was started. If Drydock's cluster is another one than this, use --skip-node-check.")
 		}
 		if err != nil {
-			return nil
+			return found, nil //nolint:nilerr // the check is a courtesy
 		}
+		found = append(found, n)
 	}
-	return nil
+	return found, nil
 }
 
 // PodsToMove counts the pods on a node that a drain would move: none of DaemonSets, none that are static, none that ended.

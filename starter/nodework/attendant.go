@@ -184,8 +184,8 @@ func (a *Attendant) summary(names []string, status api.PlanStatus, why string) [
 		a.mu.Lock()
 		outcome, worked := a.outcomes[name]
 		a.mu.Unlock()
-		if !worked {
-			outcome = elsewhere(byName[name], why)
+		if !worked || outcome.Result == api.OutcomeSkipped && slices.Contains([]plan.State{plan.Skipped, plan.Failed, plan.Held}, plan.State(byName[name].State)) {
+			outcome = elsewhere(byName[name], status.Phase, why)
 			outcome.Node = name
 		}
 		outcomes = append(outcomes, outcome)
@@ -193,18 +193,20 @@ func (a *Attendant) summary(names []string, status api.PlanStatus, why string) [
 	return outcomes
 }
 
-// elsewhere is the outcome of a node that was not worked on here.
-func elsewhere(n api.PlanNode, why string) api.NodeOutcome {
-	switch plan.State(n.State) {
-	case plan.Done:
+// elsewhere is the outcome of a node that was not worked on here. A plan that is ended gives its nodes back; another one leaves out those that
+// somebody skips, and completes.
+func elsewhere(n api.PlanNode, phase api.PlanPhase, why string) api.NodeOutcome {
+	state := plan.State(n.State)
+	switch {
+	case state == plan.Done:
 		return api.NodeOutcome{Result: api.OutcomeDone, Note: "not worked on by this command"}
-	case plan.Failed, plan.Held:
+	case state == plan.Failed, state == plan.Held:
 		return api.NodeOutcome{Result: api.OutcomeFailed, Note: n.Note}
-	case plan.Skipped:
+	case state == plan.Skipped && (phase == api.PlanCancelled || phase == api.PlanAborted):
 		return api.NodeOutcome{Result: api.OutcomeCancelled, Note: n.Note}
-	case plan.Gone:
+	case state == plan.Skipped, state == plan.Gone:
 		return api.NodeOutcome{Result: api.OutcomeSkipped, Note: n.Note}
-	case plan.Running:
+	case state == plan.Running:
 		return api.NodeOutcome{Result: api.OutcomeNotStarted, Note: "its maintenance goes on"}
 	default:
 		return api.NodeOutcome{Result: api.OutcomeNotStarted, Note: why}

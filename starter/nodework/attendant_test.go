@@ -308,6 +308,33 @@ func TestTheRequestorIsThePlans(t *testing.T) {
 	}
 }
 
+// TestANodeThatSomebodySkipsCancelsNothing: the plan completes without it. One that is given back because the plan is ended was cancelled.
+func TestANodeThatSomebodySkipsCancelsNothing(t *testing.T) {
+	p := planOf(1, "a", "b")
+	p.over("b", plan.Skipped)
+	a := p.attendant(func(context.Context, string) api.NodeOutcome { return api.NodeOutcome{Result: api.OutcomeDone} })
+	got, _, err := a.Run(nil)
+	if diff := cmp.Diff([]api.NodeResult{api.OutcomeDone, api.OutcomeSkipped}, resultsOf(got)); diff != "" || err != nil || RolloutCode(got) != exit.OK {
+		t.Errorf("%v, code %d, want - got +\n%s", err, RolloutCode(got), diff)
+	}
+	if o := elsewhere(p.nodes[1], api.PlanCancelled, ""); o.Result != api.OutcomeCancelled {
+		t.Errorf("of a plan that was cancelled: %+v", o)
+	}
+}
+
+// TestThePlanSaysWhatBecameOfANodeThatWasGivenUp: who gave it up here, or why, only the plan knows.
+func TestThePlanSaysWhatBecameOfANodeThatWasGivenUp(t *testing.T) {
+	for state, want := range map[plan.State]api.NodeResult{
+		plan.Skipped: api.OutcomeSkipped, plan.Failed: api.OutcomeFailed, plan.Held: api.OutcomeFailed,
+	} {
+		a := Attendant{outcomes: map[string]api.NodeOutcome{"a": {Node: "a", Result: api.OutcomeSkipped}}}
+		status := api.PlanStatus{Phase: api.PlanCompleted, Nodes: []api.PlanNode{{Node: "a", State: string(state)}}}
+		if got := a.summary([]string{"a"}, status, ""); got[0].Result != want {
+			t.Errorf("%s: %s, want %s", state, got[0].Result, want)
+		}
+	}
+}
+
 func TestAPlanThatWasNeverOneIsAnError(t *testing.T) {
 	p := &refusedPlan{}
 	a := Attendant{Plan: p, Abandon: context.Background(), GiveUp: context.Background(), Worker: workerFunc(nil)}

@@ -85,6 +85,8 @@ func (s *Session) steps(st Stops) api.NodeOutcome {
 			note += " (" + views.Progress(ready.Known()) + ")"
 		}
 		return s.cancelled(st, v.Maintenance, adopted, api.NodeOutcome{Result: api.OutcomeFailed, Note: note + ", cancelled", Code: exit.OwnError})
+	case err != nil && s.Shared && givenUp(err):
+		return api.NodeOutcome{Result: api.OutcomeSkipped, Note: err.Error(), Code: exit.OwnError}
 	case err != nil:
 		return api.NodeOutcome{Result: api.OutcomeFailed, Note: err.Error(), Code: exit.OwnError}
 	case !ready.Running():
@@ -95,6 +97,13 @@ func (s *Session) steps(st Stops) api.NodeOutcome {
 	}
 	status, err := s.runCommand(st, ready)
 	return s.report(st, ready.Maintenance, status, err)
+}
+
+// givenUp reports whether somebody gave the node up before it was Ready, which the plan does where it is to skip the node: nothing was done
+// to it, and nothing failed.
+func givenUp(err error) bool {
+	var ended *client.EndError
+	return errors.As(err, &ended) && !ended.View.WasReady() && (ended.View.Phase() == api.Cancelled || ended.View.Phase() == api.NodeGone)
 }
 
 // claim says that the work begins. If that does not matter to anybody else, it begins whether it was recorded or not.

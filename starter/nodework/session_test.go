@@ -237,6 +237,35 @@ func TestSessionLeavesANodeThatIsNotReadyToItsPlan(t *testing.T) {
 	maintenances.check(t, got, api.NodeOutcome{Result: api.OutcomeNotStarted, Code: exit.Cancelled}, "its maintenance goes on", "begin", "await ready")
 }
 
+// TestANodeThatItsPlanSkipsHasNotFailed: a plan that somebody has skip the node cancels its maintenance.
+func TestANodeThatItsPlanSkipsHasNotFailed(t *testing.T) {
+	for name, c := range map[string]struct {
+		end    api.Phase
+		shared bool
+		want   api.NodeResult
+	}{
+		"skipped":          {api.Cancelled, true, api.OutcomeSkipped},
+		"gone":             {api.NodeGone, true, api.OutcomeSkipped},
+		"failed":           {api.Failed, true, api.OutcomeFailed},
+		"of its own, here": {api.Cancelled, false, api.OutcomeFailed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := &client.EndError{View: startertest.View(c.end), BeforeReady: true}
+			maintenances := &fakeMaintenances{readyErr: fmt.Errorf("waiting: %w", err)}
+			got := runSession(t, maintenances, noInterrupts(t), "exit 0", func(s *Session) { s.Shared = c.shared })
+			maintenances.check(t, got, api.NodeOutcome{Result: c.want, Code: exit.OwnError}, err.Error(), "begin", "await ready")
+		})
+	}
+}
+
+// TestANodeThatWasReadyBeforeHasFailed: its work had begun once, and somebody took it from whoever waits for it to be tried again.
+func TestANodeThatWasReadyBeforeHasFailed(t *testing.T) {
+	ended := startertest.View(api.Cancelled, func(s *api.Status) { s.Transitions = []api.Transition{{Phase: api.Ready}} })
+	maintenances := &fakeMaintenances{readyErr: &client.EndError{View: ended, BeforeReady: true}}
+	got := runSession(t, maintenances, noInterrupts(t), "exit 0", func(s *Session) { s.Shared = true })
+	maintenances.check(t, got, api.NodeOutcome{Result: api.OutcomeFailed, Code: exit.OwnError}, "ended Cancelled", "begin", "await ready")
+}
+
 func TestSessionCancelsWhatIsNotReadyInTime(t *testing.T) {
 	maintenances := &fakeMaintenances{neverReady: true, endPhase: api.Cancelled}
 	got := runSession(t, maintenances, noInterrupts(t), "exit 0", func(s *Session) { s.ReadyWithin = 30 * time.Millisecond })

@@ -80,16 +80,27 @@ func Explain(c *invocation.Connection, name string, err error) error {
 // slowestWithin bounds the question, after a wait has timed out, for what holds up the slowest node.
 const slowestWithin = 3 * time.Second
 
-// waits is what holds up the slowest node of a plan, or else what the plan itself waits for, after a semicolon; empty if neither is known.
+// waits is what holds up the slowest node of a plan, or else what the plan itself waits for or why it is paused, after a semicolon; empty if
+// none of them is known.
 func waits(v client.PlanView, slow []api.SlowNode, now time.Time) string {
 	switch {
 	case len(slow) > 0:
 		return fmt.Sprintf("; %s is %s", slow[0].Node, terminal.OneLine(terminal.Words(slow[0].Progress, now)))
+	case v.Status != nil && v.Status.WaitingFor == plan.PausedWaits:
+		return "; it is " + paused(terminal.OneLine(terminal.Words(v.Status.Failure, now)))
 	case v.Status != nil && v.Status.WaitingFor != "":
 		return "; it waits for " + terminal.OneLine(terminal.Words(v.Status.WaitingFor, now))
 	default:
 		return ""
 	}
+}
+
+// paused says that a plan is paused, and why.
+func paused(message string) string {
+	if strings.HasPrefix(message, plan.PausedWaits) { // by somebody, as the message says
+		return message
+	}
+	return plan.PausedWaits + terminal.Colon(message)
 }
 
 // stopped says what becomes of the plan when a wait is given up, and what it waits for, as far as it was seen.

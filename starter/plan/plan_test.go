@@ -185,6 +185,9 @@ func TestThoseThatSayNothingOfTheTimeAreNoneOfThePast(t *testing.T) {
 func TestAWaitThatTimesOutSaysWhatHoldsUpTheSlowestNode(t *testing.T) {
 	slow := []api.SlowNode{views.SlowNode(startertest.Draining().Known())}
 	staged := startertest.Plan(func(s *api.PlanStatus) { s.WaitingFor = "its stage to be set: Drain or Complete" })
+	pausedPlan := func(why string) client.PlanView {
+		return startertest.Plan(func(s *api.PlanStatus) { s.WaitingFor, s.Failure = plan.PausedWaits, why })
+	}
 	for name, c := range map[string]struct {
 		view client.PlanView
 		slow []api.SlowNode
@@ -193,6 +196,9 @@ func TestAWaitThatTimesOutSaysWhatHoldsUpTheSlowestNode(t *testing.T) {
 		"a budget":       {startertest.Plan(), slow, "; worker-01 is Draining (attempt 2): "},
 		"its pod":        {startertest.Plan(), slow, "default/db-0"},
 		"no node":        {staged, nil, "; it waits for its stage to be set: Drain or Complete"},
+		"failures":       {pausedPlan("2 nodes failed: maxFailures is 1"), nil, "; it is paused: 2 nodes failed: maxFailures is 1"},
+		"somebody":       {pausedPlan("paused by amy: incident"), nil, "; it is paused by amy: incident"},
+		"nobody says":    {pausedPlan(""), nil, "; it is paused"},
 		"nothing at all": {client.PlanView{}, nil, ""},
 	} {
 		if got := waits(c.view, c.slow, startertest.Noon); !strings.Contains(got, c.want) || (got == "") != (c.want == "") {

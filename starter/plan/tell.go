@@ -64,7 +64,8 @@ told to try again.`,
 }, {
 	use: "set-pace NAME AMOUNT", name: api.MsgSetPace, says: toPace{}, short: "Have a plan work on more nodes at a time, or on fewer",
 	long: `Have a plan work on so many nodes at a time from now on, a number or a percentage of its nodes, whatever its strategy said.
-What runs goes on, also where it is more. To begin no node at all: "drydock plan pause".`,
+What runs goes on, also where it is more. The plan's status has the new pace as strategy.maxParallel, and the one before among
+its events. To begin no node at all: "drydock plan pause".`,
 	example: `  drydock plan set-pace kernel-6.12 1 --comment "the storage is slow"
   drydock plan set-pace kernel-6.12 10%`,
 }, {

@@ -63,6 +63,7 @@ func Draining() client.View {
 		s.WaitingFor = "pod default/db-0: budget db allows 0 disruptions"
 		s.Requestors = []api.RequestorStatus{{Name: "ops"}, {Name: "net", DoneAt: Ago(time.Minute)}}
 		s.Slot = &api.SlotStatus{RequestID: "run-1/2", GrantedAt: Ago(6 * time.Minute)}
+		s.CordonedAt, s.Spec.Drain.Escalation = Ago(5*time.Minute), []spec.Rung{{After: spec.Duration(time.Hour), Do: spec.GiveBack}}
 		s.Drain = &api.DrainProgress{
 			At: Before(2 * time.Second), Total: 8, Evicted: 3, Remaining: 5, Skipped: 2, MoreBlockers: 4,
 			Blockers: []api.Blocker{{Pod: "default/db-0", Reason: "DisruptionBudget", Message: "budget db allows 0 disruptions", Since: Before(4 * time.Minute)}},

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/bridge/v1alpha1"
 	"drydock.dev/drydock/client"
 	"drydock.dev/drydock/starter/cluster"
 	"drydock.dev/drydock/starter/exit"
@@ -91,6 +93,7 @@ type order struct {
 	of    string
 	conn  *invocation.Connection
 	found client.Found
+	flags *pflag.FlagSet
 }
 
 // command is the command, whose flags and arguments the order gets.
@@ -102,7 +105,11 @@ func (o *order) command() *cobra.Command {
 			return o.run(cmd.Context())
 		},
 	}
+	if slices.Contains(v1alpha1.Messages(), o.name()) {
+		cmd.Long += "\n\n" + aboutObjects
+	}
 	f := cmd.Flags()
+	o.flags = f
 	o.output.Register(cmd)
 	f.StringVarP(&o.requestor, "requestor", "r", "", cmp.Or(o.whose, invocation.OfMaintenance))
 	f.StringVar(&o.comment, "comment", "", "why, recorded with the message")
@@ -165,6 +172,9 @@ func (o *order) check() error {
 
 // run finds the maintenance of a node, sends the message, and reports what it answers.
 func (o *order) run(ctx context.Context) (err error) {
+	if object, is := objectOf(o.node()); is {
+		return o.annotate(ctx, object)
+	}
 	if err := o.check(); err != nil {
 		return err
 	}

@@ -169,13 +169,15 @@ func (p *escalate) payload(ctx context.Context, o *order) (any, string, error) {
 	return m, dangerOf(cmp.Or(p.do, m.Expect)), nil
 }
 
-// dangerOf asks for a rung that costs something; it is empty for those that cost nothing.
+// dangerOf asks for a rung that costs pods, or the drain; it is empty for one that costs nothing.
 func dangerOf(rung string) string {
 	switch rung {
 	case spec.BypassBudget:
 		return "bypassBudget deletes the pods that disruption budgets protect. Do it?"
 	case spec.Kill:
 		return "kill deletes the pods without their grace period, whatever their budgets say. Do it?"
+	case spec.GiveBack:
+		return "giveBack puts the node back into service. The maintenance then waits for another slot and drains the node again. Do it?"
 	case spec.Fail:
 		return "fail gives up and ends the maintenance as Failed. Do it?"
 	}

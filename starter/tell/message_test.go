@@ -67,7 +67,7 @@ func TestACommandLineMakesThePayload(t *testing.T) {
 		"work begin worker-01":                                    `{}`,
 		"join worker-01":                                          `{"requestor":"net"}`,
 		"leave worker-01 --requestor bios --of ops":               `{"requestor":"bios"}`,
-		"escalate worker-01 --do giveBack --comment late":         `{"do":"giveBack"}`,
+		"escalate worker-01 --do giveBack --comment late -y":      `{"do":"giveBack"}`,
 		"drain skip worker-01 a/db-0":                             `{"pod":"a/db-0"}`,
 		"consent worker-01 --force --pod a/b --comment y --yes":   `{"force":true,"pods":["a/b"]}`,
 		"consent worker-01 --delete-emptydir-data --comment y -y": `{"deleteEmptyDir":true}`,
@@ -102,8 +102,9 @@ func TestWhatCannotBeMeantIsRefusedBeforeAnythingIsLookedAt(t *testing.T) {
 	for line, want := range map[string]string{
 		"extend worker-01 --for 0s":                              "--for 0s: want a time to come",
 		"escalate worker-01 --do reboot --comment y":             `--do "reboot": want one of`,
-		"escalate worker-01 --do giveBack":                       "missing --comment: it is recorded with the rung",
+		"escalate worker-01 --do notify":                         "missing --comment: it is recorded with the rung",
 		"escalate worker-01 --do kill --comment y":               "pass --yes",
+		"escalate worker-01 --do giveBack --comment y":           "pass --yes",
 		"drain skip worker-01 a/b/c":                             "want NAMESPACE/NAME",
 		"consent worker-01 --comment y --yes":                    "missing what to consent to",
 		"consent worker-01 --force --pod web --comment y --yes":  "--pod",
@@ -125,7 +126,8 @@ func TestDangerousMessagesAreAskedAbout(t *testing.T) {
 	for line, want := range map[string]string{
 		"escalate worker-01 --do kill --comment y --yes":     "kill deletes the pods without their grace period",
 		"escalate worker-01 --do fail --comment y --yes":     "fail gives up",
-		"escalate worker-01 --do giveBack --comment y --yes": "",
+		"escalate worker-01 --do giveBack --comment y --yes": "giveBack puts the node back into service",
+		"escalate worker-01 --do notify --comment y":         "",
 		"consent worker-01 --force --pod a/b --comment y -y": "pods that nobody re-creates (a/b) will be lost for good. Consent?",
 	} {
 		o, err := orderOf(t, line)
@@ -169,6 +171,15 @@ func TestCancelTurnsAReadyNodeIntoAFailedOneOnlyIfAgreedTo(t *testing.T) {
 		if text := strings.TrimSpace(string(got) + " " + turns); err != nil || !strings.HasPrefix(text, want) || (turns == "") != (phase != api.Ready) {
 			t.Errorf("%s: %s (%v), want %s", phase, text, err, want)
 		}
+	}
+}
+
+// TestAVolumeIsNoPodToSkip: it is listed among the pods that block the drain.
+func TestAVolumeIsNoPodToSkip(t *testing.T) {
+	s := blockedBy("volume/pvc-1")
+	s.Drain.Blockers[0].Reason = api.ReasonVolumeAttached
+	if full, err := fullName(s, "pvc-1", "drydock"); err == nil {
+		t.Errorf("it is the pod %s", full)
 	}
 }
 

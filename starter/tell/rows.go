@@ -148,8 +148,7 @@ names, which need not be in the maintenance's plan. "drydock status" shows which
 No rung consents to the loss of pods without a controller or of emptyDir data: that is "drydock consent", or
 "drydock drain skip" for a pod that is to stay.
 
-bypassBudget, kill and fail are asked about first; --yes answers yes, and is needed where nobody is
-there to give one.`,
+All but notify are asked about first; --yes answers yes, and is needed where nobody is there to give one.`,
 		example: `  drydock escalate worker-01 --comment "change window ends at 18:00"
   drydock escalate worker-01 --do bypassBudget --comment "team db agrees, INC-4711"
   drydock escalate worker-01 --do kill --yes --comment "the node is on fire"`,

@@ -47,8 +47,7 @@ func fullName(s *api.Status, pod, program string) (string, error) {
 	known := slices.Clone(s.SkippedPods)
 	if s.Drain != nil {
 		for _, b := range s.Drain.Blockers {
-			// A volume that is still attached is listed too, and is no pod.
-			if b.Reason != "VolumeAttached" {
+			if b.Reason != api.ReasonVolumeAttached { // else it is no pod
 				known = append(known, b.Pod)
 			}
 		}

@@ -47,6 +47,8 @@ type Base struct {
 	Shown map[string]string `json:"shown,omitempty"`
 	// ShownMemo is the digest of the memo that was set.
 	ShownMemo uint64 `json:"shownMemo,omitempty"`
+	// Mirrored is the digest of what the bridge was last called for.
+	Mirrored uint64 `json:"mirrored,omitempty"`
 	// ContinueAfter is the number of events after which a run continues as new, for tests; 0 is maxEvents.
 	ContinueAfter int `json:"continueAfter,omitempty"`
 

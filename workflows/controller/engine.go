@@ -131,6 +131,9 @@ func (e *engine) run() (end *End, err error) {
 			e.arm(now, d, taken)
 		}
 		e.show(now)
+		if !leaves {
+			e.mirror()
+		}
 		if e.leave.closing = leaves || d.End != nil && !e.pace.again; e.leave.closing && e.isIdle() {
 			e.stopWatches()
 			e.timer.stop()
@@ -213,7 +216,9 @@ func (e *engine) takeEffects(starts bool) (taken int) {
 		} else {
 			o.Err = r.future.Get(e.ctx, nil)
 		}
-		e.judge(r, m, o, now)
+		if m.Key != mirrored {
+			e.judge(r, m, o, now)
+		}
 	}
 	return len(done)
 }

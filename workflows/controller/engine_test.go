@@ -22,6 +22,7 @@ import (
 
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/rules/document"
+	"drydock.dev/drydock/rules/spec"
 	"drydock.dev/drydock/workflows/call"
 	"drydock.dev/drydock/workflows/controller"
 	"drydock.dev/drydock/workflows/controller/controllertest"
@@ -43,6 +44,7 @@ type stub struct {
 	attended map[string]string
 	memo     map[string]any
 	every    int
+	object   *spec.Object
 }
 
 func (s *stub) Begin(now time.Time) { s.started, s.ContinueAfter = now, s.every }
@@ -50,7 +52,7 @@ func (s *stub) Reset(time.Time)     { s.Verdict += "reset " }
 func (s *stub) Cancel(time.Time)    { s.Received = append(s.Received, "cancelled") }
 
 func (s *stub) Page(time.Time) controller.Page {
-	return controller.Page{Details: s.Details(document.Document{}), Attributes: s.attended, Memo: s.memo}
+	return controller.Page{Details: s.Details(document.Document{}), Attributes: s.attended, Memo: s.memo, Object: s.object, Shows: len(s.Received)}
 }
 
 func (s *stub) Outcome(o controller.Outcome, now time.Time) {

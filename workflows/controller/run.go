@@ -12,6 +12,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/spec"
 	"drydock.dev/drydock/workflows/call"
 	"drydock.dev/drydock/workflows/handover"
 	"drydock.dev/drydock/workflows/inbox"
@@ -33,6 +34,10 @@ type Page struct {
 	Attributes map[string]string
 	// Memo is shown in lists of workflows, beside the memo that the workflow was started with.
 	Memo map[string]any
+	// Object is the Kubernetes object that asked for the workflow, nil where none did. The bridge is called when Shows changes. That holds no
+	// text, and what is added to it stands behind a named change: otherwise running workflows would do something else in a replay.
+	Object *spec.Object
+	Shows  any
 }
 
 // The log warns of a state of more than noteSize bytes. One of more than maxSize fails the workflow task: the server would not take it.

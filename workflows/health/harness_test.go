@@ -33,6 +33,7 @@ import (
 	"drydock.dev/drydock/notify"
 	"drydock.dev/drydock/rules/health"
 	"drydock.dev/drydock/rules/notices"
+	"drydock.dev/drydock/rules/spec"
 	"drydock.dev/drydock/workflows/call"
 	"drydock.dev/drydock/workflows/controller"
 	"drydock.dev/drydock/workflows/controller/controllertest"
@@ -56,7 +57,9 @@ type site struct {
 	packed        []byte
 	continueAfter int
 	runs          int
-	run           string
+	// calls counts those of the bridge.
+	calls int
+	run   string
 	// resets are when the run finds that it came by reset; length is that of the history, reseted what it was at the latest reset.
 	resets          []time.Duration
 	length, reseted int
@@ -243,6 +246,10 @@ func (s *site) begin() {
 		s.env.RegisterActivity(stubs)
 	}
 	s.env.RegisterActivity((*settings.Activities)(nil).Prepare)
+	s.env.RegisterActivityWithOptions(func(context.Context, spec.Object) error {
+		s.calls++
+		return nil
+	}, sdkactivity.RegisterOptions{Name: api.ReconcileObject})
 	if len(s.resets) > 0 {
 		s.env.OnGetVersion(mock.Anything, workflow.DefaultVersion, workflow.Version(1)).Return(func(change string, _, _ workflow.Version) workflow.Version {
 			if change == fmt.Sprintf("reset-at-%d", s.reseted) {

@@ -369,6 +369,23 @@ func TestAnotherSelectorHasEverythingSeenAnew(t *testing.T) {
 	}
 }
 
+func TestWhoAskedForACheckStays(t *testing.T) {
+	s := newSite(t, oneStep(`,"object":{"resource":"healthchecks.drydock.dev","name":"workers","uid":"uid-1"}`), "a", "b", "c")
+	s.ill(10*time.Second, 0, "b")
+	s.at(time.Minute, func() {
+		s.signal(api.MsgConfigure, api.ConfigureHealth{Message: api.Message{ID: "1", By: "ann"}, Spec: []byte(oneStep(`,"healthyDelay":"1m"`))})
+	})
+	s.stands(2*time.Minute, func(st api.HealthStatus) {
+		if o := st.Spec.Object; st.Spec.HealthyDelay == 0 || o == nil || o.UID != "uid-1" {
+			t.Errorf("it was asked for by %+v: %+v", o, st.Spec)
+		}
+	})
+	s.live(3 * time.Minute)
+	if s.calls < 3 || s.calls > 20 {
+		t.Errorf("the bridge was called %d times", s.calls)
+	}
+}
+
 func TestAnOlderCheckWithTheSameNodesIsNamed(t *testing.T) {
 	s := newSite(t, oneStep(""), "a", "b", "c")
 	s.change(time.Minute, func() { s.overlap = health.Overlap{Check: "elder", Node: "b"} })

@@ -121,6 +121,7 @@ func (m configure) Check(c *check, _ time.Time) error {
 
 func (m configure) Apply(c *check, _ time.Time) string {
 	if next, err := health.Decode(m.Spec); err == nil { // it was checked
+		next.Object = c.given.Object // who asked for the check stays who did
 		c.Candidate, c.Refused = &next, ""
 	}
 	return "configured; it counts once the worker knows all that the spec names"

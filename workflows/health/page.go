@@ -88,8 +88,10 @@ func (c *check) attributes(kind, node string) map[string]string {
 }
 
 func (c *check) Page(now time.Time) controller.Page {
+	shown := api.HealthCheckOf(c.page(now, 0, shownNodes))
 	return controller.Page{
-		Details: c.Details(views.HealthCheck(api.HealthCheckOf(c.page(now, 0, shownNodes)), views.Brief())), Attributes: c.attributes(api.KindHealthCheck, ""),
-		Memo: map[string]any{api.MemoHealthCheck: api.HealthCheckMemo{Selector: c.Spec.SelectorText(), CreatedAt: c.CreatedAt}},
+		Details: c.Details(views.HealthCheck(shown, views.Brief())), Attributes: c.attributes(api.KindHealthCheck, ""), Object: c.given.Object,
+		Shows: []any{shown.Phase, shown.Counts, shown.WaitingFor != "", shown.Blocked != "", shown.Message != "", c.Invalid != "", c.Removed},
+		Memo:  map[string]any{api.MemoHealthCheck: api.HealthCheckMemo{Selector: c.Spec.SelectorText(), CreatedAt: c.CreatedAt}},
 	}
 }

@@ -212,3 +212,23 @@ func TestAMaintenanceThatRunsAlreadyIsKept(t *testing.T) {
 		t.Errorf("it stands at %v, made with %q for plans with %q", n.Stand, n.made, n.group.plans[0].settings)
 	}
 }
+
+// TestWhatAMaintenanceSaysEndsAtAWord: plans show it, with its commands.
+func TestWhatAMaintenanceSaysEndsAtAWord(t *testing.T) {
+	l := &lockstep{Known: true}
+	v := &l.Inventory
+	in := api.PlanIntent{Name: "p", RunID: runOf("p"), CreatedAt: now, Revision: 1, Stage: api.StageDrain, Tiers: tiersOf(2000), Nodes: []string{"n1"}}
+	tiers, err := in.Validate(now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v.accept(in, tiers)
+	v.regroup()
+	n := v.byName["n1"]
+	l.begun(n, activity.Result{Node: "n1", RunID: runOf("n1"), Adopted: true}, now)
+	why := "a slot: " + strings.Repeat("long ", 34) + "why"
+	v.report(api.NodeProgress{Node: "n1", RunID: runOf("n1"), Phase: api.Pending, Waiting: why + ": drydock limits set --max-parallel 12 (maxParallel 2)"}, now)
+	if n.progress.Waiting != why+" …" {
+		t.Errorf("it waits for %q", n.progress.Waiting)
+	}
+}

@@ -194,7 +194,7 @@ func (v *inventory) waits(n *node) string {
 		if !n.Drained || p.Tier >= p.tiers.Len() {
 			continue
 		}
-		return bounds.Cut(p.Name+": "+v.now.messages.Of(place, v.now.node[n]), maxText)
+		return bounds.Words(p.Name+": "+v.now.messages.Of(place, v.now.node[n]), maxText)
 	}
 	return ""
 }

@@ -60,7 +60,7 @@ func (v *inventory) report(said api.NodeProgress, now time.Time) {
 	v.changed = true
 	n.Run = said.RunID
 	before := n.Drained
-	said.Waiting, said.Failure = bounds.Cut(said.Waiting, maxText), bounds.Cut(said.Failure, maxText)
+	said.Waiting, said.Failure = bounds.Words(said.Waiting, maxText), bounds.Words(said.Failure, maxText)
 	if said.Ended {
 		v.end(n, said.Phase, said.Failure)
 		return

@@ -18,6 +18,10 @@ var contract = handover.Contract{
 		"prepared.starter", "status.starter", "status.createdAt", "status.messages.[].identity", "status.approval.identity",
 		// The search attribute for the kind of a workflow.
 		"prepared.kinds",
+		// The Kubernetes object that shows the maintenance. The bridge reads what 0.1.0 does not tell it.
+		"status.spec.object",
+		// When a responder of an EvictionRequest expects to end.
+		"status.drain.blockers.[].expectedBy",
 		// What a drain counts more.
 		"status.drain.deleted", "status.drain.staying", "status.earlierDrains.deleted",
 		// The label that keeps remediators away. 0.1.0 leaves it on every node that it gives back, whichever maintenance held it.

@@ -292,7 +292,7 @@ func TestSlotRequestIsRepeatedWithBackoffUntilItIsAcknowledged(t *testing.T) {
 		offsets = append(offsets, at.Sub(start).Round(time.Second))
 	}
 	// Once acknowledged it is repeated every half hour only.
-	want := []time.Duration{0, 5, 15, 35, 75, 135, 195}
+	want := []time.Duration{0, 5, 15, 35, 75, 155}
 	for i := range want {
 		want[i] *= time.Second
 	}

@@ -17,7 +17,7 @@ import (
 )
 
 // outbox starts a workflow for each channel, and signals it new events. Those workflows read the events here and outlive the maintenance:
-// a dead channel never delays a node.
+// a dead channel never delays a node. It also has the bridge show the maintenance, where an object asked for it (mirror.go).
 type outbox struct {
 	*identity
 	journal  *journal
@@ -25,6 +25,9 @@ type outbox struct {
 	channels []*channel
 	// known are the workflows that a run before this one started, by channel.
 	known map[string]string
+	// shown is what the bridge was called for last, calling is set while it is being called.
+	shown   mirrored
+	calling bool
 }
 
 // channel is a notification channel with its workflow.
@@ -37,8 +40,11 @@ type channel struct {
 	started bool
 }
 
-// open starts a coroutine for each channel that wants events of this maintenance.
+// open starts a coroutine for each channel that wants events of this maintenance, and one for the object that asked for it.
 func (o *outbox) open() {
+	if o.spec.Object != nil {
+		workflow.GoNamed(o.control.life, "mirror", o.mirror)
+	}
 	o.journal.change(func(s *api.Status) { s.Groups = o.prepared.Groups })
 	for _, known := range o.prepared.Channels {
 		whom := known.Filter
@@ -125,7 +131,7 @@ func (o *outbox) started() map[string]string {
 }
 
 func (o *outbox) idle() bool {
-	return !slices.ContainsFunc(o.channels, func(c *channel) bool { return len(c.news) > 0 })
+	return !o.calling && !o.isBehind() && !slices.ContainsFunc(o.channels, func(c *channel) bool { return len(c.news) > 0 })
 }
 
 func (i *identity) reference() api.Reference {

@@ -14,10 +14,10 @@ import (
 )
 
 const (
-	// requestAgainFirst and requestAgainLast bound the backoff of a request without an answer, undeliveredLast that of one
-	// that no scheduler received undeliveredTimes: every worker starts the scheduler within 30 s.
+	// requestAgainFirst and requestAgainLast bound the backoff of a request without an answer, which the scheduler of a thousand others may be
+	// too busy to give; undeliveredLast that of one that no scheduler received undeliveredTimes: every worker starts one within 30 s.
 	requestAgainFirst = 5 * time.Second
-	requestAgainLast  = time.Minute
+	requestAgainLast  = 5 * time.Minute
 	undeliveredLast   = 10 * time.Minute
 	undeliveredTimes  = 24
 	// reassert is how often an answered request is repeated, in case an answer was lost.

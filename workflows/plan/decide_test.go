@@ -126,6 +126,8 @@ func TestARollingPlanDecides(t *testing.T) {
 		"while all places are taken, none":  {one, []option{nodes(r, w), stale}, nil, "watch ends", api.PlanRunning, "running waiting"},
 		"at another pace":                   {one, []option{nodes(r, w, w, w), paced(3)}, nil, "begin/n1, begin/n2, watch ends", api.PlanRunning, "running running running waiting"},
 		"at a slower one, what runs stays":  {two, []option{nodes(r, r, w), paced(1)}, nil, "watch ends", api.PlanRunning, "running running waiting"},
+		"and what has not begun waits":      {two, []option{nodes("begins", "begins", w), paced(1)}, nil, "begin/n0", api.PlanRunning, "running waiting waiting"},
+		"but for a start under way":         {two, []option{nodes("begins", "begins", w), paced(1)}, []controller.Key{key(beginNode, "n1")}, "", api.PlanRunning, "waiting running waiting"},
 		"a pause between":                   {rest, []option{nodes(done, w), func(p *maintenancePlan) { p.Progress.LastEnd = now }}, nil, "wake 5m0s", api.PlanRunning, "done waiting"},
 		"a node that ends has no place":     {one, []option{nodes("ends", w)}, nil, "begin/n1, watch ends", api.PlanRunning, "done running"},
 		"too many failures":                 {one, []option{nodes(x, w)}, nil, "", api.PlanPaused, "failed waiting"},
@@ -319,7 +321,6 @@ func TestANodeThatIsSkippedIsNotDrainedAgain(t *testing.T) {
 	}
 }
 
-// TestACancelledNodeHasNotFailed, unless it waited for a decision.
 func TestAPaceThatIsNoneIsRefused(t *testing.T) {
 	rolling, staged := given(t, `{"all":true,"strategy":{"maxParallel":2}}`), given(t, in("Drain"))
 	for name, c := range map[string]struct {
@@ -344,8 +345,12 @@ func TestAPaceThatIsNoneIsRefused(t *testing.T) {
 	if shown := status.Plan.Strategy.MaxParallel; err != nil || shown != schedule.Count(5) || rolling.spec.Strategy.MaxParallel != schedule.Count(2) {
 		t.Errorf("shows %s: %v", shown, err)
 	}
+	if e := status.Events; len(e) != 1 || e[0].Message != "5 at a time instead of 2" {
+		t.Errorf("the pace before is not said: %+v", e)
+	}
 }
 
+// TestACancelledNodeHasNotFailed, unless it waited for a decision.
 func TestACancelledNodeHasNotFailed(t *testing.T) {
 	for before, want := range map[plan.State]plan.State{plan.Running: plan.Skipped, plan.Held: plan.Failed} {
 		p := given(t, `{"all":true}`, nodes(before, ""))

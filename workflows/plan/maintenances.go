@@ -117,7 +117,7 @@ func (p *maintenancePlan) takeFound(all []planactivity.Begun, now time.Time) {
 		switch {
 		case found.Refused != "":
 			set(&p.Refused, n.Name, true)
-			n.Note = bounds.Cut("an earlier plan of this name has begun its maintenance, and "+found.Refused+": it is begun anew when that has ended", maxNote)
+			n.Note = bounds.Words("an earlier plan of this name has begun its maintenance, and "+found.Refused+": it is begun anew when that has ended", maxNote)
 			refused = append(refused, n.Name)
 			if p.Stop != "" {
 				p.release(n, now)

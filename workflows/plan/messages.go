@@ -237,8 +237,9 @@ func (m setPace) Check(p *maintenancePlan, _ time.Time) error {
 }
 
 func (m setPace) Apply(p *maintenancePlan, now time.Time) string {
+	before := p.Progress.Pace(p.spec.Strategy)
 	p.Progress.MaxParallel = m.MaxParallel
-	p.note(sentence(m.MaxParallel.String()+" at a time", m.Message), now)
+	p.note(sentence(fmt.Sprintf("%s at a time instead of %s", m.MaxParallel, before), m.Message), now)
 	return m.MaxParallel.String() + " at a time from now on; what runs goes on"
 }
 
@@ -315,7 +316,7 @@ func (m nodeNews) Check(p *maintenancePlan, _ time.Time) error {
 func (m nodeNews) Apply(p *maintenancePlan, now time.Time) string {
 	if n := p.node(m.Node); n == nil || n.RunID == "" {
 		if (!p.Known || p.Sought[m.Node]) && len(p.Early) < plan.MaxAtOnce {
-			m.Why = bounds.Cut(m.Why, maxNote)
+			m.Why = bounds.Words(m.Why, maxNote)
 			set(&p.Early, m.Node, m.NodeNews)
 		}
 		return ""

@@ -249,5 +249,19 @@ func (p *maintenancePlan) attributes() map[string]string {
 
 func (p *maintenancePlan) Page(time.Time) controller.Page {
 	status, _ := p.page(api.PlanStatusRequest{}) // fails for states that there are not
-	return controller.Page{Details: p.Details(views.Plan(api.PlanOf(status), views.Brief())), Attributes: p.attributes()}
+	return controller.Page{
+		Details: p.Details(views.Plan(api.PlanOf(status), views.Brief())), Attributes: p.attributes(), Object: p.spec.Object, Shows: p.shows(),
+	}
+}
+
+// shows is what the object that asked for the plan shows of it, without texts.
+func (p *maintenancePlan) shows() any {
+	all := []any{p.Phase, plan.Count(p.Nodes), p.WaitingFor != "", p.Invalid != ""}
+	if n := len(p.Events); n > 0 {
+		all = append(all, p.Events[n-1].Sequence)
+	}
+	if s := p.Staged; s != nil {
+		all = append(all, s.Stage, s.Tier, s.Drained.Status, s.Answered < s.Revision, counted(p.Nodes))
+	}
+	return all
 }

@@ -177,7 +177,7 @@ const maxNote = 200
 
 // setState gives a node a state.
 func setState(n *plan.Node, state plan.State, note string, now time.Time) {
-	n.State, n.Since, n.Note = state, now.Unix(), bounds.Cut(note, maxNote)
+	n.State, n.Since, n.Note = state, now.Unix(), bounds.Words(note, maxNote)
 }
 
 // sample are the fields of the input of a maintenance of the plan, without its node.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/mock"
+	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
 	sdklog "go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/temporal"
@@ -51,6 +52,8 @@ type site struct {
 	// begun are the maintenances that are found, finds how long that takes.
 	begun api.List[planactivity.Begun]
 	finds time.Duration
+	// calls are those of the bridge.
+	calls []spec.Object
 	// denied is why nodes cannot be listed before deniedUntil.
 	denied      error
 	deniedUntil time.Time
@@ -82,6 +85,10 @@ func (s *site) begin(now time.Time) {
 		s.log = append(s.log, "record of "+ref.WorkflowID)
 		return nil
 	}, workflow.RegisterOptions{Name: api.AuditRecordType})
+	s.env.RegisterActivityWithOptions(func(_ context.Context, o spec.Object) error {
+		s.calls = append(s.calls, o)
+		return nil
+	}, activity.RegisterOptions{Name: api.ReconcileObject})
 	s.env.RegisterActivity(call.Plans)
 	s.env.RegisterActivity(call.Deliveries)
 	s.env.RegisterActivity((*settings.Activities)(nil).Prepare)

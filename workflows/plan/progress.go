@@ -99,7 +99,7 @@ func (p *maintenancePlan) stands(m *api.SharedProgress, now time.Time) {
 	if n.State != state {
 		n.State, n.Since = state, now.Unix()
 	}
-	n.Note, n.RunID = bounds.Cut(m.Message, maxNote), ""
+	n.Note, n.RunID = bounds.Words(m.Message, maxNote), ""
 	if api.RunID(m.RunID) == nil && !state.Over() {
 		n.RunID = m.RunID
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"go.temporal.io/sdk/temporal"
@@ -108,19 +109,21 @@ func (p *maintenancePlan) choose(places []int, now time.Time) {
 // isBegun reports whether the maintenance of a chosen node has begun, or may have.
 func (p *maintenancePlan) isBegun(n *plan.Node) bool { return n.RunID != "" || p.Sought[n.Name] }
 
-// withdraw gives up nodes whose maintenances have not begun, and are not to begin any more.
+// withdraw gives up nodes whose maintenances have not begun, and are not to begin any more: where the pace was lowered, the last ones.
 func (p *maintenancePlan) withdraw(t controller.Turn) {
-	if !p.beginsNothing(t.Now) && len(p.Skipping) == 0 {
+	surplus := -p.Progress.Places(p.spec.Strategy, plan.Count(p.Nodes))
+	if !p.beginsNothing(t.Now) && len(p.Skipping) == 0 && surplus <= 0 {
 		return
 	}
-	for i := range p.Nodes {
+	for i := range slices.Backward(p.Nodes) {
 		n := &p.Nodes[i]
 		skipped := p.Skipping[n.Name]
 		chosen := n.State == plan.Running && !p.isBegun(n) && !t.UnderWay(controller.Key{Kind: beginNode, Of: n.Name})
 		switch {
-		case chosen && (skipped || p.beginsNothing(t.Now)):
+		case chosen && (skipped || surplus > 0 || p.beginsNothing(t.Now)):
 			setState(n, plan.Waiting, "", t.Now)
 			n.Tries--
+			surplus--
 		case n.State != plan.Waiting || !skipped:
 			continue
 		}

@@ -223,3 +223,18 @@ func TestTargetsThatNoNodeHasAreForgotten(t *testing.T) {
 		t.Errorf("%d are kept", len(s.Targets))
 	}
 }
+
+// TestANoteHasOnlyWholeCommands, however little room there is for it.
+func TestANoteHasOnlyWholeCommands(t *testing.T) {
+	const why = "a slot: gang firmware-of-the-rack/01a21d32-8f6e-4c2b-9a6e-0a1b2c3d4e5f of 12 nodes goes once limits are raised that it is larger than by itself"
+	message := why + ": drydock limits set --max-parallel 12 --max-unavailable 12 (maxParallel 2, maxUnavailable 20%, 4 of 20 nodes)"
+	p := given(t, in("Drain"), nodes(plan.Running))
+	p.stands(&api.SharedProgress{Node: "n0", Phase: api.Pending, Message: message}, now)
+	if n := p.node("n0"); n.Note != why+" …" || unbegun(p.Nodes) != n.Note {
+		t.Errorf("the note is %q, and the plan waits for %q", n.Note, unbegun(p.Nodes))
+	}
+	setState(p.node("n0"), plan.Failed, message, now)
+	if n := p.node("n0"); n.Note != why+" …" {
+		t.Errorf("the note of a failed node is %q", n.Note)
+	}
+}

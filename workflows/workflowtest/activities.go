@@ -18,6 +18,7 @@ import (
 	"drydock.dev/drydock/activities/settings"
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/checks"
+	"drydock.dev/drydock/rules/spec"
 	"drydock.dev/drydock/rules/validation"
 )
 
@@ -97,6 +98,7 @@ func (s *Site) serveActivities() {
 	serveNothing[checkactivity.WorkInput](s, "EndWork")
 	Serve[checkactivity.ValidateInput](s, "Validate", checkactivity.Validated{State: validation.Passed})
 	serveNothing[checkactivity.ValidateInput](s, "AbandonChecks")
+	serveNothing[spec.Object](s, api.ReconcileObject)
 	s.serveDeliveries()
 }
 

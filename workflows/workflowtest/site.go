@@ -2,6 +2,7 @@
 package workflowtest
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"log/slog"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/mock"
+	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/interceptor"
@@ -29,6 +31,7 @@ import (
 	preflightactivity "drydock.dev/drydock/activities/preflight"
 	"drydock.dev/drydock/activities/settings"
 	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/spec"
 	"drydock.dev/drydock/workflows"
 	"drydock.dev/drydock/workflows/maintenance"
 )
@@ -111,6 +114,7 @@ func (s *Site) begin(now time.Time) {
 		Executions: &execution.Activities{}, Settings: &settings.Activities{}, Preflights: &preflightactivity.Activities{}, Doctors: &doctoractivity.Activities{},
 		Checks: &checkactivity.Activities{}, Deliveries: &delivery.Activities{}, Policies: &policyactivity.Activities{},
 	})
+	s.Env.RegisterActivityWithOptions(func(context.Context, spec.Object) error { return nil }, activity.RegisterOptions{Name: api.ReconcileObject})
 	s.noteCalls()
 	s.serveActivities()
 	s.Env.OnSignalExternalWorkflow(mock.Anything, mock.Anything, mock.Anything, mock.Anything, mock.Anything).Return(

@@ -21,9 +21,36 @@ app.kubernetes.io/component: worker
 
 {{- define "drydock.labels" -}}
 {{ include "drydock.selector" . }}
+{{ include "drydock.commonLabels" . }}
+{{- end -}}
+
+{{- define "drydock.commonLabels" -}}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- end -}}
+
+{{- define "drydock.bridge" -}}
+{{ include "drydock.fullname" . }}-bridge
+{{- end -}}
+
+{{- define "drydock.bridgeSelector" -}}
+app.kubernetes.io/name: {{ .Chart.Name }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/component: bridge
+{{- end -}}
+
+{{- define "drydock.bridgeLabels" -}}
+{{ include "drydock.bridgeSelector" . }}
+{{ include "drydock.commonLabels" . }}
+{{- end -}}
+
+{{- define "drydock.bridgeAccount" -}}
+{{- if .Values.bridge.serviceAccount.create -}}
+{{- .Values.bridge.serviceAccount.name | default (include "drydock.bridge" .) -}}
+{{- else -}}
+{{- required "bridge.serviceAccount.name is required where bridge.serviceAccount.create is false: which account has the bridge's permissions?" .Values.bridge.serviceAccount.name -}}
+{{- end -}}
 {{- end -}}
 
 {{- define "drydock.serviceAccount" -}}
@@ -50,6 +77,107 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{ .repository }}:{{ .tag | default $.Chart.AppVersion }}
 {{- end -}}
 {{- end -}}
+{{- end -}}
+
+{{/* How the worker and the bridge find Temporal: variables, and the files that they name. */}}
+{{- define "drydock.temporalEnv" -}}
+{{- $tls := .Values.temporal.tls -}}
+- name: TEMPORAL_ADDRESS
+  value: {{ .Values.temporal.address | quote }}
+- name: TEMPORAL_NAMESPACE
+  value: {{ .Values.temporal.namespace | quote }}
+{{- if $tls.enabled }}
+- name: TEMPORAL_TLS
+  value: "true"
+{{- with $tls.serverName }}
+- name: TEMPORAL_TLS_SERVER_NAME
+  value: {{ . | quote }}
+{{- end }}
+{{- if $tls.ca.secret }}
+- name: TEMPORAL_TLS_SERVER_CA_CERT_PATH
+  value: /run/temporal/ca/{{ $tls.ca.key }}
+{{- end }}
+{{- if $tls.client.secret }}
+- name: TEMPORAL_TLS_CLIENT_CERT_PATH
+  value: /run/temporal/client/tls.crt
+- name: TEMPORAL_TLS_CLIENT_KEY_PATH
+  value: /run/temporal/client/tls.key
+{{- end }}
+{{- end }}
+{{- with .Values.temporal.apiKey }}
+{{- if .secret }}
+- name: DRYDOCK_TEMPORAL_API_KEY_FILE
+  value: /run/temporal/api-key/{{ .key }}
+{{- end }}
+{{- end }}
+{{- with .Values.temporal.codecKeys }}
+{{- if .secret }}
+- name: DRYDOCK_CODEC_KEYS_FILE
+  value: /run/temporal/codec-keys/{{ .key }}
+{{- end }}
+{{- end }}
+{{- end -}}
+
+{{- define "drydock.temporalMounts" -}}
+{{- $tls := .Values.temporal.tls -}}
+{{- if and $tls.enabled $tls.ca.secret }}
+- {name: temporal-ca, mountPath: /run/temporal/ca, readOnly: true}
+{{- end }}
+{{- if and $tls.enabled $tls.client.secret }}
+- {name: temporal-client, mountPath: /run/temporal/client, readOnly: true}
+{{- end }}
+{{- if .Values.temporal.apiKey.secret }}
+- {name: temporal-api-key, mountPath: /run/temporal/api-key, readOnly: true}
+{{- end }}
+{{- if .Values.temporal.codecKeys.secret }}
+- {name: temporal-codec-keys, mountPath: /run/temporal/codec-keys, readOnly: true}
+{{- end }}
+{{- end -}}
+
+{{- define "drydock.temporalVolumes" -}}
+{{- $tls := .Values.temporal.tls -}}
+{{- if and $tls.enabled $tls.ca.secret }}
+- name: temporal-ca
+  secret: {secretName: {{ $tls.ca.secret }}, defaultMode: 0440}
+{{- end }}
+{{- if and $tls.enabled $tls.client.secret }}
+- name: temporal-client
+  secret: {secretName: {{ $tls.client.secret }}, defaultMode: 0440}
+{{- end }}
+{{- with .Values.temporal.apiKey.secret }}
+- name: temporal-api-key
+  secret: {secretName: {{ . }}, defaultMode: 0440}
+{{- end }}
+{{- with .Values.temporal.codecKeys.secret }}
+- name: temporal-codec-keys
+  secret: {secretName: {{ . }}, defaultMode: 0440}
+{{- end }}
+{{- end -}}
+
+{{/* The affinity of the values, and pods of one selector on different nodes. */}}
+{{- define "drydock.affinity" -}}
+{{- with .root.Values.affinity -}}
+{{ toYaml . }}
+{{- end }}
+{{- if not .root.Values.affinity.podAntiAffinity }}
+{{- if eq .root.Values.podAntiAffinity "preferred" }}
+podAntiAffinity:
+  preferredDuringSchedulingIgnoredDuringExecution:
+    - weight: 100
+      podAffinityTerm:
+        topologyKey: kubernetes.io/hostname
+        labelSelector:
+          matchLabels:
+            {{- .selector | nindent 12 }}
+{{- else if eq .root.Values.podAntiAffinity "required" }}
+podAntiAffinity:
+  requiredDuringSchedulingIgnoredDuringExecution:
+    - topologyKey: kubernetes.io/hostname
+      labelSelector:
+        matchLabels:
+          {{- .selector | nindent 10 }}
+{{- end }}
+{{- end }}
 {{- end -}}
 
 {{/* What a schema cannot say well. */}}
@@ -79,6 +207,12 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- if hasKey $volume "emptyDir" -}}
 {{- fail (printf "volumes[%d].emptyDir: a drain refuses to lose one without consent, also that of the worker's own node" $i) -}}
 {{- end -}}
+{{- end -}}
+{{- if and .bridge.enabled (eq .bridge.admission "all") (semverCompare "<1.36.0-0" $.Capabilities.KubeVersion.Version) -}}
+{{- fail (printf "bridge.admission: all needs Kubernetes 1.36, and this is %s: set it to validating, or to none (without a cluster, --kube-version says which it is)" $.Capabilities.KubeVersion.Version) -}}
+{{- end -}}
+{{- if and .bridge.enabled (eq .bridge.admission "none") (dig "kubernetes" "verifiedObjects" false .config) -}}
+{{- fail "config.kubernetes.verifiedObjects: without the policies of bridge.admission an object names whom its writer likes" -}}
 {{- end -}}
 {{- if and (not .rbac.create) .rbac.features -}}
 {{- fail "rbac.features: they have no meaning without rbac.create" -}}

@@ -153,8 +153,8 @@ func TestTheAPIServerTakesEverySet(t *testing.T) {
 	wrong := render(t, values(t, `podSecurityContext: {runAsUsr: 1}`))
 	privileged := render(t, values(t, `securityContext: {allowPrivilegeEscalation: true}`))
 	for text, documents := range map[string][]*unstructured.Unstructured{
-		`unknown field "spec.template.spec.securityContext.runAsUsr"`: {deploymentOf(t, wrong)},
-		"would violate PodSecurity":                                   {deploymentOf(t, privileged)},
+		`unknown field "spec.template.spec.securityContext.runAsUsr"`: {rawDeployment(t, wrong)},
+		"would violate PodSecurity":                                   {rawDeployment(t, privileged)},
 	} {
 		if err := a.dryRun(r.ctx, inNamespace(documents)); err == nil || !strings.Contains(err.Error(), text) {
 			t.Errorf("%v, want %s", err, text)

@@ -114,9 +114,9 @@ func TestEachPartLetsItsFeatureWork(t *testing.T) {
 		parts = append(parts, f.part)
 	}
 	// No maintenance needs the parts of health checks and of profiles, whose end-to-end tests run under them, and none here has a machine
-	// of Cluster API's.
+	// of Cluster API's, or an object that asks for it.
 	want := slices.DeleteFunc(features(t), func(part string) bool {
-		return part == "health" || part == "profiles" || part == "cluster-api" || part == "metrics"
+		return part == "health" || part == "profiles" || part == "cluster-api" || part == "metrics" || part == "objects"
 	})
 	if !slices.Equal(parts, want) {
 		t.Fatalf("tried are %v, and there are %v", parts, want)

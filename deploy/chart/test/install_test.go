@@ -87,10 +87,15 @@ func (r *release) unguard(name string) {
 	}
 }
 
-// workers are the pods of the release that are not on their way out.
-func (r *release) workers() []corev1.Pod {
+// workers are its pods of that component.
+func (r *release) workers() []corev1.Pod { return r.pods("worker") }
+
+// pods are the pods of a component of the release that are not on their way out.
+func (r *release) pods(component string) []corev1.Pod {
 	r.Helper()
-	list, err := r.cluster.Client.CoreV1().Pods(namespace).List(r.ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/instance=" + r.name})
+	list, err := r.cluster.Client.CoreV1().Pods(namespace).List(r.ctx, metav1.ListOptions{
+		LabelSelector: "app.kubernetes.io/instance=" + r.name + ",app.kubernetes.io/component=" + component,
+	})
 	if err != nil {
 		r.Fatal(err)
 	}

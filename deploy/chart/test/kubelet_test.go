@@ -35,13 +35,21 @@ type kubelet struct {
 	workers map[types.UID]*playedPod
 }
 
-// playedPod is a worker's process in its pod's place.
+// playedPod is a worker's or a bridge's process in its pod's place.
 type playedPod struct {
 	name string
 	// ending means that the pod was told to end.
 	ending bool
-	worker *devstack.Worker
+	worker process
 	failed error
+}
+
+// process is a running program of the release.
+type process interface {
+	Ready(ctx context.Context) error
+	Stop(within time.Duration) error
+	Kill()
+	Tail() string
 }
 
 func newKubelet(r *release) *kubelet {
@@ -64,7 +72,7 @@ func (k *kubelet) run(ctx context.Context) {
 	again := time.NewTicker(100 * time.Millisecond)
 	defer again.Stop()
 	for {
-		list, err := k.r.cluster.Client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/component=worker"})
+		list, err := k.r.cluster.Client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/component in (worker, bridge)"})
 		if err == nil {
 			for i := range list.Items {
 				k.look(ctx, &list.Items[i])
@@ -170,11 +178,8 @@ func (k *kubelet) report(ctx context.Context, pod *corev1.Pod, ready corev1.Cond
 
 // launch starts the pod's process. Of the pod two things do not hold here: files are not below / but below a folder, so that the
 // paths of mounts are replaced wherever they are named, and it listens on loopback (by a flag, which beats the file).
-func (k *kubelet) launch(ctx context.Context, pod *corev1.Pod) (*devstack.Worker, error) {
+func (k *kubelet) launch(ctx context.Context, pod *corev1.Pod) (process, error) {
 	container, dir := pod.Spec.Containers[0], filepath.Join(k.r.dir, pod.Name)
-	if got := container.Command; !slices.Equal(got, []string{"drydock-worker", "--config", "/etc/drydock/drydock.yaml"}) {
-		return nil, fmt.Errorf("the container runs %q", got)
-	}
 	var paths []string
 	for _, m := range container.VolumeMounts {
 		paths = append(paths, m.MountPath, filepath.Join(dir, m.MountPath))
@@ -192,11 +197,28 @@ func (k *kubelet) launch(ctx context.Context, pod *corev1.Pod) (*devstack.Worker
 	if err := k.writeKubeconfig(ctx, pod, kubeconfig); err != nil {
 		return nil, err
 	}
-	return devstack.LaunchWorker(devstack.WorkerOptions{
-		Dir: dir, Name: "worker", Config: config, Kubeconfig: kubeconfig, Environment: environment,
-		// How it is reached is for the pod to say.
-		Temporal: &devstack.Temporal{Address: "127.0.0.1:1"},
-	})
+	// How it is reached is for the pod to say.
+	temporal := &devstack.Temporal{Address: "127.0.0.1:1"}
+	switch command := slices.Concat(container.Command, container.Args); {
+	case slices.Equal(command, []string{"drydock-worker", "--config", "/etc/drydock/drydock.yaml"}):
+		worker, err := devstack.LaunchWorker(devstack.WorkerOptions{
+			Dir: dir, Name: "worker", Config: config, Kubeconfig: kubeconfig, Environment: environment, Temporal: temporal,
+		})
+		if err != nil {
+			return nil, err
+		}
+		return worker, nil
+	case command[0] == "drydock-bridge":
+		bridge, err := devstack.LaunchBridge(devstack.BridgeOptions{
+			Dir: dir, Name: "bridge", Args: command[1:], Kubeconfig: kubeconfig, Environment: environment, Temporal: temporal,
+		})
+		if err != nil {
+			return nil, err
+		}
+		return bridge, nil
+	default:
+		return nil, fmt.Errorf("the container runs %q", command)
+	}
 }
 
 // mount writes the files of a pod's volumes below a folder. It returns the worker's configuration.

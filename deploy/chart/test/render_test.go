@@ -16,6 +16,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/yaml"
 
@@ -38,44 +39,77 @@ func TestEverySetMakesASoundPod(t *testing.T) {
 					t.Errorf("%s says latest:\n%s", d.Template, d.Text)
 				}
 			}
-			deployment := find[*appsv1.Deployment](t, documents)
-			pod, worker := deployment.Spec.Template.Spec, deployment.Spec.Template.Spec.Containers[0]
-			if !*pod.SecurityContext.RunAsNonRoot || *pod.SecurityContext.RunAsUser == 0 || pod.SecurityContext.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault {
-				t.Errorf("pod security context %+v", pod.SecurityContext)
-			}
-			if c := worker.SecurityContext; !*c.ReadOnlyRootFilesystem || *c.AllowPrivilegeEscalation || !slices.Equal(c.Capabilities.Drop, []corev1.Capability{"ALL"}) {
-				t.Errorf("security context %+v", c)
-			}
-			for _, v := range pod.Volumes {
-				if v.EmptyDir != nil {
-					t.Errorf("volume %s would keep the pod on its node", v.Name)
-				}
-			}
+			worker := deploymentOf(t, "worker", documents)
+			isSound(t, worker, documents)
 			sleep := int64(0)
-			if worker.Lifecycle != nil {
-				sleep = worker.Lifecycle.PreStop.Sleep.Seconds
+			if hooks := worker.Spec.Template.Spec.Containers[0].Lifecycle; hooks != nil {
+				sleep = hooks.PreStop.Sleep.Seconds
 			}
 			// What a worker may need is held to its own limits in the worker's tests.
-			if grace := *pod.TerminationGracePeriodSeconds; grace-sleep != 45 {
+			if grace := *worker.Spec.Template.Spec.TerminationGracePeriodSeconds; grace-sleep != 45 {
 				t.Errorf("grace period %d with a preStop hook of %d", grace, sleep)
 			}
-			if worker.LivenessProbe.HTTPGet.Path != "/healthz" || worker.ReadinessProbe.HTTPGet.Path != "/readyz" || worker.ReadinessProbe.HTTPGet.Port.StrVal != worker.Ports[0].Name {
-				t.Errorf("probes %+v %+v", worker.LivenessProbe, worker.ReadinessProbe)
-			}
-			selects := func(what string, selector map[string]string) {
-				if !labels.SelectorFromSet(selector).Matches(labels.Set(deployment.Spec.Template.Labels)) {
-					t.Errorf("%s selects %v, and the pod has %v", what, selector, deployment.Spec.Template.Labels)
-				}
-			}
-			selects("the Deployment", deployment.Spec.Selector.MatchLabels)
-			selects("the Service", find[*corev1.Service](t, documents).Spec.Selector)
 			for _, b := range findAll[*policyv1.PodDisruptionBudget](t, documents) {
-				selects("the budget", b.Spec.Selector.MatchLabels)
+				selects(t, worker, "the budget", b.Spec.Selector.MatchLabels)
 				if b.Spec.MaxUnavailable == nil || b.Spec.MaxUnavailable.String() == "0" || b.Spec.MinAvailable != nil {
 					t.Errorf("the budget would keep a worker: %+v", b.Spec)
 				}
 			}
+			if enabled, _, _ := unstructured.NestedBool(set, "bridge", "enabled"); enabled {
+				isSound(t, deploymentOf(t, "bridge", documents), documents)
+			}
 		})
+	}
+}
+
+// isSound holds a Deployment, with the Service and the NetworkPolicy of its name, to what all pods of the chart are.
+func isSound(t *testing.T, deployment *appsv1.Deployment, documents []rendered.Document) {
+	t.Helper()
+	pod, container := deployment.Spec.Template.Spec, deployment.Spec.Template.Spec.Containers[0]
+	if !*pod.SecurityContext.RunAsNonRoot || *pod.SecurityContext.RunAsUser == 0 || pod.SecurityContext.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault {
+		t.Errorf("%s: pod security context %+v", deployment.Name, pod.SecurityContext)
+	}
+	if c := container.SecurityContext; !*c.ReadOnlyRootFilesystem || *c.AllowPrivilegeEscalation || !slices.Equal(c.Capabilities.Drop, []corev1.Capability{"ALL"}) {
+		t.Errorf("%s: security context %+v", deployment.Name, c)
+	}
+	for _, v := range pod.Volumes {
+		if v.EmptyDir != nil {
+			t.Errorf("%s: volume %s would keep the pod on its node", deployment.Name, v.Name)
+		}
+	}
+	serves := func(port string) bool {
+		return slices.ContainsFunc(container.Ports, func(p corev1.ContainerPort) bool { return p.Name == port })
+	}
+	for want, probe := range map[string]*corev1.Probe{"/healthz": container.LivenessProbe, "/readyz": container.ReadinessProbe} {
+		if probe.HTTPGet.Path != want || !serves(probe.HTTPGet.Port.StrVal) {
+			t.Errorf("%s: probe %+v", deployment.Name, probe)
+		}
+	}
+	selects(t, deployment, "the Deployment", deployment.Spec.Selector.MatchLabels)
+	services := 0
+	for _, s := range findAll[*corev1.Service](t, documents) {
+		if s.Name == deployment.Name {
+			services++
+			selects(t, deployment, "the Service", s.Spec.Selector)
+			if port := s.Spec.Ports[0].TargetPort.StrVal; !serves(port) {
+				t.Errorf("%s: the Service leads to port %s", deployment.Name, port)
+			}
+		}
+	}
+	if services != 1 {
+		t.Errorf("%s has %d Services", deployment.Name, services)
+	}
+	for _, n := range findAll[*networkingv1.NetworkPolicy](t, documents) {
+		if n.Name == deployment.Name {
+			selects(t, deployment, "the NetworkPolicy", n.Spec.PodSelector.MatchLabels)
+		}
+	}
+}
+
+func selects(t *testing.T, deployment *appsv1.Deployment, what string, selector map[string]string) {
+	t.Helper()
+	if !labels.SelectorFromSet(selector).Matches(labels.Set(deployment.Spec.Template.Labels)) {
+		t.Errorf("%s: %s selects %v, and the pod has %v", deployment.Name, what, selector, deployment.Spec.Template.Labels)
 	}
 }
 
@@ -92,12 +126,12 @@ func TestTheWorkerTakesTheConfiguration(t *testing.T) {
 		if err != nil {
 			t.Errorf("%s: %v\n%s", name, err, text)
 		}
-		worker := find[*appsv1.Deployment](t, documents).Spec.Template.Spec.Containers[0]
+		worker := deploymentOf(t, "worker", documents).Spec.Template.Spec.Containers[0]
 		if want := ":" + itoa(worker.Ports[0].ContainerPort); c.Listen != want {
 			t.Errorf("%s: it listens on %q, and the probes ask %q", name, c.Listen, want)
 		}
 	}
-	everything := find[*appsv1.Deployment](t, render(t, valueSets(t)["everything"])).Spec.Template.Spec
+	everything := deploymentOf(t, "worker", render(t, valueSets(t)["everything"])).Spec.Template.Spec
 	mounts := map[string]string{}
 	for _, m := range everything.Containers[0].VolumeMounts {
 		mounts[m.Name] = m.MountPath
@@ -118,10 +152,10 @@ func must[T any](value T, err error) T {
 	return value
 }
 
-func environment(t *testing.T, set map[string]any) map[string]string {
+func environment(t *testing.T, component string, set map[string]any) map[string]string {
 	t.Helper()
 	all := map[string]string{}
-	for _, e := range find[*appsv1.Deployment](t, render(t, set)).Spec.Template.Spec.Containers[0].Env {
+	for _, e := range deploymentOf(t, component, render(t, set)).Spec.Template.Spec.Containers[0].Env {
 		switch from := e.ValueFrom; {
 		case from == nil:
 			all[e.Name] = e.Value
@@ -145,11 +179,11 @@ func TestTemporalIsFoundByTheEnvironment(t *testing.T) {
 			"TEMPORAL_TLS_CLIENT_CERT_PATH": "/run/temporal/client/tls.crt", "TEMPORAL_TLS_CLIENT_KEY_PATH": "/run/temporal/client/tls.key"},
 	} {
 		want["DRYDOCK_POD_UID"] = "field metadata.uid"
-		if got := environment(t, sets[name]); !reflect.DeepEqual(got, want) {
+		if got := environment(t, "worker", sets[name]); !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: %v\nwant %v", name, got, want)
 		}
 		mounted := map[string]bool{}
-		for _, m := range find[*appsv1.Deployment](t, render(t, sets[name])).Spec.Template.Spec.Containers[0].VolumeMounts {
+		for _, m := range deploymentOf(t, "worker", render(t, sets[name])).Spec.Template.Spec.Containers[0].VolumeMounts {
 			mounted[m.MountPath] = true
 		}
 		for variable, value := range want {
@@ -162,7 +196,7 @@ func TestTemporalIsFoundByTheEnvironment(t *testing.T) {
 
 func TestAChangedConfigurationRollsTheWorkers(t *testing.T) {
 	checksum := func(text string) string {
-		return find[*appsv1.Deployment](t, render(t, values(t, text))).Spec.Template.Annotations["checksum/config"]
+		return deploymentOf(t, "worker", render(t, values(t, text))).Spec.Template.Annotations["checksum/config"]
 	}
 	before := checksum("")
 	for text, changes := range map[string]bool{
@@ -183,7 +217,7 @@ func TestAChangedFileOfProfilesRollsNobody(t *testing.T) {
 	if err := config.Parse([]byte(configuration(t, documents).Data["drydock.yaml"]), &c, config.Kinds{}); err != nil {
 		t.Fatal(err)
 	}
-	template := find[*appsv1.Deployment](t, documents).Spec.Template
+	template := deploymentOf(t, "worker", documents).Spec.Template
 	mounted := ""
 	for _, m := range template.Spec.Containers[0].VolumeMounts {
 		if m.MountPath == path.Dir(c.Profiles.File) && m.SubPath == "" {
@@ -199,11 +233,11 @@ func TestAChangedFileOfProfilesRollsNobody(t *testing.T) {
 			t.Errorf("ConfigMap %s has %q", one.Name, one.Data)
 		}
 	}
-	changed := find[*appsv1.Deployment](t, render(t, map[string]any{"profiles": file + "# more\n"}))
+	changed := deploymentOf(t, "worker", render(t, map[string]any{"profiles": file + "# more\n"}))
 	if !reflect.DeepEqual(changed.Spec.Template, template) {
 		t.Error("the pod is another one")
 	}
-	if without := find[*appsv1.Deployment](t, render(t, nil)).Spec.Template; len(without.Spec.Volumes) != len(template.Spec.Volumes)-1 {
+	if without := deploymentOf(t, "worker", render(t, nil)).Spec.Template; len(without.Spec.Volumes) != len(template.Spec.Volumes)-1 {
 		t.Errorf("without profiles it has %v", without.Spec.Volumes)
 	}
 }
@@ -438,7 +472,7 @@ func TestTheOverlayOfTheDocumentationBuilds(t *testing.T) {
 		documents = append(documents, rendered.Document{Template: object.GetName(), Text: string(text), Object: object})
 	}
 	config := configuration(t, documents)
-	pod := find[*appsv1.Deployment](t, documents).Spec.Template.Spec
+	pod := deploymentOf(t, "worker", documents).Spec.Template.Spec
 	variables := map[string]string{}
 	for _, e := range pod.Containers[0].Env {
 		variables[e.Name] = e.Value

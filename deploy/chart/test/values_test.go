@@ -11,6 +11,7 @@ import (
 	"helm.sh/helm/v4/pkg/chart/v2/lint"
 	"helm.sh/helm/v4/pkg/chart/v2/lint/support"
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -93,7 +94,8 @@ func find[T runtime.Object](t testing.TB, documents []rendered.Document) (one T)
 func findAll[T runtime.Object](t testing.TB, documents []rendered.Document) (found []T) {
 	t.Helper()
 	for _, d := range documents {
-		if d.Object.GroupVersionKind().Group == "monitoring.coreos.com" { // the API server has its schema
+		switch d.Object.GroupVersionKind().Group {
+		case "monitoring.coreos.com", "apiextensions.k8s.io": // the API server has their schemas
 			continue
 		}
 		if object, ok := decode(t, d).(T); ok {
@@ -158,6 +160,9 @@ func TestBadValuesAreRefusedByName(t *testing.T) {
 		"rbac: {features: [jobs, reboot]}":                     "/rbac/features/1'",
 		"rbac: {features: jobs}":                               "/rbac/features': got string, want array",
 		"rbac: {create: false, features: [jobs]}":              "rbac.features: they have no meaning without rbac.create",
+		"bridge: {enable: true}":                               "/bridge': additional properties 'enable' not allowed",
+		"bridge: {admission: true}":                            "/bridge/admission': value must be one of 'all', 'validating', 'existing', 'none'",
+		"bridge: {replicas: -1}":                               "/bridge/replicas': minimum: got -1, want 0",
 		"podDisruptionBudget: {maxUnavailable: 0}":             "/podDisruptionBudget/maxUnavailable': minimum: got 0, want 1",
 		"podDisruptionBudget: {maxUnavailable: 0%}":            "/podDisruptionBudget/maxUnavailable'",
 		"podDisruptionBudget: {minAvailable: 1}":               "'minAvailable' not allowed",
@@ -177,7 +182,20 @@ func TestBadValuesAreRefusedByName(t *testing.T) {
 	}
 }
 
-func deploymentOf(t *testing.T, documents []rendered.Document) *unstructured.Unstructured {
+// deploymentOf is the Deployment of a component: worker or bridge.
+func deploymentOf(t testing.TB, component string, documents []rendered.Document) *appsv1.Deployment {
+	t.Helper()
+	for _, d := range findAll[*appsv1.Deployment](t, documents) {
+		if d.Labels["app.kubernetes.io/component"] == component {
+			return d
+		}
+	}
+	t.Fatalf("there is no Deployment of component %s", component)
+	return nil
+}
+
+// rawDeployment is the Deployment of the worker, with the fields that no Deployment has.
+func rawDeployment(t *testing.T, documents []rendered.Document) *unstructured.Unstructured {
 	t.Helper()
 	for _, d := range documents {
 		if d.Object.GetKind() == "Deployment" {

@@ -1,13 +1,9 @@
 package health
 
 import (
-	"bufio"
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -20,8 +16,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
-	"sigs.k8s.io/yaml"
 
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/lab/e2e/site"
@@ -92,26 +86,8 @@ func newClinic(t *testing.T, nodes int, config string) *clinic {
 // apply creates the objects of a file, and waits until kinds are served.
 func (c *clinic) apply(file string) {
 	c.Helper()
-	content, err := os.ReadFile(file)
-	if err != nil {
-		c.Fatal(err)
-	}
-	for reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(content))); ; {
-		text, err := reader.Read()
-		if errors.Is(err, io.EOF) {
-			return
-		}
-		var o unstructured.Unstructured
-		if err == nil {
-			err = yaml.Unmarshal(text, &o.Object)
-		}
-		if err != nil {
-			c.Fatal(err)
-		}
-		if len(o.Object) == 0 {
-			continue
-		}
-		c.create(&o)
+	for _, o := range c.Manifests(file) {
+		c.create(o)
 		if o.GetKind() != "CustomResourceDefinition" {
 			continue
 		}

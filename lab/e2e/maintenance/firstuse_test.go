@@ -126,6 +126,7 @@ func TestSomebodyElsesMaintenanceIsNotEndedByASlip(t *testing.T) {
 	s.MustDrydock("start", "worker-01", "--requestor", "network-team", "--wait")
 	s.MustDrydock("start", "worker-01", "--requestor", "storage-team")
 	s.Exits(bob.Drydock("join", "worker-01"), 1, "--of")
+	s.Exits(as(s, "network-team").Drydock("status", "worker-01"), 0, "drydock done worker-01 --requestor network-team")
 	s.MustDrydock("cancel", "worker-01", "--requestor", "storage-team", "--wait")
 	s.Exits(s.Drydock("done", "worker-01", "--requestor", "network-team", "--wait"), 0)
 	s.Back("worker-01", before)

@@ -17,9 +17,12 @@ import (
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
 
 	"drydock.dev/drydock/deploy/devstack"
+	"drydock.dev/drydock/deploy/kubernetes"
 	"drydock.dev/drydock/lab/e2e/site"
 )
 
@@ -50,19 +53,19 @@ func newLaptop(t *testing.T) *laptop {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { site.Stop(l.cluster.Process) })
-	if l.ports, err = devstack.FreePorts(4); err != nil {
+	if l.ports, err = devstack.FreePorts(6); err != nil {
 		t.Fatal(err)
 	}
 	l.env = append(os.Environ(), "KUBECONFIG="+l.cluster.Kubeconfig, "UP_DIR="+l.folder, "YES=1", "APPLY_RBAC=1",
 		// What another Temporal is reached by must not lead this one astray.
 		"TEMPORAL_ADDRESS=127.0.0.1:1", "TEMPORAL_API_KEY=theirs", "TEMPORAL_NAMESPACE=theirs", "DRYDOCK_CLUSTER=theirs",
 		"DRYDOCK_TEMPORAL_API_KEY_FILE=/theirs", "DRYDOCK_CODEC_KEYS_FILE=/theirs")
-	for i, name := range []string{"TEMPORAL_PORT", "TEMPORAL_UI_PORT", "DRYDOCK_PORT", "DRYDOCK_ADMIN_PORT"} {
+	for i, name := range []string{"TEMPORAL_PORT", "TEMPORAL_UI_PORT", "DRYDOCK_PORT", "DRYDOCK_ADMIN_PORT", "DRYDOCK_BRIDGE_PORT", "DRYDOCK_BRIDGE_PROBES_PORT"} {
 		l.env = append(l.env, name+"="+strconv.Itoa(l.ports[i]))
 	}
 	t.Cleanup(func() {
 		if t.Failed() {
-			for _, log := range []string{"temporal.log", "worker.log"} {
+			for _, log := range []string{"temporal.log", "worker.log", "bridge.log"} {
 				text, err := os.ReadFile(filepath.Join(l.folder, log))
 				t.Logf("%s (%v)\n%s", log, err, text)
 			}
@@ -152,6 +155,85 @@ func (l *laptop) cordoned(node string) bool {
 	return n.Spec.Unschedulable
 }
 
+// withBridge has a bridge started, which stays, and maintains a node by the command that up shows.
+func (l *laptop) withBridge() {
+	l.Helper()
+	env := l.env
+	l.env = append(slices.Clone(env), "BRIDGE=1")
+	said := l.up("CustomResourceDefinition nodemaintenances.drydock.dev", "ServiceAccount drydock/drydock-bridge", "MutatingAdmissionPolicy drydock-objects",
+		"Starting drydock-bridge", "/metrics, as "+kubernetes.BridgeAccount)
+	l.env = env
+	if again := l.up("bridge runs already", "Everything runs already; nothing was started"); strings.Contains(again, "CustomResourceDefinition") {
+		l.Errorf("a second time it lists what is there:\n%s", again)
+	}
+	_, object, found := strings.Cut(said, "echo '")
+	object, _, closed := strings.Cut(object, "' | kubectl --context")
+	if !found || !closed {
+		l.Fatalf("it shows no object to apply:\n%s", said)
+	}
+	text, err := yaml.YAMLToJSON([]byte(object))
+	if err != nil {
+		l.Fatal(err)
+	}
+	rest := l.cluster.Client.CoreV1().RESTClient()
+	const path = "/apis/drydock.dev/v1alpha1/nodemaintenances"
+	create := func() error {
+		return rest.Post().AbsPath(path).SetHeader("Content-Type", "application/json").Body(text).Do(l.ctx).Error()
+	}
+	if err := create(); err != nil {
+		l.Fatal(err)
+	}
+	var is struct {
+		Spec   struct{ RequestedBy string }
+		Status struct{ Phase string }
+	}
+	get := func() error {
+		got, err := rest.Get().AbsPath(path, "first").Do(l.ctx).Raw()
+		if err == nil {
+			err = json.Unmarshal(got, &is)
+		}
+		return err
+	}
+	l.eventually("the node is Ready for the object", func() error {
+		if err := get(); err != nil || is.Status.Phase != "Ready" {
+			return fmt.Errorf("%+v: %w", is, err)
+		}
+		return nil
+	})
+	if is.Spec.RequestedBy == "" || !l.cordoned("worker-01") {
+		l.Errorf("it is asked for by %q; cordoned %v", is.Spec.RequestedBy, l.cordoned("worker-01"))
+	}
+	if err := rest.Delete().AbsPath(path, "first").Do(l.ctx).Error(); err != nil {
+		l.Fatal(err)
+	}
+	l.eventually("the object is gone", func() error {
+		if err := get(); !apierrors.IsNotFound(err) {
+			return fmt.Errorf("%+v: %w", is, err)
+		}
+		return nil
+	})
+	if l.cordoned("worker-01") {
+		l.Error("worker-01 is not given back")
+	}
+}
+
+// eventually waits until check says nothing is missing any more.
+func (l *laptop) eventually(what string, check func() error) {
+	l.Helper()
+	for tick := time.NewTicker(100 * time.Millisecond); ; {
+		err := check()
+		if err == nil {
+			tick.Stop()
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-l.ctx.Done():
+			l.Fatalf("%s: %v", what, err)
+		}
+	}
+}
+
 func TestUpFromAKubeconfigToAMaintenance(t *testing.T) {
 	site.Slow(t)
 	t.Parallel()
@@ -159,6 +241,7 @@ func TestUpFromAKubeconfigToAMaintenance(t *testing.T) {
 	t.Cleanup(func() { l.down() })
 	l.up("ClusterRole drydock-worker", "applies the manifests of permissions base: done", "raises the retention of the namespace: done",
 		"Temporal UI    http://127.0.0.1:", "as "+site.AccountUser, "start worker-01")
+	l.withBridge()
 	l.drydock("start", "worker-01", "--reason", "a first look", "--wait")
 	l.refused("TEMPORAL_UI_PORT="+strconv.Itoa(l.ports[2]), "TEMPORAL_UI_PORT", "make down first")
 	l.refused("DRYDOCK_PORT="+strconv.Itoa(l.ports[0]), "DRYDOCK_PORT", "make down first")
@@ -194,7 +277,7 @@ func TestUpFromAKubeconfigToAMaintenance(t *testing.T) {
 	}
 	l.drydock("start", "worker-02", "--drain-mode", "external")
 
-	l.down("worker is stopped", "temporal is stopped", "worker-01, worker-02")
+	l.down("bridge is stopped", "worker is stopped", "temporal is stopped", "worker-01, worker-02")
 	for _, port := range l.ports {
 		if c, err := new(net.Dialer).DialContext(l.ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port))); err == nil {
 			c.Close()

@@ -69,6 +69,8 @@ func TestAProfileHasItsNodesMaintained(t *testing.T) {
 		t.Errorf("its reason is %q", status.Spec.Reason)
 	}
 	m.MustBeHeld(node, status.RunID)
+	m.Exits(m.Drydock("start", node, "--not-before", "48h"), 0, "the node is in-maintenance by profile kernel too", "drydock profile explain "+node)
+	m.MustDrydock("cancel", node, "--requestor", "ops", "--wait")
 	m.annotate(node, "cloud.sap/needed", "")
 	m.comes(node, "kernel", state.Operational)
 	m.MustEnd(run, api.Completed)
@@ -90,7 +92,7 @@ func TestAProfileHasItsNodesMaintained(t *testing.T) {
 	m.comes(node, "kernel", state.Operational)
 	m.gaveBack(node, before)
 
-	m.BudgetOn(ns, "again", map[string]string{"app": "guarded"}, 1)
+	m.Guard(ns, "guarded")
 	m.annotate(node, "cloud.sap/needed", "true")
 	run = m.drains(node, "kernel")
 	m.label(node)

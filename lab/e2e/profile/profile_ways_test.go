@@ -215,8 +215,7 @@ func TestAProfileDrainsItsNode(t *testing.T) {
 	m.MustBeFree(node)
 
 	// Taken from the label while it drains: the drain ends, and the cordon stays, as maintenance-controller leaves it.
-	m.DeploymentReady(ns, "guarded", 1)
-	m.BudgetOn(ns, "again", map[string]string{"app": "guarded"}, 1)
+	m.Guard(ns, "guarded")
 	guarded = m.One(ns, "guarded")
 	m.annotate(node, "cloud.sap/approved", "true")
 	m.comes(node, "drained", state.Maintenance)

@@ -20,6 +20,8 @@ var Shared struct {
 	// temporal is one server for all: each test's cluster name keeps its workflows apart.
 	Temporal *devstack.Temporal
 	Lanes    lanes
+	// Plain is held by the site that names no cluster.
+	Plain sync.Mutex
 	// sites counts the tests' sites, so that no two have the same name.
 	Sites atomic.Int64
 	// shapes are those of the histories recorded so far.

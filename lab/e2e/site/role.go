@@ -7,11 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -19,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/util/yaml"
@@ -61,24 +59,56 @@ func ObjectsOfAll(files []string) ([]runtime.Object, error) {
 
 // ObjectsOf are the objects that a file holds.
 func ObjectsOf(file string) ([]runtime.Object, error) {
-	content, err := os.ReadFile(file)
+	texts, err := documents(file)
 	if err != nil {
 		return nil, err
 	}
 	var objects []runtime.Object
-	for reader := yaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(content))); ; {
-		text, err := reader.Read()
-		if errors.Is(err, io.EOF) {
-			return objects, nil
-		}
-		if err != nil {
-			return nil, err
-		}
+	for _, text := range texts {
 		object, _, err := scheme.Codecs.UniversalDeserializer().Decode(text, nil, nil)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", file, err)
 		}
 		objects = append(objects, object)
+	}
+	return objects, nil
+}
+
+// Manifests are the objects that a file holds, of whatever kinds.
+func (s *Site) Manifests(file string) []*unstructured.Unstructured {
+	s.Helper()
+	texts, err := documents(file)
+	if err != nil {
+		s.Fatal(err)
+	}
+	var objects []*unstructured.Unstructured
+	for _, text := range texts {
+		o := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal(text, &o.Object); err != nil {
+			s.Fatalf("%s: %v", file, err)
+		}
+		if len(o.Object) > 0 {
+			objects = append(objects, o)
+		}
+	}
+	return objects
+}
+
+// documents are the parts of a file of YAML.
+func documents(file string) (texts [][]byte, err error) {
+	content, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	for reader := yaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(content))); ; {
+		text, err := reader.Read()
+		if errors.Is(err, io.EOF) {
+			return texts, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		texts = append(texts, text)
 	}
 }
 
@@ -193,73 +223,4 @@ func May(ctx context.Context, account kubernetes.Interface, what authorizationv1
 	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &what}}
 	answer, err := account.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
 	return err == nil && answer.Status.Allowed, err
-}
-
-// usedPermissions is a folder to which each package's run writes which permissions its workers have used; empty for none. All of them
-// together tell which no test needs (make e2e).
-var usedPermissions = os.Getenv("DRYDOCK_PERMISSIONS")
-
-// keepUsedPermissions writes those that the tests of this process have used.
-func keepUsedPermissions() error {
-	if usedPermissions == "" {
-		return nil
-	}
-	used := map[string]bool{}
-	err := Shared.Lanes.requests(func(r Request) {
-		if r.User.Name == AccountUser {
-			used[permission(r.Object.Group, r.Object.Resource, r.Object.Subresource, r.Verb)] = true
-		}
-	}, AccountUser)
-	if err != nil {
-		return err
-	}
-	text := strings.Join(slices.Sorted(maps.Keys(used)), "\n")
-	return os.WriteFile(filepath.Join(usedPermissions, filepath.Base(Shared.Dir)), []byte(text), 0o644)
-}
-
-// UnusedPermissions are those of the shipped role that no worker has used, by what runs have written to a folder.
-func UnusedPermissions(folder string) ([]string, error) {
-	files, err := filepath.Glob(filepath.Join(folder, "*"))
-	if err != nil || len(files) == 0 {
-		return nil, fmt.Errorf("%s has no permissions that a test's worker used: %w", folder, err)
-	}
-	used := map[string]bool{}
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			return nil, err
-		}
-		for name := range strings.SplitSeq(string(text), "\n") {
-			used[name] = true
-		}
-	}
-	objects, err := ShippedObjects()
-	if err != nil {
-		return nil, err
-	}
-	var unused []string
-	for _, object := range objects {
-		if role, ok := object.(*rbacv1.ClusterRole); ok {
-			for _, rule := range role.Rules {
-				unused = append(unused, unusedOf(rule, used)...)
-			}
-		}
-	}
-	return unused, nil
-}
-
-func unusedOf(rule rbacv1.PolicyRule, used map[string]bool) (unused []string) {
-	resource, sub, _ := strings.Cut(rule.Resources[0], "/")
-	for _, verb := range rule.Verbs {
-		// client-go lists where an API server cannot stream what is there.
-		fallback := verb == "list" && slices.Contains(rule.Verbs, "watch")
-		if name := permission(rule.APIGroups[0], resource, sub, verb); !used[name] && !fallback {
-			unused = append(unused, name)
-		}
-	}
-	return unused
-}
-
-func permission(group, resource, sub, verb string) string {
-	return strings.TrimSuffix(resource+"/"+sub, "/") + "." + group + " " + verb
 }

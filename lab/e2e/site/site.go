@@ -72,10 +72,14 @@ func New(t *testing.T, config string) *Site {
 	return s
 }
 
-// NewPlain is one whose configuration names no cluster, so that workflow IDs have no prefix.
+// NewPlain is one whose configuration names no cluster, so that workflow IDs have no prefix. There is one such site at a time: their
+// workflows would have the same IDs.
 func NewPlain(t *testing.T, config string) *Site {
 	t.Helper()
-	s := Prepare(t, "")
+	t.Parallel()
+	Shared.Plain.Lock()
+	t.Cleanup(Shared.Plain.Unlock)
+	s := PrepareOf(t, Shared.Lanes.Take(t), Shared.Temporal, "")
 	s.Cluster, s.Options.Config = "", config
 	s.StartWorker()
 	return s

@@ -94,13 +94,19 @@ func (w *observer) CordonedTimes(node string) int {
 // Request is one request as the API server recorded it.
 type Request = devstack.Audited
 
-// Requests are those that drydock-worker has made since the test began. Part is what the record's line contains, so
-// that few have to be decoded.
+// Requests are those that the workers have made since the test began. Part is what the record's line contains, so that few have to be
+// decoded.
 func (s *Site) Requests(part string, is func(Request) bool) []Request {
+	s.Helper()
+	return s.RequestsBy("drydock-worker", part, is)
+}
+
+// RequestsBy are those of another program.
+func (s *Site) RequestsBy(program, part string, is func(Request) bool) []Request {
 	s.Helper()
 	var found []Request
 	if err := devstack.ReadAudit(s.Lane.audit, s.auditFrom, func(r Request) {
-		if strings.HasPrefix(r.UserAgent, "drydock-worker") && is(r) {
+		if strings.HasPrefix(r.UserAgent, program+"/") && is(r) {
 			found = append(found, r)
 		}
 	}, part); err != nil {

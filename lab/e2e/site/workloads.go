@@ -189,11 +189,26 @@ func (s *Site) BudgetOn(ns, name string, labels map[string]string, minAvailable 
 	s.BudgetAllows(ns, name, func(b *policyv1.PodDisruptionBudget) bool { return b.Status.CurrentHealthy >= minAvailable })
 }
 
-// Allow lets a budget be exhausted, and waits until the API server would accept an eviction.
+// Allow lets a budget allow every eviction.
 func (s *Site) Allow(ns, app string) {
 	s.Helper()
+	s.require(ns, app, 0)
+}
+
+// Guard has a budget forbid again what Allow allowed, and waits until it is in force.
+//
+// A second budget would not do: the disruption controller tells only one budget of a pod when the pod becomes ready, so
+// that the other one may count it as unready forever.
+func (s *Site) Guard(ns, app string) {
+	s.Helper()
+	s.require(ns, app, 1)
+	s.BudgetAllows(ns, app, func(b *policyv1.PodDisruptionBudget) bool { return b.Status.CurrentHealthy == 1 })
+}
+
+func (s *Site) require(ns, app string, minAvailable int) {
+	s.Helper()
 	_, err := s.Kube.PolicyV1().PodDisruptionBudgets(ns).Patch(s.Ctx, app, types.MergePatchType,
-		[]byte(`{"spec":{"minAvailable":0}}`), metav1.PatchOptions{})
+		fmt.Appendf(nil, `{"spec":{"minAvailable":%d}}`, minAvailable), metav1.PatchOptions{})
 	if err != nil {
 		s.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 
 	"drydock.dev/drydock/deploy/chart/test/rendered"
 	"drydock.dev/drydock/deploy/devstack"
+	"drydock.dev/drydock/deploy/kubernetes"
 )
 
 func main() {
@@ -52,7 +53,7 @@ func run() error {
 }
 
 const (
-	kubernetesDir = "deploy/kubernetes"
+	kubernetesDir = kubernetes.Folder
 	chartDir      = "deploy/chart"
 	baseDir       = kubernetesDir + "/base"
 	monitoringDir = "deploy/monitoring"
@@ -74,6 +75,18 @@ func copies(root string) (map[string]string, error) {
 			return nil, err
 		}
 		files[filepath.Join(chartDir, "rbac", filepath.Base(source))] = string(content)
+	}
+	bridge, err := kubernetes.Bridge()
+	if err != nil {
+		return nil, err
+	}
+	for _, source := range bridge.Files() {
+		content, err := os.ReadFile(filepath.Join(root, kubernetesDir, source))
+		if err != nil {
+			return nil, err
+		}
+		name := filepath.Join(chartDir, "bridge", strings.TrimPrefix(source, "bridge/"))
+		files[name] = string(content)
 	}
 	shown, err := filepath.Glob(filepath.Join(root, monitoringDir, "dashboards", "*.json"))
 	if err != nil {

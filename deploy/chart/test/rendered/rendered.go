@@ -23,6 +23,9 @@ type Release struct{ Name, Namespace string }
 // Plain is the release whose names are those of deploy/kubernetes.
 var Plain = Release{Name: "drydock", Namespace: "drydock"}
 
+// kubernetes is what charts are rendered for.
+var kubernetes = common.KubeVersion{Version: "v1.36.0", Major: "1", Minor: "36"}
+
 // Document is one object of a rendered chart.
 type Document struct {
 	// Template is the file's name below templates.
@@ -70,7 +73,9 @@ func Notes(c *chart.Chart, to Release, values map[string]any) (string, error) {
 }
 
 func render(c *chart.Chart, to Release, values map[string]any) (map[string]string, error) {
-	all, err := util.ToRenderValues(c, values, common.ReleaseOptions{Name: to.Name, Namespace: to.Namespace, IsInstall: true, Revision: 1}, nil)
+	capabilities := *common.DefaultCapabilities
+	capabilities.KubeVersion = kubernetes
+	all, err := util.ToRenderValues(c, values, common.ReleaseOptions{Name: to.Name, Namespace: to.Namespace, IsInstall: true, Revision: 1}, &capabilities)
 	if err != nil {
 		return nil, err
 	}
