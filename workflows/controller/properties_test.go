@@ -86,7 +86,7 @@ func disturbances(t *testing.T, disturb func(w *world, turn int), judge func(w *
 			w.close(10 * time.Second)
 			disturb(w, turn)
 			w.run()
-			if w.turns <= turn && w.disturbed.count(w.result) == 0 { // it has ended with that turn, or before
+			if w.turns <= w.disturbed.turn && w.disturbed.count(w.result) == 0 { // it has ended with that turn, or before
 				break
 			}
 			if judge(w); w.disturbed.count(w.result) != 1 {
