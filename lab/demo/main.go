@@ -18,7 +18,7 @@ import (
 	"drydock.dev/drydock/lab/world"
 )
 
-// The first line of an error stands apart from what the demo has shown.
+// An empty line separates an error from what the demo has shown.
 func main() { world.Main("\ndemo", run) }
 
 func run(ctx context.Context) error {

@@ -26,7 +26,7 @@ func (v *Violations) Add(format string, args ...any) {
 // Broke adds that a watch broke: what was not seen cannot be judged.
 func (v *Violations) Broke(err error) { v.Add("%v", err) }
 
-// Found are those of so far.
+// Found returns the violations so far.
 func (v *Violations) Found() []string {
 	v.mu.Lock()
 	defer v.mu.Unlock()

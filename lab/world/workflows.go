@@ -61,8 +61,8 @@ func Reset(ctx context.Context, temporal client.Client, id, run string, task int
 	return answer.GetRunId(), nil
 }
 
-// ResetByChance resets the latest run of a workflow to one of its workflow tasks, and says to which. The dice leave out the first percent of
-// the tasks.
+// ResetByChance resets the latest run of a workflow to one of its workflow tasks, and says to which. The dice choose among the tasks after
+// the first percent of them.
 func ResetByChance(ctx context.Context, temporal client.Client, dice *rand.Rand, id string, percent int) (said string, err error) {
 	described, err := temporal.DescribeWorkflowExecution(ctx, id, "")
 	if err != nil {

@@ -57,12 +57,12 @@ func Start(ctx context.Context, o Options) (w *World, err error) {
 }
 
 // Run starts a world in a directory of its own, works in it, and stops it. The directory has the servers' logs and stays if anything failed.
-// What is started is told to the user.
-func Run(ctx context.Context, name, started string, o Options, work func(*World) error) (err error) {
+// Run prints the text starting, which says what starts, with the path of the directory.
+func Run(ctx context.Context, name, starting string, o Options, work func(*World) error) (err error) {
 	if o.Dir, err = os.MkdirTemp("", "drydock-"+name+"-"); err != nil {
 		return err
 	}
-	Say("%s; logs are in %s", started, o.Dir)
+	Say("%s; logs are in %s", starting, o.Dir)
 	w, err := Start(ctx, o)
 	defer func() {
 		if err = errors.Join(err, w.Stop()); err == nil {
@@ -112,7 +112,7 @@ func Output(file string) (string, error) {
 	return filepath.Join(root, file), err
 }
 
-// WriteJSON writes a value to such a file.
+// WriteJSON writes a value to a file of Output.
 func WriteJSON(file string, value any) error {
 	path, err := Output(file)
 	if err != nil {
