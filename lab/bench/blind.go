@@ -2,18 +2,14 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"time"
 
-	"go.temporal.io/sdk/client"
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/lab/world"
@@ -45,8 +41,6 @@ type blinded struct{ *wards }
 
 // measureBlind kills the only worker, changes a node for each feature, starts the next worker, and times what each feature does.
 func measureBlind(ctx context.Context, b *bench) (figures []Figure, err error) {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
-	defer cancel()
 	file := filepath.Join(b.Dir, "profiles.yaml")
 	if err := os.WriteFile(file, fmt.Appendf(nil, profilesFile, time.Hour), 0o600); err != nil {
 		return nil, err
@@ -96,8 +90,8 @@ func (b blinded) prepare(ctx context.Context) error {
 	if err := b.check(ctx, "blind", everyNode, `"minHealthy":1`, blindNodes); err != nil {
 		return err
 	}
-	if _, err := b.Temporal.Client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: api.PlanID("", "blind"), TaskQueue: api.DefaultTaskQueue},
-		api.MaintenancePlanType, json.RawMessage(`{"selector":"`+blindLabel+`=plan","strategy":{"type":"allAtOnce"},"stage":"Cordon"}`)); err != nil {
+	if err := world.Begin(ctx, b.Temporal.Client, api.PlanID("", "blind"), api.MaintenancePlanType,
+		`{"selector":"`+blindLabel+`=plan","strategy":{"type":"allAtOnce"},"stage":"Cordon"}`); err != nil {
 		return err
 	}
 	if err := b.start(ctx, world.NodeName(waitingNode), "bench"); err != nil {
@@ -178,8 +172,7 @@ func (b blinded) remediated(ctx context.Context, node string) (time.Time, error)
 }
 
 func (b blinded) patch(ctx context.Context, node int, patch string) error {
-	_, err := b.Cluster.Client.CoreV1().Nodes().Patch(ctx, world.NodeName(node), types.MergePatchType, []byte(patch), metav1.PatchOptions{})
-	return err
+	return world.PatchNode(ctx, b.Cluster.Client, world.NodeName(node), "%s", patch)
 }
 
 func isCordoned(node *corev1.Node) bool { return node.Spec.Unschedulable }

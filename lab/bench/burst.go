@@ -24,8 +24,6 @@ type rush struct{ *bench }
 // how long it takes to tell each. Those who ask are workflows that nobody works on: what they do costs the scheduler
 // nothing, and what it tells them is in their histories.
 func (shared *bench) burst(ctx context.Context) (figures []Figure, err error) {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
-	defer cancel()
 	b := &rush{shared}
 	worker, err := b.startWorker(ctx, "worker", "scheduler: {maxParallel: 1}\n")
 	if err != nil {
@@ -88,10 +86,8 @@ func (b *rush) idleEvents(ctx context.Context, id string) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	select {
-	case <-time.After(idleFor):
-	case <-ctx.Done():
-		return 0, ctx.Err()
+	if err := world.Sleep(ctx, idleFor); err != nil {
+		return 0, err
 	}
 	after, err := b.Temporal.Client.DescribeWorkflowExecution(ctx, id, "")
 	if err != nil {

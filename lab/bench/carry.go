@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/lab/world"
 	"drydock.dev/drydock/rules/schedule"
 	"drydock.dev/drydock/workflows"
 	"drydock.dev/drydock/workflows/scheduler"
@@ -28,8 +29,6 @@ const (
 // carry has a scheduler continue as new with thousands of requests that wait. Every node and every run has a name that
 // a compressor can make nothing of, and so has every requestor or each of fifty.
 func (b *bench) carry(ctx context.Context) (figures []Figure, err error) {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
-	defer cancel()
 	queue := api.TaskQueue(carryCluster, api.DefaultTaskQueue)
 	w := worker.New(b.Temporal.Client, queue, worker.Options{LocalActivityWorkerOnly: true, Interceptors: workflows.Interceptors()})
 	w.RegisterWorkflowWithOptions(carrying, workflow.RegisterOptions{Name: api.SchedulerType})
@@ -116,12 +115,8 @@ func (b *bench) nextRun(ctx context.Context, id, after string, pending int) (run
 	return run, err
 }
 
-func (b *bench) stateOf(ctx context.Context, id string, page api.StateRequest) (state api.State, err error) {
-	value, err := b.Temporal.Client.QueryWorkflow(ctx, id, "", api.QueryState, page)
-	if err == nil {
-		err = value.Get(&state)
-	}
-	return state, err
+func (b *bench) stateOf(ctx context.Context, id string, page api.StateRequest) (api.State, error) {
+	return world.Ask[api.State](ctx, b.Temporal.Client, id, api.QueryState, page)
 }
 
 // packedRequests are the second argument of the scheduler, and the ID of the first request in it.

@@ -18,8 +18,6 @@ import (
 // costCard is what one maintenance with the default input of an empty node costs, the scheduler's share included:
 // history events, billable actions as Temporal Cloud counts them, and requests to the API server beyond its watches.
 func (b *bench) costCard(ctx context.Context) ([]Figure, error) {
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
-	defer cancel()
 	world.Say("cost card of one maintenance")
 	c := &costs{bench: b, scheduler: api.SchedulerID(""), id: api.MaintenanceID("", world.NodeName(0), "cost")}
 	before, err := c.spent(ctx)
@@ -136,14 +134,30 @@ func (b *bench) untilIdle(ctx context.Context, id string) error {
 	})
 }
 
+// untilQuiet waits until nothing has happened to workflows for a while.
+func (b *bench) untilQuiet(ctx context.Context, while time.Duration, ids ...string) error {
+	length, since := int64(0), time.Now()
+	return poll(ctx, strings.Join(ids, " and ")+" to be quiet", func() (bool, error) {
+		now, busy := int64(0), false
+		for _, id := range ids {
+			d, err := b.Temporal.Client.DescribeWorkflowExecution(ctx, id, "")
+			if err != nil {
+				return false, err
+			}
+			now += d.GetWorkflowExecutionInfo().GetHistoryLength()
+			busy = busy || d.PendingWorkflowTask != nil
+		}
+		if now != length || busy {
+			length, since = now, time.Now()
+		}
+		return time.Since(since) >= while, nil
+	})
+}
+
 func (b *bench) untilPhase(ctx context.Context, id string, phase api.Phase) error {
 	return poll(ctx, fmt.Sprintf("%s to be %s", id, phase), func() (bool, error) {
-		value, err := b.Temporal.Client.QueryWorkflow(ctx, id, "", api.QueryStatus)
-		if err != nil {
-			return false, err
-		}
-		var status api.Status
-		return status.Phase == phase, value.Get(&status)
+		status, err := world.Ask[api.Status](ctx, b.Temporal.Client, id, api.QueryStatus)
+		return status.Phase == phase, err
 	})
 }
 

@@ -22,8 +22,6 @@ import (
 // drainUnderBudget drains four pods of which a budget lets one be missing: by Drydock, by a bare loop that is as fast
 // as can be, and by kubectl.
 func (b *bench) drainUnderBudget(ctx context.Context) (figures []Figure, err error) {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
-	defer cancel()
 	world.Say("drains of 4 pods under a budget of maxUnavailable 1, %d of each kind", b.sizes.budgetRounds)
 	s := &shuttle{bench: b, name: "budget", pods: 4, budget: true}
 	defer func() { err = errors.Join(err, s.end(ctx)) }()

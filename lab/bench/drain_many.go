@@ -12,8 +12,6 @@ import (
 // drainManyPods drains thirty pods that take two seconds to end, without a budget: by Drydock and by kubectl. It
 // compares how long that takes, and how many requests it costs.
 func (b *bench) drainManyPods(ctx context.Context) (figures []Figure, err error) {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
-	defer cancel()
 	world.Say("drains of 30 pods that take 2 s to end, %d of each kind", b.sizes.manyRounds)
 	s := &shuttle{bench: b, name: "many", pods: 30, slowToEnd: 2 * time.Second}
 	defer func() { err = errors.Join(err, s.end(ctx)) }()

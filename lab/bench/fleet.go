@@ -33,6 +33,11 @@ const (
 	massDrain = `,"drain":{"force":true}`
 )
 
+// unlimited configures a worker that has all nodes out of service at once, and evicts as fast as it can.
+func unlimited() string {
+	return fmt.Sprintf("scheduler: {maxParallel: unlimited}\nkubernetes: {evictionsPerSecond: 0, qps: %d, burst: %d}\n", fleetQPS, fleetBurst)
+}
+
 // massDrainer has a cluster of which some nodes are drained all at once.
 type massDrainer struct {
 	*bench
@@ -49,8 +54,6 @@ const tierLabel = "tier"
 // drainFleet drains all nodes of a cluster at once: without a limit of evictions, against a loop that does nothing
 // but evict, and with the limit that a worker has by default.
 func (b *bench) drainFleet(ctx context.Context) ([]Figure, error) {
-	ctx, cancel := context.WithTimeout(ctx, 20*time.Minute)
-	defer cancel()
 	nodes, pods := b.sizes.fleetNodes, b.sizes.fleetNodes*b.sizes.fleetPods
 	world.Say("fleet: %d nodes with %d pods each, %d in all, drained at once", nodes, b.sizes.fleetPods, pods)
 	f := &massDrainer{bench: b, nodes: nodes}
@@ -59,8 +62,7 @@ func (b *bench) drainFleet(ctx context.Context) ([]Figure, error) {
 		return nil, fmt.Errorf("bare loop: %w", err)
 	}
 	world.Say("fleet: the bare loop of %d goroutines took %.2f s, %.0f evictions/s", bareWorkers, bare.took.Seconds(), bare.rate)
-	free, err := f.drainAll(ctx, pods, "unlimited",
-		fmt.Sprintf("scheduler: {maxParallel: unlimited}\nkubernetes: {evictionsPerSecond: 0, qps: %d, burst: %d}\n", fleetQPS, fleetBurst))
+	free, err := f.drainAll(ctx, pods, "unlimited", unlimited())
 	if err != nil {
 		return nil, fmt.Errorf("without a limit: %w", err)
 	}
@@ -244,7 +246,7 @@ func (b *massDrainer) drainAll(ctx context.Context, pods int, name, config strin
 	if _, err := ready.until(ctx, "the nodes to be Ready", func(_, wished int) bool { return wished == nodes }); err != nil {
 		return drained, err
 	}
-	state, err := b.schedulerState(ctx)
+	state, err := b.stateOf(ctx, api.SchedulerID(""), api.StateRequest{Limit: 1})
 	if err != nil {
 		return drained, err
 	}
@@ -313,31 +315,17 @@ func (b *massDrainer) queueUp(ctx context.Context, requestor string) (nodes int,
 		return 0, err
 	}
 	if err := poll(ctx, "all requests for a slot", func() (bool, error) {
-		state, err := b.schedulerState(ctx)
+		state, err := b.stateOf(ctx, api.SchedulerID(""), api.StateRequest{Limit: 1})
 		return state.PendingAll == nodes, err
 	}); err != nil {
 		return 0, err
 	}
 	// It still tells them why they wait, which is a part of the start.
-	return nodes, b.untilQuiet(ctx, api.SchedulerID(""))
+	return nodes, b.untilQuiet(ctx, quietFor, api.SchedulerID(""))
 }
 
 // quietFor is how long nothing happens to a workflow that has nothing to do.
 const quietFor = 2 * time.Second
-
-func (b *massDrainer) untilQuiet(ctx context.Context, id string) error {
-	length, since := int64(0), time.Now()
-	return poll(ctx, id+" to be quiet", func() (bool, error) {
-		d, err := b.Temporal.Client.DescribeWorkflowExecution(ctx, id, "")
-		if err != nil {
-			return false, err
-		}
-		if now := d.GetWorkflowExecutionInfo().GetHistoryLength(); now != length || d.PendingWorkflowTask != nil {
-			length, since = now, time.Now()
-		}
-		return time.Since(since) >= quietFor, nil
-	})
-}
 
 // finish is every requestor's word that it is done; it returns when all maintenances have ended.
 func (b *bench) finish(ctx context.Context, nodes int, requestor string) error {
@@ -359,13 +347,4 @@ func (b *bench) updateScheduler(ctx context.Context, update string, arg any) err
 		return err
 	}
 	return handle.Get(ctx, nil)
-}
-
-func (b *bench) schedulerState(ctx context.Context) (api.State, error) {
-	var state api.State
-	value, err := b.Temporal.Client.QueryWorkflow(ctx, api.SchedulerID(""), "", api.QueryState, api.StateRequest{Limit: 1})
-	if err != nil {
-		return state, err
-	}
-	return state, value.Get(&state)
 }

@@ -17,13 +17,10 @@ const (
 
 // drainOwned drains nodes whose pods all belong to one controller: by Drydock, all at once, and by kubectl.
 func (b *bench) drainOwned(ctx context.Context) ([]Figure, error) {
-	ctx, cancel := context.WithTimeout(ctx, 20*time.Minute)
-	defer cancel()
 	f := &massDrainer{bench: b, nodes: min(ownedNodes, b.sizes.fleetNodes), owned: true}
 	pods := f.nodes * ownedPods
 	world.Say("owned: %d nodes with %d pods each of one controller", f.nodes, ownedPods)
-	drydock, err := f.drainAll(ctx, pods, "owned",
-		fmt.Sprintf("scheduler: {maxParallel: unlimited}\nkubernetes: {evictionsPerSecond: 0, qps: %d, burst: %d}\n", fleetQPS, fleetBurst))
+	drydock, err := f.drainAll(ctx, pods, "owned", unlimited())
 	if err != nil {
 		return nil, fmt.Errorf("by Drydock: %w", err)
 	}

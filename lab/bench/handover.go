@@ -2,13 +2,11 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"time"
 
-	"go.temporal.io/sdk/client"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -25,28 +23,16 @@ const (
 // handOver rolls over a fleet of empty nodes, with a requestor that is done at once. One watch client sees both ends
 // of a hand-over: a node made schedulable again, and the next one cordoned.
 func (b *bench) handOver(ctx context.Context) ([]Figure, error) {
-	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
-	defer cancel()
 	world.Say("slot hand-over: %d empty nodes, maxParallel %d", fleet, slots)
-	seen, err := b.watchNodes(ctx)
+	seen, took, err := b.goesOver(ctx, fleet, func(ctx context.Context) error { return b.startAll(ctx, fleet) })
+	if err != nil {
+		return nil, errors.Join(err, unfinished(b.Temporal))
+	}
+	gaps, err := seen.handOvers(slots)
 	if err != nil {
 		return nil, err
 	}
-	began := time.Now()
-	for i := range fleet {
-		if err := b.start(ctx, world.NodeName(i), "bench"); err != nil {
-			return nil, err
-		}
-	}
-	if err := seen.untilReleased(ctx, fleet); err != nil {
-		return nil, errors.Join(err, unfinished(b.Temporal))
-	}
-	perSecond := fleet / time.Since(began).Seconds()
-	gaps := seen.handOvers(slots)
-	if len(gaps) == 0 {
-		return nil, errors.New("no hand-over was seen")
-	}
-	slices.Sort(gaps)
+	perSecond := fleet / took.Seconds()
 
 	world.Say("the same number of bare workflows, %d at a time", slots)
 	bare, err := b.bareRate(ctx)
@@ -62,16 +48,40 @@ func (b *bench) handOver(ctx context.Context) ([]Figure, error) {
 	}, nil
 }
 
+// goesOver starts the maintenances of so many nodes, and returns what was seen of them and how long they took until all were released.
+func (b *bench) goesOver(ctx context.Context, nodes int, start func(context.Context) error) (*sightings, time.Duration, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	seen, err := b.watchNodes(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	began := time.Now()
+	if err := start(ctx); err != nil {
+		return nil, 0, err
+	}
+	err = seen.untilReleased(ctx, nodes)
+	return seen, time.Since(began), err
+}
+
+// startAll starts the maintenances of the first nodes one by one.
+func (b *bench) startAll(ctx context.Context, nodes int) error {
+	for i := range nodes {
+		if err := b.start(ctx, world.NodeName(i), "bench"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (b *bench) start(ctx context.Context, node, requestor string) error {
 	return b.startWith(ctx, node, requestor, "")
 }
 
 // startWith starts a maintenance with further fields of its input, each with a comma before it.
 func (b *bench) startWith(ctx context.Context, node, requestor, fields string) error {
-	_, err := b.Temporal.Client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
-		ID: api.MaintenanceID("", node, requestor), TaskQueue: api.DefaultTaskQueue,
-	}, api.NodeMaintenanceType, json.RawMessage(fmt.Sprintf(`{"node":%q,"requestor":%q%s}`, node, requestor, fields)))
-	return err
+	return world.Begin(ctx, b.Temporal.Client, api.MaintenanceID("", node, requestor), api.NodeMaintenanceType,
+		fmt.Sprintf(`{"node":%q,"requestor":%q%s}`, node, requestor, fields))
 }
 
 // unfinished names the maintenances that did not end, and what they wait for.
@@ -81,11 +91,7 @@ func unfinished(t *devstack.Temporal) error {
 	var problems []error
 	for i := range fleet {
 		id := api.MaintenanceID("", world.NodeName(i), "bench")
-		value, err := t.Client.QueryWorkflow(ctx, id, "", api.QueryStatus)
-		var status api.Status
-		if err == nil {
-			err = value.Get(&status)
-		}
+		status, err := world.Ask[api.Status](ctx, t.Client, id, api.QueryStatus)
 		if err != nil || !status.Phase.Ended() {
 			problems = append(problems, fmt.Errorf("%s: %s, waiting for %s %w", id, status.Phase, status.WaitingFor, errors.Join(err, ctx.Err())))
 		}
@@ -153,13 +159,16 @@ func (s *sightings) untilReleased(ctx context.Context, n int) error {
 }
 
 // handOvers pairs each release with the cordon that took its slot: the slots being full, the k-th release makes room
-// for the k-th cordon after the first ones.
-func (s *sightings) handOvers(slots int) []time.Duration {
-	var gaps []time.Duration
+// for the k-th cordon after the first ones. The times between are sorted.
+func (s *sightings) handOvers(slots int) (gaps []time.Duration, err error) {
 	for k := 0; k+slots < len(s.cordons) && k < len(s.releases); k++ {
 		gaps = append(gaps, s.cordons[k+slots].Sub(s.releases[k]))
 	}
-	return gaps
+	if len(gaps) == 0 {
+		err = errors.New("no hand-over was seen")
+	}
+	slices.Sort(gaps)
+	return gaps, err
 }
 
 func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

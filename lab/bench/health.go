@@ -2,17 +2,14 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
-	"go.temporal.io/sdk/client"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/lab/world"
@@ -44,8 +41,6 @@ type wards struct {
 // measureHealth is how many remediations begin where many nodes fall ill at once, how long after the end of its duration each does, and
 // what checks cost while all is well.
 func measureHealth(ctx context.Context, b *bench) ([]Figure, error) {
-	ctx, cancel := context.WithTimeout(ctx, 20*time.Minute)
-	defer cancel()
 	h, err := wardOf(ctx, b)
 	if err != nil {
 		return nil, err
@@ -106,9 +101,7 @@ func (b *wards) check(ctx context.Context, name, selector, fields string, nodes 
 	input := fmt.Sprintf(`{"selector":%s,"unhealthyConditions":[{"type":"Broken","status":"True","duration":%q}],%s,
 		"remediationTemplate":{"apiVersion":"%s/v1","kind":"RestartTemplate","namespace":"default","name":%q}}`,
 		selector, healthFor, fields, healthGroup, healthTemplate)
-	_, err := b.Temporal.Client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: api.HealthCheckID("", name), TaskQueue: api.DefaultTaskQueue},
-		api.HealthCheckType, json.RawMessage(input))
-	if err != nil {
+	if err := world.Begin(ctx, b.Temporal.Client, api.HealthCheckID("", name), api.HealthCheckType, input); err != nil {
 		return err
 	}
 	return b.untilCheck(ctx, name, "to have counted its nodes", func(s api.HealthStatus) bool { return s.ObservedNodes == nodes })
@@ -116,13 +109,8 @@ func (b *wards) check(ctx context.Context, name, selector, fields string, nodes 
 
 func (b *wards) untilCheck(ctx context.Context, name, what string, is func(api.HealthStatus) bool) error {
 	return poll(ctx, "health check "+name+" "+what, func() (bool, error) {
-		value, err := b.Temporal.Client.QueryWorkflow(ctx, api.HealthCheckID("", name), "", api.QueryStatus, api.HealthStatusRequest{Limit: 1})
-		if err != nil {
-			return false, nil //nolint:nilerr // it has not begun yet
-		}
-		var status api.HealthStatus
-		err = value.Get(&status)
-		return err == nil && is(status), err
+		status, err := world.Ask[api.HealthStatus](ctx, b.Temporal.Client, api.HealthCheckID("", name), api.QueryStatus, api.HealthStatusRequest{Limit: 1})
+		return err == nil && is(status), nil // it may not have begun yet
 	})
 }
 
@@ -148,10 +136,8 @@ func (b *wards) breaks(ctx context.Context, from, to int, within time.Duration) 
 	since := map[string]time.Time{}
 	began := time.Now()
 	return since, inParallel(ctx, to-from, requestsAtOnce, func(ctx context.Context, i int) error {
-		select {
-		case <-time.After(time.Until(began.Add(within * time.Duration(i) / time.Duration(to-from)))):
-		case <-ctx.Done():
-			return ctx.Err()
+		if err := world.Sleep(ctx, time.Until(began.Add(within*time.Duration(i)/time.Duration(to-from)))); err != nil {
+			return err
 		}
 		at, err := b.condition(ctx, world.NodeName(from+i), "True")
 		mu.Lock()
@@ -168,12 +154,9 @@ func (b *wards) mends(ctx context.Context, nodes []string) error {
 	})
 }
 
-func (b *wards) condition(ctx context.Context, node, status string) (time.Time, error) {
+func (b *wards) condition(ctx context.Context, node string, status corev1.ConditionStatus) (time.Time, error) {
 	since := time.Now().Truncate(time.Second)
-	patch := fmt.Sprintf(`{"status":{"conditions":[{"type":"Broken","status":%q,"reason":"Bench","message":"","lastTransitionTime":%q}]}}`,
-		status, since.UTC().Format(time.RFC3339))
-	_, err := b.Cluster.Client.CoreV1().Nodes().Patch(ctx, node, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{}, "status")
-	return since, err
+	return since, world.SetCondition(ctx, b.Cluster.Client, node, "Broken", status, since)
 }
 
 // allowed has more nodes fall ill than may be: remediations begin until there are too many, go on once there are as few as may be,
@@ -318,7 +301,7 @@ func (b *wards) idle(ctx context.Context, period time.Duration) ([]Figure, error
 		return actions, beats, err
 	}
 	// What the checks said when they began is over once nothing is told any more.
-	if err := b.untilQuiet(ctx, ids); err != nil {
+	if err := b.untilQuiet(ctx, atRest, ids...); err != nil {
 		return nil, err
 	}
 	world.Say("health: %d checks of %d nodes, all of them well, for %s", healthChecks, healthNodes, period)
@@ -326,10 +309,8 @@ func (b *wards) idle(ctx context.Context, period time.Duration) ([]Figure, error
 	if err != nil {
 		return nil, err
 	}
-	select {
-	case <-time.After(period):
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	if err := world.Sleep(ctx, period); err != nil {
+		return nil, err
 	}
 	after, beatsAfter, err := spent()
 	if err != nil {
@@ -346,9 +327,7 @@ func (b *wards) idle(ctx context.Context, period time.Duration) ([]Figure, error
 // shards starts the checks that share out the nodes.
 func (b *wards) shards(ctx context.Context, nodes int) error {
 	if err := inParallel(ctx, nodes, requestsAtOnce, func(ctx context.Context, i int) error {
-		_, err := b.Cluster.Client.CoreV1().Nodes().Patch(ctx, world.NodeName(i), types.MergePatchType,
-			fmt.Appendf(nil, `{"metadata":{"labels":{%q:%q}}}`, healthShard, shard(i%healthChecks)), metav1.PatchOptions{})
-		return err
+		return world.PatchNode(ctx, b.Cluster.Client, world.NodeName(i), `{"metadata":{"labels":{%q:%q}}}`, healthShard, shard(i%healthChecks))
 	}); err != nil {
 		return err
 	}
@@ -363,23 +342,5 @@ func (b *wards) shards(ctx context.Context, nodes int) error {
 
 func shard(i int) string { return fmt.Sprintf("shard-%d", i) }
 
-// quiet is for how long workflows that are at rest have been told nothing.
-const quiet = 15 * time.Second
-
-func (b *wards) untilQuiet(ctx context.Context, ids []string) error {
-	last, since := 0, time.Now()
-	return poll(ctx, "the checks to be at rest", func() (bool, error) {
-		events := 0
-		for _, id := range ids {
-			d, err := b.Temporal.Client.DescribeWorkflowExecution(ctx, id, "")
-			if err != nil {
-				return false, err
-			}
-			events += int(d.GetWorkflowExecutionInfo().GetHistoryLength())
-		}
-		if events != last {
-			last, since = events, time.Now()
-		}
-		return time.Since(since) > quiet, nil
-	})
-}
+// atRest is for how long nothing happens to health checks and profiles that are at rest.
+const atRest = 15 * time.Second

@@ -5,16 +5,13 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"regexp"
 	"slices"
 	"strings"
-	"syscall"
 	"text/tabwriter"
 	"time"
 
@@ -46,30 +43,23 @@ func report(name string, value float64, unit string) Figure {
 
 func median[T cmp.Ordered](values []T) T { return slices.Sorted(slices.Values(values))[len(values)/2] }
 
-func main() { os.Exit(run()) }
+func main() { world.Main("bench", run) }
 
-func run() int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
+func run(ctx context.Context) error {
 	chosen := flag.String("run", "", "`REGEXP` of the benchmarks to run, of "+strings.Join(names(), ", ")+"; empty for all")
 	var s sizes
 	s.flags(flag.CommandLine)
 	flag.Parse()
 	which, err := regexp.Compile(*chosen)
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "bench: -run:", err)
-		return 2
+		return world.Misuse("-run: " + err.Error())
 	}
 	figures, err := measure(ctx, which, s)
 	// What was measured before something failed may have taken long.
 	if len(figures) > 0 {
 		err = errors.Join(err, publish(figures))
 	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		return 1
-	}
-	return 0
+	return err
 }
 
 // sizes are how much is measured. The targets hold for the defaults.
@@ -97,7 +87,9 @@ func (s *sizes) flags(f *flag.FlagSet) {
 // benchmark measures something on a stack that is there.
 type benchmark struct {
 	name string
-	run  func(*bench, context.Context) ([]Figure, error)
+	// limit bounds how long it may take.
+	limit time.Duration
+	run   func(*bench, context.Context) ([]Figure, error)
 }
 
 // suite is a stack and the benchmarks that share it.
@@ -115,48 +107,61 @@ type suite struct {
 var suites = []suite{
 	{
 		nodes: func(sizes) int { return fleet }, audit: true,
-		config:     new(fmt.Sprintf("scheduler: {maxParallel: %d}\n", slots)),
-		benchmarks: []benchmark{{"cost", (*bench).costCard}, {"handover", (*bench).handOver}, {"plan-handover", planned(plans.planHandOver)}},
+		config: new(fmt.Sprintf("scheduler: {maxParallel: %d}\n", slots)),
+		benchmarks: []benchmark{
+			{"cost", 2 * time.Minute, (*bench).costCard},
+			{"handover", 3 * time.Minute, (*bench).handOver},
+			{"plan-handover", 3 * time.Minute, planned(plans.planHandOver)},
+		},
 	},
 	{
 		nodes: func(sizes) int { return 2 }, audit: true, config: new(""),
-		benchmarks: []benchmark{{"budget", (*bench).drainUnderBudget}, {"many", (*bench).drainManyPods}},
+		benchmarks: []benchmark{{"budget", 10 * time.Minute, (*bench).drainUnderBudget}, {"many", 5 * time.Minute, (*bench).drainManyPods}},
 	},
 	{
-		nodes:      func(sizes) int { return burstNodes },
-		benchmarks: []benchmark{{"decide", (*bench).decide}, {"lockstep", (*bench).lockstep}, {"carry", (*bench).carry}, {"burst", (*bench).burst}},
+		nodes: func(sizes) int { return burstNodes },
+		benchmarks: []benchmark{
+			{"decide", 5 * time.Minute, (*bench).decide},
+			{"lockstep", 5 * time.Minute, (*bench).lockstep},
+			{"carry", 5 * time.Minute, (*bench).carry},
+			{"burst", 10 * time.Minute, (*bench).burst},
+		},
 	},
 	{
 		nodes: func(sizes) int { return planNodes }, config: new(planConfig()),
-		benchmarks: []benchmark{{"plan-size", planned(plans.planSize)}, {"plan-rate", planned(plans.planRate)}, {"plan-waits", planned(plans.planWaits)}},
+		benchmarks: []benchmark{
+			{"plan-size", 5 * time.Minute, planned(plans.planSize)},
+			{"plan-rate", 12 * time.Minute, planned(plans.planRate)},
+			{"plan-waits", 3 * time.Minute, planned(plans.planWaits)},
+		},
 	},
 	{
-		nodes: func(s sizes) int { return s.togetherNodes }, config: new(togetherConfig()),
-		benchmarks: []benchmark{{"plan-together", planned(plans.planTogether)}},
+		nodes: func(s sizes) int { return s.togetherNodes }, config: new(unlimited()),
+		benchmarks: []benchmark{{"plan-together", 15 * time.Minute, planned(plans.planTogether)}},
 	},
 	{
 		nodes: func(s sizes) int { return s.fleetNodes }, audit: true,
-		benchmarks: []benchmark{{"fleet", (*bench).drainFleet}, {"owned", (*bench).drainOwned}},
+		benchmarks: []benchmark{{"fleet", 20 * time.Minute, (*bench).drainFleet}, {"owned", 20 * time.Minute, (*bench).drainOwned}},
 	},
 	{
 		nodes: func(sizes) int { return memoryDrained }, args: largeNodes(),
-		benchmarks: []benchmark{{"memory", (*bench).memory}},
+		benchmarks: []benchmark{{"memory", 25 * time.Minute, (*bench).memory}},
 	},
 	{
 		nodes: func(sizes) int { return healthNodes }, config: new(""),
-		benchmarks: []benchmark{{"health", onStack(measureHealth)}},
+		benchmarks: []benchmark{{"health", 20 * time.Minute, onStack(measureHealth)}},
 	},
 	{
 		nodes:      func(sizes) int { return blindNodes },
-		benchmarks: []benchmark{{"blind", onStack(measureBlind)}},
+		benchmarks: []benchmark{{"blind", 10 * time.Minute, onStack(measureBlind)}},
 	},
 	{
 		nodes: func(sizes) int { return memoryDrained }, args: largeNodes(),
-		benchmarks: []benchmark{{"health-memory", onStack(measureHealthMemory)}},
+		benchmarks: []benchmark{{"health-memory", 25 * time.Minute, onStack(measureHealthMemory)}},
 	},
 	{
 		nodes: func(sizes) int { return memoryDrained }, args: profiledNodes(), audit: true,
-		benchmarks: []benchmark{{"profiles", onStack(measureProfiles)}},
+		benchmarks: []benchmark{{"profiles", 40 * time.Minute, onStack(measureProfiles)}},
 	},
 }
 
@@ -226,7 +231,9 @@ func (s suite) measure(ctx context.Context, sizes sizes) (figures []Figure, err 
 	var problems []error
 	for _, benchmark := range s.benchmarks {
 		began := time.Now()
-		more, err := benchmark.run(b, ctx)
+		limited, cancel := context.WithTimeout(ctx, benchmark.limit)
+		more, err := benchmark.run(b, limited)
+		cancel()
 		if err != nil {
 			problems = append(problems, fmt.Errorf("benchmark %s: %w", benchmark.name, err))
 			continue
@@ -272,13 +279,5 @@ func publish(figures []Figure) error {
 		return err
 	}
 	fmt.Print("\n", table.String())
-	data, err := json.MarshalIndent(figures, "", "  ")
-	if err != nil {
-		return err
-	}
-	file, err := world.Output("bench.json")
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(file, append(data, '\n'), 0o644)
+	return world.WriteJSON("bench.json", figures)
 }

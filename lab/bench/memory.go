@@ -36,8 +36,6 @@ func largeNodes() []string {
 // memory is how much a worker needs while it drains a part of a large cluster. The nodes that it does not drain hold
 // pods that never start: for a worker they are as good as any.
 func (b *bench) memory(ctx context.Context) (figures []Figure, err error) {
-	ctx, cancel := context.WithTimeout(ctx, 25*time.Minute)
-	defer cancel()
 	nodes, pods := b.sizes.memoryNodes, b.sizes.memoryPods
 	world.Say("memory: a cluster of %d nodes with %d pods, which takes some minutes", nodes, pods)
 	began := time.Now()

@@ -5,11 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/google/uuid"
-	"go.temporal.io/sdk/client"
 
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/lab/world"
@@ -44,9 +42,8 @@ func (b plans) startPlan(ctx context.Context, name string, nodes, parallel int, 
 	if err != nil {
 		return err
 	}
-	_, err = b.Temporal.Client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: api.PlanID("", name), TaskQueue: api.DefaultTaskQueue},
-		api.MaintenancePlanType, json.RawMessage(fmt.Sprintf(`{"nodes":%s,"requestor":"bench","strategy":{"maxParallel":%d}%s}`, list, parallel, fields)))
-	return err
+	return world.Begin(ctx, b.Temporal.Client, api.PlanID("", name), api.MaintenancePlanType,
+		fmt.Sprintf(`{"nodes":%s,"requestor":"bench","strategy":{"maxParallel":%d}%s}`, list, parallel, fields))
 }
 
 // nodeList are the names of the first nodes as JSON.
@@ -61,8 +58,6 @@ func nodeList(nodes int) (json.RawMessage, error) {
 // planHandOver is handOver, where a plan begins one node when the one before is back: with the slots of handOver, which keep
 // a small machine busy, and with few, which do not.
 func (b plans) planHandOver(ctx context.Context) ([]Figure, error) {
-	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
-	defer cancel()
 	busy, err := b.handOversOf(ctx, "handover", fleet, slots)
 	if err != nil {
 		return nil, err
@@ -80,58 +75,27 @@ func (b plans) planHandOver(ctx context.Context) ([]Figure, error) {
 
 // handOversOf are the hand-overs of a plan over so many empty nodes, sorted.
 func (b plans) handOversOf(ctx context.Context, name string, nodes, parallel int) ([]time.Duration, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	world.Say("hand-over inside a plan: %d empty nodes, maxParallel %d", nodes, parallel)
-	seen, err := b.watchNodes(ctx)
+	seen, _, err := b.goesOver(ctx, nodes, func(ctx context.Context) error { return b.startPlan(ctx, name, nodes, parallel, "") })
 	if err != nil {
-		return nil, err
-	}
-	if err := b.startPlan(ctx, name, nodes, parallel, ""); err != nil {
-		return nil, err
-	}
-	if err := seen.untilReleased(ctx, nodes); err != nil {
 		return nil, errors.Join(err, unfinished(b.Temporal))
 	}
-	gaps := seen.handOvers(parallel)
-	if len(gaps) == 0 {
-		return nil, errors.New("no hand-over was seen")
-	}
-	slices.Sort(gaps)
-	return gaps, nil
+	return seen.handOvers(parallel)
 }
 
 // planRate compares a plan over many empty nodes with the same maintenances started all at once.
 func (b plans) planRate(ctx context.Context) ([]Figure, error) {
-	ctx, cancel := context.WithTimeout(ctx, 12*time.Minute)
-	defer cancel()
 	rate := func(what string, start func(ctx context.Context) error) (float64, error) {
-		ctx, cancel := context.WithCancel(ctx)
-		defer cancel()
 		world.Say("%d empty nodes, %d at a time: %s", planNodes, planParallel, what)
-		seen, err := b.watchNodes(ctx)
+		_, took, err := b.goesOver(ctx, planNodes, start)
 		if err != nil {
 			return 0, err
 		}
-		began := time.Now()
-		if err := start(ctx); err != nil {
-			return 0, err
-		}
-		if err := seen.untilReleased(ctx, planNodes); err != nil {
-			return 0, err
-		}
-		perSecond := planNodes / time.Since(began).Seconds()
+		perSecond := planNodes / took.Seconds()
 		world.Say("%.1f nodes/s", perSecond)
 		return perSecond, b.untilIdle(ctx, api.SchedulerID(""))
 	}
-	alone, err := rate("without a plan", func(ctx context.Context) error {
-		for i := range planNodes {
-			if err := b.start(ctx, world.NodeName(i), "bench"); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	alone, err := rate("without a plan", func(ctx context.Context) error { return b.startAll(ctx, planNodes) })
 	if err != nil {
 		return nil, err
 	}
@@ -148,19 +112,13 @@ func (b plans) planRate(ctx context.Context) ([]Figure, error) {
 
 // planWaits counts what a plan costs while it waits for its window.
 func (b plans) planWaits(ctx context.Context) ([]Figure, error) {
-	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
-	defer cancel()
 	world.Say("a plan that waits for its window, for %s", waitsFor)
 	if err := b.startPlan(ctx, "waits", planNodes, planParallel, `,"windows":["later"]`); err != nil {
 		return nil, err
 	}
 	id := api.MaintenanceID("", world.NodeName(0), "bench")
 	err := poll(ctx, "the window to be waited for", func() (bool, error) {
-		value, err := b.Temporal.Client.QueryWorkflow(ctx, id, "", api.QueryStatus)
-		var status api.Status
-		if err == nil {
-			err = value.Get(&status)
-		}
+		status, err := world.Ask[api.Status](ctx, b.Temporal.Client, id, api.QueryStatus)
 		return err == nil && len(status.WaitingFor) > 0 && status.Slot != nil, nil
 	})
 	if err != nil {
@@ -178,19 +136,15 @@ func (b plans) planWaits(ctx context.Context) ([]Figure, error) {
 		}
 		return total, nil
 	}
-	select { // what the beginning of it costs is over
-	case <-time.After(waitsFor):
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+	if err := world.Sleep(ctx, waitsFor); err != nil { // what the beginning of it costs is over
+		return nil, err
 	}
 	before, err := actions()
 	if err != nil {
 		return nil, err
 	}
-	select {
-	case <-time.After(waitsFor):
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+	if err := world.Sleep(ctx, waitsFor); err != nil {
+		return nil, err
 	}
 	after, err := actions()
 	if err != nil {

@@ -10,8 +10,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/lab/world"
@@ -60,8 +58,6 @@ func profiledNodes() []string {
 
 // measureProfiles is what the evaluation of a large cluster costs, and one transition in it.
 func measureProfiles(ctx context.Context, b *bench) (figures []Figure, err error) {
-	ctx, cancel := context.WithTimeout(ctx, 40*time.Minute)
-	defer cancel()
 	nodes := b.sizes.memoryNodes
 	world.Say("profiles: a cluster of %d nodes, which takes some minutes", nodes)
 	if err := b.enlarge(ctx, nodes, 0); err != nil {
@@ -93,9 +89,7 @@ func measureProfiles(ctx context.Context, b *bench) (figures []Figure, err error
 
 // first is the evaluation after which all nodes show their state.
 func (p profiled) first(ctx context.Context, nodes int, config string) ([]Figure, error) {
-	shown := look(ctx, p.Cluster.Client.CoreV1().RESTClient(), "nodes", "", &corev1.Node{}, func(node *corev1.Node) bool {
-		return node.Labels[state.StateLabel] == string(state.Operational)
-	})
+	shown := look(ctx, p.Cluster.Client.CoreV1().RESTClient(), "nodes", "", &corev1.Node{}, showsState(state.Operational))
 	mark, err := p.audit.mark()
 	if err != nil {
 		return nil, err
@@ -108,7 +102,7 @@ func (p profiled) first(ctx context.Context, nodes int, config string) ([]Figure
 	if err != nil {
 		return nil, err
 	}
-	if err := p.untilQuiet(ctx, []string{api.ProfilesID("")}); err != nil {
+	if err := p.untilQuiet(ctx, atRest, api.ProfilesID("")); err != nil {
 		return nil, err
 	}
 	requests, events, err := p.audit.requests(theWorker, mark)
@@ -125,10 +119,8 @@ func (p profiled) rests(ctx context.Context, period time.Duration) ([]Figure, er
 	if err != nil {
 		return nil, err
 	}
-	select {
-	case <-time.After(period):
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	if err := world.Sleep(ctx, period); err != nil {
+		return nil, err
 	}
 	after, err := p.spending(ctx)
 	if err != nil {
@@ -216,7 +208,7 @@ func (p profiled) bills(ctx context.Context, node, mark, value string, to state.
 		return 0, err
 	}
 	ids := []string{api.ProfilesID(""), api.ProfileTransitionID("", "system", node)}
-	if err := p.untilQuiet(ctx, ids); err != nil {
+	if err := p.untilQuiet(ctx, atRest, ids...); err != nil {
 		return 0, err
 	}
 	sum := -before.actions
@@ -234,15 +226,12 @@ func (p profiled) bills(ctx context.Context, node, mark, value string, to state.
 func (p profiled) turns(ctx context.Context, node, mark, value string, to state.State) (time.Duration, error) {
 	ctx, stop := context.WithTimeout(ctx, 2*time.Minute)
 	defer stop()
-	is := look(ctx, p.Cluster.Client.CoreV1().RESTClient(), "nodes", corev1.LabelHostname+"="+node, &corev1.Node{}, func(node *corev1.Node) bool {
-		return node.Labels[state.StateLabel] == string(to)
-	})
+	is := look(ctx, p.Cluster.Client.CoreV1().RESTClient(), "nodes", corev1.LabelHostname+"="+node, &corev1.Node{}, showsState(to))
 	if _, err := is.until(ctx, "the node", func(there, _ int) bool { return there == 1 }); err != nil {
 		return 0, err
 	}
 	began := time.Now()
-	if _, err := p.Cluster.Client.CoreV1().Nodes().Patch(ctx, node, types.MergePatchType,
-		fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, mark, value), metav1.PatchOptions{}); err != nil {
+	if err := world.PatchNode(ctx, p.Cluster.Client, node, `{"metadata":{"annotations":{%q:%q}}}`, mark, value); err != nil {
 		return 0, err
 	}
 	ended, err := is.until(ctx, node+" to be "+string(to), func(_, wished int) bool { return wished == 1 })

@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"drydock.dev/drydock/api"
@@ -207,7 +206,5 @@ func workerLike(cluster *devstack.Cluster, agent string, qps float32, burst int)
 }
 
 func (s *shuttle) cordon(ctx context.Context, node string, cordoned bool) error {
-	_, err := s.Cluster.Client.CoreV1().Nodes().Patch(ctx, node, types.MergePatchType,
-		fmt.Appendf(nil, `{"spec":{"unschedulable":%t}}`, cordoned), metav1.PatchOptions{})
-	return err
+	return world.PatchNode(ctx, s.Cluster.Client, node, `{"spec":{"unschedulable":%t}}`, cordoned)
 }

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"go.temporal.io/sdk/client"
-
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/lab/world"
 	"drydock.dev/drydock/rules/drainplan"
@@ -19,11 +17,6 @@ const (
 	// togetherRounds are the drains of each kind.
 	togetherRounds = 3
 )
-
-// togetherConfig has all nodes out of service at once, and no limit of evictions: it would take most of the time.
-func togetherConfig() string {
-	return fmt.Sprintf("scheduler: {maxParallel: unlimited}\nkubernetes: {evictionsPerSecond: 0, qps: %d, burst: %d}\n", fleetQPS, fleetBurst)
-}
 
 // tiersOf is a drain plan of so many tiers, each of the pods of its label.
 func tiersOf(tiers int) (json.RawMessage, error) {
@@ -37,8 +30,6 @@ func tiersOf(tiers int) (json.RawMessage, error) {
 // planTogether compares nodes that one plan drains tier by tier in lockstep with the same nodes that are drained all at once by
 // maintenances of their own with the same tiers, which wait for nobody: from the first start to the last pod gone.
 func (b plans) planTogether(ctx context.Context) ([]Figure, error) {
-	ctx, cancel := context.WithTimeout(ctx, 15*time.Minute)
-	defer cancel()
 	f := &massDrainer{bench: b.bench, nodes: b.sizes.togetherNodes, tiers: togetherTiers}
 	tiers, err := tiersOf(togetherTiers)
 	if err != nil {
@@ -104,10 +95,8 @@ func (b plans) startTogether(ctx context.Context, name string, nodes int, tiers 
 	if err != nil {
 		return err
 	}
-	_, err = b.Temporal.Client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: api.PlanID("", name), TaskQueue: api.DefaultTaskQueue},
-		api.MaintenancePlanType, json.RawMessage(fmt.Sprintf(
-			`{"nodes":%s,"strategy":{"type":"allAtOnce"},"stage":"Drain","drainPlan":%s,"maintenance":{"drain":{"force":true}}}`, list, tiers)))
-	return err
+	return world.Begin(ctx, b.Temporal.Client, api.PlanID("", name), api.MaintenancePlanType, fmt.Sprintf(
+		`{"nodes":%s,"strategy":{"type":"allAtOnce"},"stage":"Drain","drainPlan":%s,"maintenance":{"drain":{"force":true}}}`, list, tiers))
 }
 
 // complete has a plan give its nodes back, and waits for its end.

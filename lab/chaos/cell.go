@@ -256,7 +256,7 @@ func (a *attempt) fault(ctx context.Context) (strike, recovery func() error) {
 	case resetLockstep:
 		strike = func() error { return a.resetRunning(ctx, api.LockstepID(a.cluster)) }
 	case terminateLockstep:
-		strike = func() error { return wardOf(a).terminate(ctx, api.LockstepID(a.cluster)) }
+		strike = func() error { return a.terminate(ctx, api.LockstepID(a.cluster)) }
 	case poison:
 		strike = func() error { return a.poisonAll(ctx) }
 	case foreign:
@@ -275,13 +275,11 @@ func (a *attempt) fault(ctx context.Context) (strike, recovery func() error) {
 			defer a.calls.expired.Store(false)
 			return world.Sleep(ctx, cutFor)
 		}
+	case kubeletBack:
+		strike = func() error { return wardOf(a).comeBack(ctx) }
+		recovery = func() error { return wardOf(a).isBackInService(ctx) }
 	default:
-		if strike = wardOf(a).strikes(ctx); strike == nil {
-			strike = profiled{a}.strikes(ctx)
-		}
-		if a.cell.kind == kubeletBack {
-			recovery = func() error { return wardOf(a).isBackInService(ctx) }
-		}
+		strike = a.hit(ctx)
 	}
 	return strike, recovery
 }

@@ -76,11 +76,7 @@ func (a *attempt) startOther(ctx context.Context) (err error) {
 func (o *otherDrydock) hasLooked(ctx context.Context, w *observer, lane string, held []string) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	value, err := o.client.QueryWorkflow(ctx, o.scheduler, "", api.QueryState)
-	var state api.State
-	if err == nil {
-		err = value.Get(&state)
-	}
+	state, err := world.Ask[api.State](ctx, o.client, o.scheduler, api.QueryState)
 	if err != nil {
 		return err
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -11,12 +10,10 @@ import (
 	"strings"
 	"time"
 
-	"go.temporal.io/api/workflowservice/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"drydock.dev/drydock/api"
@@ -81,8 +78,7 @@ func (s *stack) newLane(ctx context.Context, i int, temporal *devstack.Temporal)
 		return nil, err
 	}
 	for _, node := range l.nodes {
-		patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:%q}}}`, laneLabel, l.name)
-		if _, err := s.kube.CoreV1().Nodes().Patch(ctx, node, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		if err := world.PatchNode(ctx, s.kube, node, `{"metadata":{"labels":{%q:%q}}}`, laneLabel, l.name); err != nil {
 			return nil, err
 		}
 	}
@@ -106,12 +102,8 @@ func fit(ctx context.Context, l *lane, wanted shape) error {
 	}
 	l.worker.Kill()
 	l.shape, l.undamaged = wanted, nil // the role is among what is compared
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": map[string]any{"node-role.kubernetes.io/control-plane": wanted.role()}}})
-	if err != nil {
-		return err
-	}
 	for _, node := range l.nodes {
-		if _, err := l.kube.CoreV1().Nodes().Patch(ctx, node, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		if err := world.PatchNode(ctx, l.kube, node, `{"metadata":{"labels":{"node-role.kubernetes.io/control-plane":%s}}}`, wanted.role()); err != nil {
 			return err
 		}
 	}
@@ -259,14 +251,12 @@ func (l *lane) mend(ctx context.Context) error {
 	if l.worker.Process != nil {
 		l.worker.Kill()
 	}
-	page, err := l.temporal.Client.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{
-		Query: fmt.Sprintf("TaskQueue = '%s' AND ExecutionStatus = 'Running'", api.TaskQueue(l.cluster, api.DefaultTaskQueue)),
-	})
+	running, err := l.running(ctx)
 	if err != nil {
 		return err
 	}
-	for _, e := range page.Executions {
-		if err := l.temporal.Client.TerminateWorkflow(ctx, e.Execution.WorkflowId, "", "chaos: the lane begins anew"); err != nil {
+	for _, id := range running {
+		if err := l.temporal.Client.TerminateWorkflow(ctx, id, "", "chaos: the lane begins anew"); err != nil {
 			return err
 		}
 	}
@@ -284,8 +274,8 @@ func (l *lane) mend(ctx context.Context) error {
 				return err
 			}
 		}
-		patch := fmt.Appendf(nil, `{"spec":{"unschedulable":null,"taints":null},"metadata":{"labels":{%q:null},"annotations":{%q:null}}}`, api.PhaseLabel, api.HoldersAnnotation)
-		if _, err := l.kube.CoreV1().Nodes().Patch(ctx, node, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		if err := world.PatchNode(ctx, l.kube, node, `{"spec":{"unschedulable":null,"taints":null},"metadata":{"labels":{%q:null},"annotations":{%q:null}}}`,
+			api.PhaseLabel, api.HoldersAnnotation); err != nil {
 			return err
 		}
 	}

@@ -8,21 +8,17 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"regexp"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"drydock.dev/drydock/lab/world"
 )
 
-func main() { os.Exit(run()) }
+func main() { world.Main("chaos", run) }
 
-func run() int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
+func run(ctx context.Context) error {
 	chosen := flag.String("run", "", "`REGEXP` of the faults to let happen, each named STEP/before|after/KIND; empty for all")
 	lanes := flag.Int("parallel", 10, "`LANES` that work at a time, each on two nodes")
 	out := flag.String("out", "chaos.json", "`FILE` to write the outcomes to, below the source tree's root unless absolute")
@@ -32,30 +28,24 @@ func run() int {
 	flag.Parse()
 	which, err := regexp.Compile(*chosen)
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "chaos: -run:", err)
-		return 2
+		return world.Misuse("-run: " + err.Error())
 	}
 	cells, err := partOf(choose(which, *subset), *part)
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "chaos: -part:", err)
-		return 2
+		return world.Misuse("-part: " + err.Error())
 	}
 	if *list {
 		for _, c := range cells {
 			fmt.Println(c)
 		}
-		return 0
+		return nil
 	}
 	began := time.Now()
 	outcomes, err := explore(ctx, cells, *lanes, world.Say)
 	if len(outcomes) > 0 {
 		err = errors.Join(err, publish(outcomes, *out, time.Since(began)))
 	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "chaos:", err)
-		return 1
-	}
-	return 0
+	return err
 }
 
 // choose lists the faults whose names match.
@@ -104,9 +94,5 @@ func publish(outcomes []Outcome, file string, took time.Duration) error {
 	if good < len(outcomes) {
 		err = errors.Join(err, fmt.Errorf("%d of %d faults were not survived", len(outcomes)-good, len(outcomes)))
 	}
-	file, problem := world.Output(file)
-	if problem != nil {
-		return errors.Join(err, problem)
-	}
-	return errors.Join(err, writeJSON(file, outcomes))
+	return errors.Join(err, world.WriteJSON(file, outcomes))
 }

@@ -215,11 +215,7 @@ func (l *lane) goesOn(ctx context.Context, id string) bool {
 func (l *lane) statusOf(id string) string {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	value, err := l.temporal.Client.QueryWorkflow(ctx, id, "", api.QueryStatus)
-	var status api.Status
-	if err == nil {
-		err = value.Get(&status)
-	}
+	status, err := world.Ask[api.Status](ctx, l.temporal.Client, id, api.QueryStatus)
 	if err != nil {
 		return err.Error()
 	}

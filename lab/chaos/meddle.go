@@ -9,9 +9,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/lab/world"
 )
 
 // ours begins the name of every annotation that Drydock sets on a node.
@@ -52,8 +52,7 @@ func (l *lane) patchHeld(ctx context.Context, change func(*corev1.Node) map[stri
 		if err != nil {
 			return err
 		}
-		_, err = l.kube.CoreV1().Nodes().Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{})
-		if err != nil && !apierrors.IsNotFound(err) {
+		if err := world.PatchNode(ctx, l.kube, name, "%s", patch); err != nil && !apierrors.IsNotFound(err) {
 			return err
 		}
 	}

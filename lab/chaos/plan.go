@@ -93,14 +93,10 @@ func (a planner) hasCompleted(ctx context.Context) error {
 }
 
 // planStatus asks the plan how it stands.
-func (a planner) planStatus(ctx context.Context) (status api.PlanStatus, err error) {
+func (a planner) planStatus(ctx context.Context) (api.PlanStatus, error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	value, err := a.temporal.Client.QueryWorkflow(ctx, a.planID(), "", api.QueryStatus, api.PlanStatusRequest{})
-	if err == nil {
-		err = value.Get(&status)
-	}
-	return status, err
+	return world.Ask[api.PlanStatus](ctx, a.temporal.Client, a.planID(), api.QueryStatus, api.PlanStatusRequest{})
 }
 
 // planWords tells a person how the plan stands.

@@ -9,13 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"go.temporal.io/api/enums/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"drydock.dev/drydock/api"
-	"drydock.dev/drydock/deploy/devstack"
 	"drydock.dev/drydock/lab/witness"
 	"drydock.dev/drydock/lab/world"
 	"drydock.dev/drydock/rules/profile/state"
@@ -173,11 +169,7 @@ func (p profiled) ready(ctx context.Context) error {
 func (p profiled) atRest(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	value, err := p.temporal.Client.QueryWorkflow(ctx, api.ProfilesID(p.cluster), "", api.QueryState)
-	var s api.ProfilesState
-	if err == nil {
-		err = value.Get(&s)
-	}
+	s, err := world.Ask[api.ProfilesState](ctx, p.temporal.Client, api.ProfilesID(p.cluster), api.QueryState)
 	if err == nil && (s.Waiting != "" || s.Problem != "" || len(s.UnderWay)+s.Sending > 0) {
 		err = fmt.Errorf("%s%s, under way %+v, failed %+v, %d are sent, notes %+v", s.Waiting, s.Problem, s.UnderWay, s.Failed, s.Sending, s.Notes)
 	}
@@ -194,8 +186,7 @@ func is(n *corev1.Node, in state.State) bool { return n.Labels[state.StateLabel]
 
 // change changes the labels or the annotations of a node.
 func (s *stack) change(ctx context.Context, node, what, patch string) error {
-	_, err := s.kube.CoreV1().Nodes().Patch(ctx, node, types.MergePatchType, fmt.Appendf(nil, `{"metadata":{%q:%s}}`, what, patch), metav1.PatchOptions{})
-	return err
+	return world.PatchNode(ctx, s.kube, node, `{"metadata":{%q:%s}}`, what, patch)
 }
 
 // move has both nodes go into maintenance, one after the other, and back, and waits until they are.
@@ -218,7 +209,7 @@ func (p profiled) move(ctx context.Context) error {
 				continue
 			}
 			if !rebuilt {
-				if err := wardOf(p.attempt).terminate(ctx, api.ProfilesID(p.cluster)); err != nil {
+				if err := p.terminate(ctx, api.ProfilesID(p.cluster)); err != nil {
 					return err
 				}
 				rebuilt = true
@@ -233,35 +224,6 @@ func (p profiled) move(ctx context.Context) error {
 		}
 		return p.atRest(ctx)
 	})
-}
-
-// strikes is what is done to the workflows of profiles; nil if the fault is another.
-func (p profiled) strikes(ctx context.Context) func() error {
-	all := api.ProfilesID(p.cluster)
-	strike, known := map[kind]func() error{
-		resetProfiles:     func() error { return p.resetRunning(ctx, all) },
-		terminateProfiles: func() error { return wardOf(p.attempt).terminate(ctx, all) },
-		resetTransition:   func() error { return p.hitTransition(ctx, p.resetRunning) },
-		terminateTransition: func() error {
-			return p.hitTransition(ctx, wardOf(p.attempt).terminate)
-		},
-	}[p.cell.kind]
-	if !known {
-		return nil
-	}
-	return func() error { return world.Eventually(ctx, 15*time.Second, string(p.cell.kind), strike) }
-}
-
-// hitTransition does something to the transition that runs.
-func (p profiled) hitTransition(ctx context.Context, hit func(context.Context, string) error) error {
-	for _, node := range p.nodes {
-		id := api.ProfileTransitionID(p.cluster, p.profile(), node)
-		described, err := p.temporal.Client.DescribeWorkflowExecution(ctx, id, "")
-		if err == nil && described.WorkflowExecutionInfo.Status == enums.WORKFLOW_EXECUTION_STATUS_RUNNING {
-			return hit(ctx, id)
-		}
-	}
-	return errors.New("none runs")
 }
 
 // poison sends the workflows of profiles, which nobody has to tell anything, what may be wrong with a message.
@@ -298,13 +260,8 @@ func (p profiled) hasMoved(context.Context) error {
 			problems = append(problems, fmt.Errorf("nobody was told that node %s is in maintenance", node))
 		}
 	}
-	jobs := 0
-	time.Sleep(witness.AuditDelay)
-	problems = append(problems, devstack.ReadAudit(p.audit, p.from, func(a devstack.Audited) {
-		if a.Answered() && a.Verb == "create" && a.Object.Resource == "jobs" && a.Status.Code < 300 && strings.HasPrefix(a.UserAgent, "drydock-worker") {
-			jobs++
-		}
-	}, `"namespace":"`+p.name+`"`, `"resource":"jobs"`))
+	jobs, err := witness.Created(p.audit, p.from, p.name, "jobs")
+	problems = append(problems, err)
 	want, most := 0, 0
 	if p.profile() == drains {
 		want, most = len(p.nodes), len(p.nodes)
@@ -312,8 +269,8 @@ func (p profiled) hasMoved(context.Context) error {
 	if p.cell.kind == terminateTransition {
 		most++ // what follows the one that was ended by force knows nothing of its Job
 	}
-	if jobs < want || jobs > max(want, most) {
-		problems = append(problems, fmt.Errorf("%d Jobs were run, want %d: one on each node", jobs, want))
+	if len(jobs) < want || len(jobs) > max(want, most) {
+		problems = append(problems, fmt.Errorf("%d Jobs were run, want %d: one on each node", len(jobs), want))
 	}
 	return errors.Join(problems...)
 }

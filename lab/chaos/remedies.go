@@ -2,27 +2,17 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"io"
-	"os"
-	"path/filepath"
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/tools/clientcmd"
-	watchtools "k8s.io/client-go/tools/watch"
 
-	"drydock.dev/drydock/deploy/devstack"
+	"drydock.dev/drydock/lab/witness"
 	"drydock.dev/drydock/lab/world"
 )
 
@@ -58,69 +48,25 @@ func resourceOf(name string) schema.GroupVersionResource {
 
 // newRemedies has the kinds of a remediator served.
 func newRemedies(ctx context.Context, kubeconfig string) (*remedies, error) {
-	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	client, err := world.Dynamic(kubeconfig)
 	if err != nil {
 		return nil, err
 	}
-	config.QPS = -1
-	r := &remedies{there: map[types.UID]*unstructured.Unstructured{}, most: map[string]int{}}
-	if r.client, err = dynamic.NewForConfig(config); err != nil {
+	if err := world.Define(ctx, client, "lab/e2e/testdata/remediators.yaml"); err != nil {
 		return nil, err
 	}
-	if err := r.define(ctx); err != nil {
-		return nil, err
-	}
-	objects := r.client.Resource(resourceOf(remedyResource))
-	var from *unstructured.UnstructuredList
-	if err := world.Eventually(ctx, patience, remedyResource+" are served", func() (err error) {
-		_, err = r.client.Resource(resourceOf("selfnoderemediationtemplates")).List(ctx, metav1.ListOptions{})
-		if err == nil {
-			from, err = objects.List(ctx, metav1.ListOptions{})
+	r := &remedies{client: client, there: map[types.UID]*unstructured.Unstructured{}, most: map[string]int{}}
+	if err := world.Eventually(ctx, patience, remedyResource+" are served", func() error {
+		for _, kind := range []string{"selfnoderemediationtemplates", remedyResource} {
+			if _, err := client.Resource(resourceOf(kind)).List(ctx, metav1.ListOptions{}); err != nil {
+				return err
+			}
 		}
-		return err
+		return nil
 	}); err != nil {
 		return nil, err
 	}
-	stream, err := watchtools.NewRetryWatcherWithContext(ctx, from.GetResourceVersion(), &cache.ListWatch{
-		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) { return objects.Watch(ctx, o) },
-	})
-	if err != nil {
-		return nil, err
-	}
-	go func() {
-		for event := range stream.ResultChan() {
-			r.see(event.Type, event.Object)
-		}
-	}()
-	return r, nil
-}
-
-// define creates the kinds.
-func (r *remedies) define(ctx context.Context) error {
-	root, err := devstack.Root()
-	if err != nil {
-		return err
-	}
-	file, err := os.Open(filepath.Join(root, "lab", "e2e", "testdata", "remediators.yaml"))
-	if err != nil {
-		return err
-	}
-	defer file.Close()
-	kinds := r.client.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
-	for decoder := yaml.NewYAMLOrJSONDecoder(file, 4096); ; {
-		var o unstructured.Unstructured
-		switch err := decoder.Decode(&o); {
-		case errors.Is(err, io.EOF):
-			return nil
-		case err != nil:
-			return err
-		case o.GetKind() != "CustomResourceDefinition":
-			continue
-		}
-		if _, err := kinds.Create(ctx, &o, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
-			return err
-		}
-	}
+	return r, witness.Objects(ctx, client.Resource(resourceOf(remedyResource)), r.see, r.broke)
 }
 
 // addTemplates creates what the objects of a lane are made from.
@@ -139,15 +85,16 @@ func (r *remedies) addTemplates(ctx context.Context, lane string) error {
 	return nil
 }
 
-func (r *remedies) see(kind watch.EventType, object runtime.Object) {
+func (r *remedies) broke(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	o, ok := object.(*unstructured.Unstructured)
-	switch {
-	case !ok:
-		r.err = fmt.Errorf("the watch of remediation objects broke: %v", object)
-		return
-	case kind == watch.Deleted:
+	r.err = err
+}
+
+func (r *remedies) see(kind watch.EventType, o *unstructured.Unstructured) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if kind == watch.Deleted {
 		delete(r.there, o.GetUID())
 		return
 	}

@@ -1,10 +1,8 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"text/tabwriter"
 )
 
@@ -47,12 +45,4 @@ func printMatrix(out io.Writer, outcomes []Outcome) error {
 		}
 	}
 	return w.Flush()
-}
-
-func writeJSON(file string, outcomes []Outcome) error {
-	data, err := json.MarshalIndent(outcomes, "", "  ")
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(file, append(data, '\n'), 0o644)
 }

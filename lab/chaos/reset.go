@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	commonpb "go.temporal.io/api/common/v1"
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 
+	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/lab/world"
 )
 
@@ -54,6 +56,43 @@ func (a *attempt) resetRunning(ctx context.Context, id string) error {
 		return err
 	}
 	return a.reset(ctx, id, described.WorkflowExecutionInfo.Execution.RunId)
+}
+
+// hit resets or terminates a workflow of health checks or of profiles. It is nil if the fault is another.
+func (a *attempt) hit(ctx context.Context) func() error {
+	check, profiles := api.HealthCheckID(a.cluster, checkName), api.ProfilesID(a.cluster)
+	remediation := func(node string) string { return api.RemediationID(a.cluster, checkName, node) }
+	transition := func(node string) string { return api.ProfileTransitionID(a.cluster, a.cell.step.profile(), node) }
+	strike, known := map[kind]func() error{
+		resetCheck:           func() error { return a.resetRunning(ctx, check) },
+		terminateCheck:       func() error { return a.terminate(ctx, check) },
+		resetRemediation:     func() error { return a.hitRunning(ctx, remediation, a.resetRunning) },
+		terminateRemediation: func() error { return a.hitRunning(ctx, remediation, a.terminate) },
+		resetProfiles:        func() error { return a.resetRunning(ctx, profiles) },
+		terminateProfiles:    func() error { return a.terminate(ctx, profiles) },
+		resetTransition:      func() error { return a.hitRunning(ctx, transition, a.resetRunning) },
+		terminateTransition:  func() error { return a.hitRunning(ctx, transition, a.terminate) },
+	}[a.cell.kind]
+	if !known {
+		return nil
+	}
+	// What is hit may be about to begin.
+	return func() error { return world.Eventually(ctx, 15*time.Second, string(a.cell.kind), strike) }
+}
+
+// hitRunning resets or terminates the workflow of one of the nodes that runs.
+func (a *attempt) hitRunning(ctx context.Context, idOf func(node string) string, hit func(context.Context, string) error) error {
+	for _, node := range a.nodes {
+		described, err := a.temporal.Client.DescribeWorkflowExecution(ctx, idOf(node), "")
+		if err == nil && described.WorkflowExecutionInfo.Status == enums.WORKFLOW_EXECUTION_STATUS_RUNNING {
+			return hit(ctx, idOf(node))
+		}
+	}
+	return errors.New("none runs")
+}
+
+func (l *lane) terminate(ctx context.Context, id string) error {
+	return l.temporal.Client.TerminateWorkflow(ctx, id, "", "chaos: by hand")
 }
 
 // reset has a run begin its last workflow task anew, as `temporal workflow reset --type LastWorkflowTask` does.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -88,11 +89,7 @@ func (a *attempt) nothingLeft(ctx context.Context) error {
 
 // allSettled reports messages of which a maintenance that has ended does not know what became.
 func (l *lane) allSettled(ctx context.Context, m maintained) error {
-	value, err := l.temporal.Client.QueryWorkflow(ctx, m.id, "", api.QueryStatus)
-	var status api.Status
-	if err == nil {
-		err = value.Get(&status)
-	}
+	status, err := world.Ask[api.Status](ctx, l.temporal.Client, m.id, api.QueryStatus)
 	if err != nil {
 		return fmt.Errorf("asking the maintenance of %s that has ended: %w", m.node, err)
 	}
@@ -105,22 +102,23 @@ func (l *lane) allSettled(ctx context.Context, m maintained) error {
 }
 
 func (l *lane) openWorkflows(ctx context.Context) error {
+	open, err := l.running(ctx)
+	open = slices.DeleteFunc(open, func(id string) bool { return stays(l, id) })
+	if err == nil && len(open) > 0 {
+		err = fmt.Errorf("%d are: %s", len(open), strings.Join(open[:min(len(open), 5)], ", "))
+	}
+	return err
+}
+
+// running are the IDs of the workflows of the lane's Drydock that run.
+func (l *lane) running(ctx context.Context) (ids []string, err error) {
 	page, err := l.temporal.Client.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{
 		Query: fmt.Sprintf("TaskQueue = '%s' AND ExecutionStatus = 'Running'", api.TaskQueue(l.cluster, api.DefaultTaskQueue)),
 	})
-	if err != nil {
-		return err
+	for _, e := range page.GetExecutions() {
+		ids = append(ids, e.Execution.WorkflowId)
 	}
-	var open []string
-	for _, e := range page.Executions {
-		if id := e.Execution.WorkflowId; !stays(l, id) {
-			open = append(open, id)
-		}
-	}
-	if len(open) > 0 {
-		return fmt.Errorf("%d are: %s", len(open), strings.Join(open[:min(len(open), 5)], ", "))
-	}
-	return nil
+	return ids, err
 }
 
 // stays reports a workflow that is always open.
@@ -139,11 +137,7 @@ func stays(l *lane, id string) bool {
 func (l *lane) openSlots(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	value, err := l.temporal.Client.QueryWorkflow(ctx, api.SchedulerID(l.cluster), "", api.QueryState)
-	var state api.State
-	if err == nil {
-		err = value.Get(&state)
-	}
+	state, err := world.Ask[api.State](ctx, l.temporal.Client, api.SchedulerID(l.cluster), api.QueryState)
 	if err != nil {
 		return err
 	}

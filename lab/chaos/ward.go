@@ -7,14 +7,11 @@ import (
 	"strings"
 	"time"
 
-	"go.temporal.io/api/enums/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"drydock.dev/drydock/api"
-	"drydock.dev/drydock/deploy/devstack"
 	"drydock.dev/drydock/lab/witness"
 	"drydock.dev/drydock/lab/world"
 	"drydock.dev/drydock/rules/health"
@@ -71,12 +68,12 @@ func shapeFor(c *cell) shape {
 	return shape{slots: 1, heals: c.step.heals, profiles: c.step.profile() != ""}
 }
 
-// role is what the label of a control-plane node is set to on the lane's nodes: nil takes it off.
-func (s shape) role() any {
+// role is the JSON of what the label of a control-plane node is set to on the lane's nodes: null takes it off.
+func (s shape) role() string {
 	if s.heals == byControlPlane {
-		return ""
+		return `""`
 	}
-	return nil
+	return "null"
 }
 
 // healthConfig is the part of a worker's configuration that has the check. One of two nodes has to be healthy, so that one at a
@@ -125,11 +122,7 @@ func (w ward) well(ctx context.Context, limit time.Duration) error {
 	return world.Eventually(ctx, limit, "the health check finds all well", func() error {
 		ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 		defer cancel()
-		value, err := w.temporal.Client.QueryWorkflow(ctx, api.HealthCheckID(w.cluster, checkName), "", api.QueryStatus, api.HealthStatusRequest{})
-		var s api.HealthStatus
-		if err == nil {
-			err = value.Get(&s)
-		}
+		s, err := world.Ask[api.HealthStatus](ctx, w.temporal.Client, api.HealthCheckID(w.cluster, checkName), api.QueryStatus, api.HealthStatusRequest{})
 		if err == nil && (s.Phase != health.PhaseEnabled || s.ObservedNodes != 2 || s.HealthyNodes != 2 || s.Unhealthy+s.Remediating+s.Soon > 0) {
 			err = fmt.Errorf("it is %s (%s), %d of %d healthy, %d under remediation, waits for %q, blocked by %q, nodes %+v",
 				s.Phase, s.Reason, s.HealthyNodes, s.ObservedNodes, s.Remediating, s.WaitingFor, s.Blocked, s.UnhealthyNodes)
@@ -262,10 +255,7 @@ func (s *stack) isBroken(ctx context.Context, node string, is bool) error {
 	if is {
 		status = corev1.ConditionTrue
 	}
-	patch := fmt.Appendf(nil, `{"status":{"conditions":[{"type":%q,"status":%q,"reason":"Chaos","message":"as chaos has it","lastTransitionTime":%q}]}}`,
-		broken, status, time.Now().UTC().Format(time.RFC3339))
-	_, err := s.kube.CoreV1().Nodes().Patch(ctx, node, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
-	return err
+	return world.SetCondition(ctx, s.kube, node, broken, status, time.Now())
 }
 
 // isSilent has a node's kubelet fall silent, or answer again.
@@ -274,9 +264,7 @@ func (s *stack) isSilent(ctx context.Context, node string, is bool) error {
 	if is {
 		label = `"unknown"`
 	}
-	patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:%s}}}`, silentLabel, label)
-	_, err := s.kube.CoreV1().Nodes().Patch(ctx, node, types.MergePatchType, patch, metav1.PatchOptions{})
-	return err
+	return world.PatchNode(ctx, s.kube, node, `{"metadata":{"labels":{%q:%s}}}`, silentLabel, label)
 }
 
 // rebuild ends the check by force, where that is what the step is about: the worker starts another.
@@ -285,44 +273,6 @@ func (w ward) rebuild(ctx context.Context) error {
 		return nil
 	}
 	return world.Eventually(ctx, patience, "ending the check", func() error { return w.terminate(ctx, api.HealthCheckID(w.cluster, checkName)) })
-}
-
-func (w ward) terminate(ctx context.Context, id string) error {
-	return w.temporal.Client.TerminateWorkflow(ctx, id, "", "chaos: by hand")
-}
-
-// strikes is what is done to the workflows of health checks; nil if the fault is another.
-func (w ward) strikes(ctx context.Context) func() error {
-	// What is hit may be about to begin.
-	soon := func(what string, strike func() error) func() error {
-		return func() error { return world.Eventually(ctx, 15*time.Second, what, strike) }
-	}
-	check := api.HealthCheckID(w.cluster, checkName)
-	switch w.cell.kind {
-	case resetRemediation:
-		return soon("resetting a remediation", func() error { return w.hitRemediation(ctx, w.resetRunning) })
-	case terminateRemediation:
-		return soon("terminating a remediation", func() error { return w.hitRemediation(ctx, w.terminate) })
-	case resetCheck:
-		return soon("resetting the check", func() error { return w.resetRunning(ctx, check) })
-	case terminateCheck:
-		return soon("terminating the check", func() error { return w.terminate(ctx, check) })
-	case kubeletBack:
-		return func() error { return w.comeBack(ctx) }
-	}
-	return nil
-}
-
-// hitRemediation does something to the remediation that runs.
-func (w ward) hitRemediation(ctx context.Context, hit func(context.Context, string) error) error {
-	for _, node := range w.nodes {
-		id := api.RemediationID(w.cluster, checkName, node)
-		described, err := w.temporal.Client.DescribeWorkflowExecution(ctx, id, "")
-		if err == nil && described.WorkflowExecutionInfo.Status == enums.WORKFLOW_EXECUTION_STATUS_RUNNING {
-			return hit(ctx, id)
-		}
-	}
-	return errors.New("none runs")
 }
 
 // hasHealed is what the objects, the leases and the API server's audit log tell of the remediations.
@@ -352,7 +302,7 @@ func (w ward) hasHealed(ctx context.Context) error {
 		err = fmt.Errorf("%d nodes were remediated at one instant, want %d", most, wantMost)
 	}
 	problems = append(problems, err)
-	made, err := w.made()
+	made, err := witness.Created(w.audit, w.from, w.name, remedyResource)
 	if err == nil && len(made) != wantMade {
 		err = fmt.Errorf("%d remediation objects were made (%s), want %d: one for each step", len(made), strings.Join(made, ", "), wantMade)
 	}
@@ -361,17 +311,6 @@ func (w ward) hasHealed(ctx context.Context) error {
 		problems = append(problems, w.isUntouched(ctx, w.nodes[1]))
 	}
 	return errors.Join(problems...)
-}
-
-// made are the names of the remediation objects that the worker has made in the attempt.
-func (w ward) made() (names []string, err error) {
-	time.Sleep(witness.AuditDelay)
-	err = devstack.ReadAudit(w.audit, w.from, func(a devstack.Audited) {
-		if a.Answered() && a.Verb == "create" && a.Object.Resource == remedyResource && a.Status.Code < 300 {
-			names = append(names, a.Object.Name)
-		}
-	}, `"namespace":"`+w.name+`"`, `"resource":"`+remedyResource+`"`)
-	return names, err
 }
 
 // isUntouched reports a remediation of a node that should have had none in the attempt.

@@ -9,37 +9,31 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
 
 	"drydock.dev/drydock/deploy/devstack"
+	"drydock.dev/drydock/lab/world"
 )
 
-func main() { os.Exit(run()) }
+// An empty line separates an error from what the demo has shown.
+func main() { world.Main("\ndemo", run) }
 
-func run() int {
+func run(ctx context.Context) error {
 	keep := flag.Bool("keep", false, "leave everything running")
 	stop := flag.Bool("stop", false, "stop what an earlier run left running")
 	flag.Parse()
-	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer cancel()
 	root, err := devstack.Root()
-	if err == nil {
-		d := &demo{dir: filepath.Join(root, ".dev", "demo"), keep: *keep, began: time.Now()}
-		if *stop {
-			err = d.stopEarlier(ctx)
-		} else {
-			err = d.run(ctx)
-		}
-	}
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "\ndemo:", err)
-		return 1
+		return err
 	}
-	return 0
+	d := &demo{dir: filepath.Join(root, ".dev", "demo"), keep: *keep, began: time.Now()}
+	if *stop {
+		return d.stopEarlier(ctx)
+	}
+	return d.run(ctx)
 }
 
 // brokenNode is the node whose maintenance fails the first time.

@@ -32,13 +32,7 @@ func (d *demo) createWorkloads(ctx context.Context) error {
 		in.Budget(ctx, "web", "web", policyv1.PodDisruptionBudgetSpec{MaxUnavailable: &one})); err != nil {
 		return err
 	}
-	return world.Eventually(ctx, time.Minute, "13 pods run", func() error {
-		pods, err := d.cluster.Client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{FieldSelector: "status.phase=Running"})
-		if err == nil && len(pods.Items) != 13 {
-			err = fmt.Errorf("%d run", len(pods.Items))
-		}
-		return err
-	})
+	return in.Runs(ctx, time.Minute, 13)
 }
 
 // everyNodeIsBack is what the demo is judged by: the API server's word, not the program's own.

@@ -12,6 +12,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/lab/world"
 	"drydock.dev/drydock/rules/schedule"
 )
 
@@ -138,12 +139,7 @@ func (c *controls) certain() bool {
 func (c *controls) state(ctx context.Context) (api.State, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	var state api.State
-	answer, err := c.temporal().QueryWorkflow(ctx, api.SchedulerID(""), "", api.QueryState, api.StateRequest{Limit: 100})
-	if err == nil {
-		err = answer.Get(&state)
-	}
-	return state, err
+	return world.Ask[api.State](ctx, c.temporal(), api.SchedulerID(""), api.QueryState, api.StateRequest{Limit: 100})
 }
 
 // confirm asks the scheduler for its limits where they are in doubt.

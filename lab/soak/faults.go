@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -92,20 +91,7 @@ func (f *faults) resetScheduler(ctx context.Context) {
 func (f *faults) reset(ctx context.Context, id string, percent int) (to string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	temporal := f.stack.Temporal.Client
-	described, err := temporal.DescribeWorkflowExecution(ctx, id, "")
-	if err != nil {
-		return "", err
-	}
-	run := described.WorkflowExecutionInfo.Execution.RunId
-	tasks, err := world.Tasks(ctx, temporal, id, run)
-	if err != nil {
-		return "", err
-	}
-	least := len(tasks) * percent / 100
-	at := least + f.dice.IntN(len(tasks)-least)
-	next, err := world.Reset(ctx, temporal, id, run, tasks[at])
-	return fmt.Sprintf("run %s (%s) to task %d of %d, goes on as %s", run, described.WorkflowExecutionInfo.Status, at+1, len(tasks), next), err
+	return world.ResetByChance(ctx, f.stack.Temporal.Client, f.dice, id, percent)
 }
 
 // endMaintenance ends a maintenance that runs.
@@ -138,27 +124,26 @@ func (f *faults) terminateScheduler(ctx context.Context) {
 
 // endWorker ends a worker that runs, and starts it again a little later.
 func (f *faults) endWorker(ctx context.Context, kill bool) {
-	w := pick(f.dice, f.stack.workers)
+	w := pick(f.dice, f.stack.Workers)
 	away := pause(f.dice, 0, 12000)
-	at := w.take()
+	at := w.Take()
 	if at == nil {
 		return
 	}
-	did, err := "kill "+w.name, error(nil)
+	did, err := "kill "+w.Name, error(nil)
 	if kill {
 		at.Kill()
 	} else {
-		did = "stop " + w.name
+		did = "stop " + w.Name
 		err = at.Stop(time.Minute)
 	}
 	f.journal.did(Entry{Did: did, Detail: "for " + away.String()}, err)
 	f.recovering.Go(func() {
 		_ = world.Sleep(ctx, away) // what follows looks at the context
-		again := context.WithoutCancel(ctx)
-		err := f.stack.startWorker(again, w)
-		f.journal.did(Entry{Did: "start " + w.name}, err)
+		err := w.Start(context.WithoutCancel(ctx))
+		f.journal.did(Entry{Did: "start " + w.Name}, err)
 		if err != nil {
-			f.journal.violated(Violation{At: time.Now(), Rule: ruleProcess, What: w.name + " does not start: " + err.Error()})
+			f.journal.violated(Violation{At: time.Now(), Rule: ruleProcess, What: w.Name + " does not start: " + err.Error()})
 		}
 	})
 }
@@ -191,14 +176,14 @@ func (f *faults) killTemporal(ctx context.Context) {
 
 // lookAtWorkers finds workers that ended by themselves, and starts them again.
 func (f *faults) lookAtWorkers(ctx context.Context) {
-	for _, w := range f.stack.workers {
-		said, ended := w.ended()
+	for _, w := range f.stack.Workers {
+		said, ended := w.Ended()
 		if !ended {
 			continue
 		}
-		f.journal.violated(Violation{At: time.Now(), Rule: ruleProcess, What: w.name + " ended by itself: " + said})
+		f.journal.violated(Violation{At: time.Now(), Rule: ruleProcess, What: w.Name + " ended by itself: " + said})
 		f.recovering.Go(func() {
-			f.journal.did(Entry{Did: "start " + w.name}, f.stack.startWorker(context.WithoutCancel(ctx), w))
+			f.journal.did(Entry{Did: "start " + w.Name}, w.Start(context.WithoutCancel(ctx)))
 		})
 	}
 }

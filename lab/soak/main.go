@@ -7,50 +7,34 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"math/rand/v2"
-	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"drydock.dev/drydock/lab/world"
 )
 
-func main() { os.Exit(command()) }
+func main() { world.Main("soak", command) }
 
-func command() int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
+func command(ctx context.Context) error {
 	var o options
+	o.Flags(200, 5*time.Minute, "end after that")
 	flag.DurationVar(&o.length, "for", 10*time.Minute, "how long new things are begun and go wrong")
-	flag.DurationVar(&o.settle, "settle", 5*time.Minute, "how long everything may take to end after that")
-	flag.Uint64Var(&o.seed, "seed", 0, "what all choices follow from; 0 takes one by chance")
-	flag.IntVar(&o.nodes, "nodes", 200, "simulated nodes")
 	flag.StringVar(&o.log, "log", "soak.log", "`FILE` for what was done and when, a line of JSON each, below the source tree's root unless absolute")
-	flag.Parse()
-	if o.nodes < agentNodes+spareNodes || o.length <= 0 || flag.NArg() > 0 {
-		fmt.Fprintf(os.Stderr, "soak: -nodes wants %d at least, -for a time over 0, and there are no arguments\n", agentNodes+spareNodes)
-		return 2
-	}
-	if o.seed == 0 {
-		o.seed = uint64(rand.Uint32())
+	o.Parse()
+	if o.Nodes < agentNodes+spareNodes || o.length <= 0 || flag.NArg() > 0 {
+		return world.Misuse(fmt.Sprintf("-nodes wants %d at least, -for a time over 0, and there are no arguments", agentNodes+spareNodes))
 	}
 	var err error
 	if o.log, err = world.Output(o.log); err != nil {
-		fmt.Fprintln(os.Stderr, "soak:", err)
-		return 1
+		return err
 	}
 	began := time.Now()
 	found, err := run(ctx, o)
 	show(found)
-	fmt.Printf("\nseed %d, %s: %d violations; what was done is in %s\n", o.seed, time.Since(began).Round(time.Second), len(found), o.log)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "soak:", err)
+	fmt.Printf("\nseed %d, %s: %d violations; what was done is in %s\n", o.Seed, time.Since(began).Round(time.Second), len(found), o.log)
+	if err == nil && len(found) > 0 {
+		err = world.ErrShown
 	}
-	if err != nil || len(found) > 0 {
-		return 1
-	}
-	return 0
+	return err
 }
 
 // shown are how many violations are printed with what was done before; the rest is in the log.

@@ -2,13 +2,11 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"math/rand/v2"
 	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
 	"drydock.dev/drydock/api"
@@ -94,8 +92,7 @@ func (o *operator) heal(ctx context.Context) {
 func (o *operator) setBroken(ctx context.Context, name, value string) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:%s}}}`, world.NotReadyLabel, value)
-	_, err := o.kube.CoreV1().Nodes().Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{})
+	err := world.PatchNode(ctx, o.kube, name, `{"metadata":{"labels":{%q:%s}}}`, world.NotReadyLabel, value)
 	o.journal.did(Entry{Did: map[bool]string{true: "heal a node", false: "break a node"}[value == "null"], Node: name}, err)
 	return err
 }

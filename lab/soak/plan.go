@@ -49,16 +49,13 @@ type plan struct {
 	extras []string
 }
 
-// dice are the choices of one part of a run, which no other part's choices change.
-func dice(seed uint64, part uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, part)) }
-
 func chance(r *rand.Rand, percent int) bool { return r.IntN(100) < percent }
 
 func pick[T any](r *rand.Rand, of []T) T { return of[r.IntN(len(of))] }
 
 // newPlan chooses the maintenance of a number.
 func newPlan(seed uint64, number, nodes int) plan {
-	r := dice(seed, uint64(number)<<8|'p')
+	r := world.Dice(seed, uint64(number)<<8|'p')
 	p := plan{
 		number: number, node: world.NodeName(r.IntN(nodes)), requestor: pick(r, requestorNames), valid: true,
 		ending: pick(r, endings), work: time.Duration(500+r.IntN(6000)) * time.Millisecond,

@@ -78,14 +78,14 @@ func (b *podBook) judge(at time.Time, p *corev1.Pod, app string) {
 	}
 }
 
-// settled reports whether every workload has as many Ready pods as it needs.
-func (b *podBook) settled() bool {
+// settled is an error until every workload has as many Ready pods as it needs.
+func (b *podBook) settled() error {
 	for app := range b.minAvailable {
 		if !b.enough[app] {
-			return false
+			return fmt.Errorf("workload %s has %d", app, b.ready[app])
 		}
 	}
-	return true
+	return nil
 }
 
 // accepted judges the requests to end a pod that the API server accepted: no pod is told twice while it is not terminating.

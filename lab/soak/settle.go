@@ -85,11 +85,7 @@ func (s *soak) waitsFor(ctx context.Context, id, kind string, before int) string
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	var status api.Status
-	answer, err := s.stack.Temporal.Client.QueryWorkflow(ctx, id, "", api.QueryStatus)
-	if err == nil {
-		err = answer.Get(&status)
-	}
+	status, err := world.Ask[api.Status](ctx, s.stack.Temporal.Client, id, api.QueryStatus)
 	if err != nil {
 		return ": " + err.Error()
 	}

@@ -24,11 +24,8 @@ const (
 
 // options are what a run is told.
 type options struct {
-	seed   uint64
+	world.Trial
 	length time.Duration
-	// settle is how long everything may take to end.
-	settle time.Duration
-	nodes  int
 	log    string
 }
 
@@ -64,20 +61,20 @@ func run(ctx context.Context, o options) (found []Violation, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, log.close()) }()
-	log.did(Entry{Did: "begin", Detail: fmt.Sprintf("seed %d, %s, %d nodes", o.seed, o.length, o.nodes)}, nil)
+	log.did(Entry{Did: "begin", Detail: fmt.Sprintf("seed %d, %s, %d nodes", o.Seed, o.length, o.Nodes)}, nil)
 	dir, err := os.MkdirTemp("", "drydock-soak-")
 	if err != nil {
 		return nil, err
 	}
-	world.Say("seed %d: starting a control plane with %d nodes, Temporal and two workers", o.seed, o.nodes)
-	servers, err := startStack(ctx, dir, o.nodes, dice(o.seed, partReceiver))
+	world.Say("seed %d: starting a control plane with %d nodes, Temporal and two workers", o.Seed, o.Nodes)
+	servers, err := startStack(ctx, dir, o.Nodes, world.Dice(o.Seed, partReceiver))
 	if err != nil {
 		return nil, fmt.Errorf("%w; logs are in %s", err, dir)
 	}
 	defer func() {
 		err = errors.Join(err, servers.stop())
 		if found = log.found(); len(found) == 0 && err == nil {
-			err = servers.remove()
+			err = os.RemoveAll(dir)
 		} else {
 			world.Say("logs of the servers are in %s", dir)
 		}
@@ -93,8 +90,8 @@ func run(ctx context.Context, o options) (found []Violation, err error) {
 		s.faults.recovering.Wait()
 		return nil, errors.New("interrupted: whether anything was left is not judged")
 	}
-	world.Say("nothing new is begun; everything is to be finished within %s", o.settle)
-	if err := s.settle(ctx, o.settle); err != nil {
+	world.Say("nothing new is begun; everything is to be finished within %s", o.Settle)
+	if err := s.settle(ctx, o.Settle); err != nil {
 		return nil, err
 	}
 	_ = world.Sleep(ctx, 2*orderedAfter) // what follows looks at the context
@@ -111,10 +108,10 @@ func newSoak(o options, servers *stack, log *journal) *soak {
 	s := &soak{options: o, stack: servers, journal: log, imprints: map[string]string{}}
 	s.watcher = newWatcher(newJudge(firstLimits.parallel, firstLimits.unavailable, zoneLimit, minAvailable(), log.violated), log)
 	s.fleet = newFleet(temporal, log)
-	s.controls = newControls(temporal, log, s.watcher, dice(o.seed, partControls))
-	s.operator = &operator{kube: servers.Cluster.Client, journal: log, watcher: s.watcher, dice: dice(o.seed, partOperator), nodes: o.nodes}
+	s.controls = newControls(temporal, log, s.watcher, world.Dice(o.Seed, partControls))
+	s.operator = &operator{kube: servers.Cluster.Client, journal: log, watcher: s.watcher, dice: world.Dice(o.Seed, partOperator), nodes: o.Nodes}
 	s.faults = &faults{
-		stack: servers, fleet: s.fleet, controls: s.controls, operator: s.operator, journal: log, dice: dice(o.seed, partFaults), temporalUp: true,
+		stack: servers, fleet: s.fleet, controls: s.controls, operator: s.operator, journal: log, dice: world.Dice(o.Seed, partFaults), temporalUp: true,
 	}
 	return s
 }
@@ -124,17 +121,14 @@ func (s *soak) begin(ctx, watching context.Context) error {
 	if err := s.watcher.watch(watching, s.stack.Cluster.Client); err != nil {
 		return err
 	}
-	for limit := time.Now().Add(3 * time.Minute); !s.watcher.settled(); {
-		if time.Now().After(limit) || world.Sleep(ctx, 500*time.Millisecond) != nil {
-			return errors.Join(ctx.Err(), errors.New("the workloads' pods are not Ready"))
-		}
+	if err := world.Eventually(ctx, 3*time.Minute, "the workloads' pods are Ready", s.watcher.settled); err != nil {
+		return err
 	}
-	for limit := time.Now().Add(time.Minute); ; {
-		if _, err := s.controls.state(ctx); err == nil {
-			break
-		} else if time.Now().After(limit) || world.Sleep(ctx, 500*time.Millisecond) != nil {
-			return fmt.Errorf("the scheduler does not answer: %w", err)
-		}
+	if err := world.Eventually(ctx, time.Minute, "the scheduler answers", func() error {
+		_, err := s.controls.state(ctx)
+		return err
+	}); err != nil {
+		return err
 	}
 	nodes, err := s.stack.Cluster.Client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -150,8 +144,8 @@ func (s *soak) begin(ctx, watching context.Context) error {
 func (s *soak) work(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, s.length)
 	defer cancel()
-	pace := dice(s.seed, partPace)
-	senders := &senders{fleet: s.fleet, dice: dice(s.seed, partSenders)}
+	pace := world.Dice(s.Seed, partPace)
+	senders := &senders{fleet: s.fleet, dice: world.Dice(s.Seed, partSenders)}
 	requestors := &requestors{fleet: s.fleet, watcher: s.watcher}
 	number := 0
 	var all sync.WaitGroup
@@ -162,7 +156,7 @@ func (s *soak) work(ctx context.Context) {
 		{func() time.Duration { return 700 * time.Millisecond }, func(ctx context.Context) {
 			if len(s.fleet.active()) < mostOpen {
 				number++
-				s.fleet.start(ctx, newPlan(s.seed, number, s.nodes))
+				s.fleet.start(ctx, newPlan(s.Seed, number, s.Nodes))
 			}
 		}},
 		{func() time.Duration { return 500 * time.Millisecond }, requestors.turn},

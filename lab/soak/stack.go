@@ -5,11 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"sync"
-	"time"
 
-	"drydock.dev/drydock/deploy/devstack"
 	"drydock.dev/drydock/lab/world"
 )
 
@@ -26,19 +22,10 @@ type limits struct{ parallel, unavailable int }
 type stack struct {
 	*world.World
 	receiver *receiver
-	workers  []*fleetWorker
-}
-
-// fleetWorker is a worker that is killed and started again.
-type fleetWorker struct {
-	name string
-	mu   sync.Mutex
-	// at is nil while it is down.
-	at *devstack.Worker
 }
 
 func startStack(ctx context.Context, dir string, nodes int, dice *rand.Rand) (s *stack, err error) {
-	s = &stack{World: &world.World{Dir: dir}}
+	s = &stack{World: &world.World{}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.stop())
@@ -53,62 +40,7 @@ func startStack(ctx context.Context, dir string, nodes int, dice *rand.Rand) (s 
 	if err = populate(ctx, s.Cluster.Client, nodes); err != nil {
 		return s, err
 	}
-	for i := range 2 {
-		w := &fleetWorker{name: fmt.Sprintf("worker-%d", i+1)}
-		s.workers = append(s.workers, w)
-		if err = s.startWorker(ctx, w); err != nil {
-			return s, err
-		}
-	}
-	return s, nil
-}
-
-// startWorker starts a worker that is down and waits until it polls.
-func (s *stack) startWorker(ctx context.Context, w *fleetWorker) error {
-	started, err := devstack.LaunchWorker(s.Worker(w.name, s.config()))
-	if err != nil {
-		return err
-	}
-	w.mu.Lock()
-	w.at = started
-	w.mu.Unlock()
-	if err := started.Ready(ctx); err != nil && w.has(started) {
-		return err
-	}
-	return nil // it polls, or another fault has ended it while it started
-}
-
-// has reports whether a process is the worker's, which nobody has ended meanwhile.
-func (w *fleetWorker) has(at *devstack.Worker) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.at == at
-}
-
-// take returns a running worker to the caller, who ends it; nil if it is down already.
-func (w *fleetWorker) take() *devstack.Worker {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	at := w.at
-	w.at = nil
-	return at
-}
-
-// ended reports whether the worker ended by itself, and what it said last.
-func (w *fleetWorker) ended() (string, bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.at == nil {
-		return "", false
-	}
-	select {
-	case <-w.at.Exited():
-		said := w.at.Tail()
-		w.at = nil
-		return said, true
-	default:
-		return "", false
-	}
+	return s, s.StartWorkers(ctx, 2, s.config())
 }
 
 // config is the workers' configuration.
@@ -130,18 +62,9 @@ audit: {webhook: {url: %q}}
 
 // stop ends everything that was started.
 func (s *stack) stop() error {
-	var problems []error
-	for _, w := range s.workers {
-		if at := w.take(); at != nil {
-			problems = append(problems, at.Stop(time.Minute))
-		}
-	}
-	problems = append(problems, s.World.Stop())
+	err := s.Stop()
 	if s.receiver != nil {
-		problems = append(problems, s.receiver.close())
+		err = errors.Join(err, s.receiver.close())
 	}
-	return errors.Join(problems...)
+	return err
 }
-
-// remove forgets the logs of a run in which nothing was found.
-func (s *stack) remove() error { return os.RemoveAll(s.Dir) }

@@ -150,7 +150,8 @@ func (w *watcher) held() int {
 	return w.judge.held()
 }
 
-func (w *watcher) settled() bool {
+// settled is an error until every workload has as many Ready pods as it needs.
+func (w *watcher) settled() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.judge.pods.settled()

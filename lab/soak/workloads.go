@@ -6,8 +6,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/kubernetes"
 
@@ -75,7 +73,7 @@ func populate(ctx context.Context, kube kubernetes.Interface, nodes int) error {
 		default:
 			continue
 		}
-		if _, err := kube.CoreV1().Nodes().Patch(ctx, world.NodeName(i), types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
+		if err := world.PatchNode(ctx, kube, world.NodeName(i), "%s", patch); err != nil {
 			return err
 		}
 	}

@@ -24,6 +24,17 @@ func EndedPods(audit string, since int64, namespace string) (found []devstack.Au
 	return found, err
 }
 
+// Created are the names of the objects of a resource in a namespace that workers have created, since a place in an audit log.
+func Created(audit string, since int64, namespace, resource string) (names []string, err error) {
+	time.Sleep(AuditDelay)
+	err = devstack.ReadAudit(audit, since, func(a devstack.Audited) {
+		if a.Answered() && strings.HasPrefix(a.UserAgent, worker) && a.Verb == "create" && a.Object.Resource == resource && a.Status.Code < 300 {
+			names = append(names, a.Object.Name)
+		}
+	}, `"namespace":"`+namespace+`"`, `"resource":"`+resource+`"`, worker)
+	return names, err
+}
+
 // endsPod reports whether a request evicts or deletes a pod, and was accepted.
 func endsPod(a devstack.Audited) bool {
 	return a.Object.Resource == "pods" && a.Status.Code < 300 &&

@@ -2,6 +2,8 @@ package world
 
 import (
 	"context"
+	"fmt"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -41,6 +43,17 @@ type Namespace struct {
 func (n Namespace) Create(ctx context.Context) error {
 	_, err := n.Kube.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: n.Name}}, metav1.CreateOptions{})
 	return err
+}
+
+// Runs waits until so many pods run in the namespace.
+func (n Namespace) Runs(ctx context.Context, limit time.Duration, pods int) error {
+	return Eventually(ctx, limit, fmt.Sprintf("%d pods run", pods), func() error {
+		list, err := n.Kube.CoreV1().Pods(n.Name).List(ctx, metav1.ListOptions{FieldSelector: "status.phase=Running"})
+		if err == nil && len(list.Items) != pods {
+			err = fmt.Errorf("%d run", len(list.Items))
+		}
+		return err
+	})
 }
 
 // Deployment runs pods that may move.

@@ -4,8 +4,10 @@ package world
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -21,6 +23,8 @@ type World struct {
 	Temporal *devstack.Temporal
 	// Audit is the API server's own record of every request, empty if it keeps none.
 	Audit string
+	// Workers are those of StartWorkers.
+	Workers []*Worker
 }
 
 // Options choose what a world is like.
@@ -52,6 +56,25 @@ func Start(ctx context.Context, o Options) (w *World, err error) {
 	return w, err
 }
 
+// Run starts a world in a directory of its own, works in it, and stops it. The directory has the servers' logs and stays if anything failed.
+// Run prints the text starting, which says what starts, with the path of the directory.
+func Run(ctx context.Context, name, starting string, o Options, work func(*World) error) (err error) {
+	if o.Dir, err = os.MkdirTemp("", "drydock-"+name+"-"); err != nil {
+		return err
+	}
+	Say("%s; logs are in %s", starting, o.Dir)
+	w, err := Start(ctx, o)
+	defer func() {
+		if err = errors.Join(err, w.Stop()); err == nil {
+			err = os.RemoveAll(w.Dir)
+		}
+	}()
+	if err != nil {
+		return err
+	}
+	return work(w)
+}
+
 // Worker is how a worker of a name and configuration is run.
 func (w *World) Worker(name, config string) devstack.WorkerOptions {
 	return devstack.WorkerOptions{
@@ -59,9 +82,12 @@ func (w *World) Worker(name, config string) devstack.WorkerOptions {
 	}
 }
 
-// Stop ends the servers, after the workers.
+// Stop ends the workers, and then the servers.
 func (w *World) Stop() error {
 	var problems []error
+	for _, worker := range w.Workers {
+		problems = append(problems, worker.stop())
+	}
 	if w.Temporal != nil && w.Temporal.Process != nil {
 		problems = append(problems, w.Temporal.Stop(time.Minute))
 	}
@@ -71,8 +97,11 @@ func (w *World) Stop() error {
 	return errors.Join(problems...)
 }
 
-// NodeName is devcluster's name of its i-th node, from 0.
-func NodeName(i int) string { return fmt.Sprintf("worker-%02d", i+1) }
+// RestartTemporal kills the Temporal server and starts it again with what it has on disk.
+func (w *World) RestartTemporal(ctx context.Context) error {
+	w.Temporal.Kill()
+	return w.Temporal.Start(ctx)
+}
 
 // Output is a file that a program of the lab writes: below the source tree's root unless absolute.
 func Output(file string) (string, error) {
@@ -81,6 +110,19 @@ func Output(file string) (string, error) {
 	}
 	root, err := devstack.Root()
 	return filepath.Join(root, file), err
+}
+
+// WriteJSON writes a value to a file of Output.
+func WriteJSON(file string, value any) error {
+	path, err := Output(file)
+	if err != nil {
+		return err
+	}
+	text, err := json.MarshalIndent(value, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, append(text, '\n'), 0o644)
 }
 
 // Say prints how far the program is.

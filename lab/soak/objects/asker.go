@@ -5,19 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/tools/clientcmd"
-	"sigs.k8s.io/yaml"
 
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/bridge/v1alpha1"
@@ -29,7 +24,8 @@ import (
 // asker asks for maintenances by objects, and ends them.
 type asker struct {
 	options
-	stack   *stack
+	*world.World
+	bridge  *devstack.Bridge
 	objects dynamic.ResourceInterface
 	judge   *judge
 }
@@ -37,34 +33,17 @@ type asker struct {
 // askers is how many requests are sent at a time.
 const askers = 16
 
-func newAsker(ctx context.Context, s *stack, o options) (*asker, error) {
-	config, err := clientcmd.BuildConfigFromFlags("", s.Cluster.Kubeconfig)
+// define has the API server serve the objects.
+func (a *asker) define(ctx context.Context) error {
+	kube, err := world.Dynamic(a.Cluster.Kubeconfig)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	config.QPS = -1
-	kube, err := dynamic.NewForConfig(config)
-	if err != nil {
-		return nil, err
+	if err := world.Define(ctx, kube, "deploy/kubernetes/crds/drydock.dev_nodemaintenances.yaml"); err != nil { // the other kinds may be missing
+		return err
 	}
-	root, err := devstack.Root()
-	if err != nil {
-		return nil, err
-	}
-	text, err := os.ReadFile(filepath.Join(root, "deploy/kubernetes/crds/drydock.dev_nodemaintenances.yaml")) // the other kinds may be missing
-	if err != nil {
-		return nil, err
-	}
-	var definition unstructured.Unstructured
-	if err := yaml.Unmarshal(text, &definition.Object); err != nil {
-		return nil, err
-	}
-	definitions := kube.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
-	if _, err := definitions.Create(ctx, &definition, metav1.CreateOptions{}); err != nil {
-		return nil, err
-	}
-	a := &asker{options: o, stack: s, objects: kube.Resource(v1alpha1.GroupVersion.WithResource("nodemaintenances")), judge: newJudge()}
-	return a, world.Eventually(ctx, time.Minute, "the objects are served", func() error {
+	a.objects = kube.Resource(v1alpha1.GroupVersion.WithResource("nodemaintenances"))
+	return world.Eventually(ctx, time.Minute, "the objects are served", func() error {
 		_, err := a.objects.List(ctx, metav1.ListOptions{Limit: 1})
 		return err
 	})
@@ -76,7 +55,7 @@ func (a *asker) create(ctx context.Context, prefix string, count int, further ma
 	all.SetLimit(askers)
 	for i := range count {
 		all.Go(func() error {
-			spec := map[string]any{"node": world.NodeName(i % a.nodes), "drain": map[string]any{"mode": "none"}}
+			spec := map[string]any{"node": world.NodeName(i % a.Nodes), "drain": map[string]any{"mode": "none"}}
 			for field, value := range further {
 				spec[field] = value
 			}
@@ -92,7 +71,7 @@ func (a *asker) create(ctx context.Context, prefix string, count int, further ma
 
 // maintain asks for all maintenances at once, ends each when its node is Ready, and judges them.
 func (a *asker) maintain(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, a.settle)
+	ctx, cancel := context.WithTimeout(ctx, a.Settle)
 	defer cancel()
 	began := time.Now()
 	if err := a.judge.watch(ctx, a.objects); err != nil {
@@ -116,7 +95,7 @@ func (a *asker) maintain(ctx context.Context) error {
 	if err := a.isOnce(ctx); err != nil {
 		return err
 	}
-	_, peak, err := world.Resident(a.stack.bridge.PID())
+	_, peak, err := world.Resident(a.bridge.PID())
 	if err != nil {
 		return err
 	}
@@ -170,7 +149,7 @@ func (a *asker) endOne(ctx context.Context, o handed) (err error) {
 
 // isOnce looks whether each object had one maintenance, which was completed.
 func (a *asker) isOnce(ctx context.Context) error {
-	drydock := client.New(a.stack.Temporal.Client, client.Options{})
+	drydock := client.New(a.Temporal.Client, client.Options{})
 	return world.Eventually(ctx, time.Minute, "each object had one maintenance", func() error {
 		all, err := drydock.List(ctx, client.ListOptions{})
 		if err != nil {
@@ -198,7 +177,7 @@ func (a *asker) wait(ctx context.Context) error {
 	if err := a.create(ctx, "waits", a.waiting, map[string]any{"notBefore": "24h"}); err != nil {
 		return err
 	}
-	if err := world.Eventually(ctx, a.settle, "all objects show that they wait", func() error {
+	if err := world.Eventually(ctx, a.Settle, "all objects show that they wait", func() error {
 		if known := a.count(ctx); known < a.waiting {
 			return fmt.Errorf("%d of %d", known, a.waiting)
 		}
@@ -206,19 +185,19 @@ func (a *asker) wait(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	now, peak, err := world.Resident(a.stack.bridge.PID())
+	now, peak, err := world.Resident(a.bridge.PID())
 	if err != nil {
 		return err
 	}
 	world.Say("%d objects wait: the bridge that started them has %.0f MB, and had %.0f at most", a.waiting, now, peak)
-	a.stack.bridge.Kill()
-	if err := a.stack.startBridge(ctx); err != nil {
+	a.bridge.Kill()
+	if err := a.startBridge(ctx); err != nil {
 		return err
 	}
 	if err := world.Sleep(ctx, restful); err != nil {
 		return err
 	}
-	if now, peak, err = world.Resident(a.stack.bridge.PID()); err != nil {
+	if now, peak, err = world.Resident(a.bridge.PID()); err != nil {
 		return err
 	}
 	world.Say("a bridge that finds them has %.0f MB %s after it started, and had %.0f at most", now, restful, peak)

@@ -11,16 +11,14 @@ import (
 	"sync"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/tools/cache"
-	watchtools "k8s.io/client-go/tools/watch"
 
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/bridge/v1alpha1"
+	"drydock.dev/drydock/lab/witness"
 )
 
 // maxBeyond is how many writes an object may have beyond those that changed its conditions.
@@ -57,37 +55,15 @@ type handed struct {
 
 func newJudge() *judge { return &judge{all: map[string]*course{}} }
 
-// watch sees all versions of objects until the context ends: where the API server ends a watch, the next one goes on after it.
+// watch sees all versions of objects until the context ends.
 func (j *judge) watch(ctx context.Context, objects dynamic.ResourceInterface) error {
-	list, err := objects.List(ctx, metav1.ListOptions{Limit: 1})
-	if err != nil {
-		return err
-	}
-	w, err := watchtools.NewRetryWatcherWithContext(ctx, list.GetResourceVersion(), &cache.ListWatch{
-		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) { return objects.Watch(ctx, o) },
-	})
-	if err != nil {
-		return err
-	}
-	go func() {
-		defer w.Stop()
-		for event := range w.ResultChan() {
-			if err := j.see(event); err != nil {
-				j.fail(err)
-				return
-			}
-		}
-		if ctx.Err() == nil {
-			j.fail(errors.New("the watch of the objects has ended"))
-		}
-	}()
-	return nil
+	return witness.Objects(ctx, objects, j.see, j.fail)
 }
 
 func (j *judge) fail(err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.fell = err
+	j.fell = errors.Join(j.fell, err)
 }
 
 // lost is why nothing is seen any more.
@@ -97,28 +73,24 @@ func (j *judge) lost() error {
 	return j.fell
 }
 
-func (j *judge) see(event watch.Event) error {
-	seen, is := event.Object.(*unstructured.Unstructured)
-	if !is {
-		return fmt.Errorf("the watch of the objects: %v", event.Object)
-	}
-	text, err := json.Marshal(seen.Object)
-	if err != nil {
-		return err
-	}
+func (j *judge) see(kind watch.EventType, seen *unstructured.Unstructured) {
 	var o v1alpha1.NodeMaintenance
-	if err := json.Unmarshal(text, &o); err != nil {
-		return err
+	text, err := seen.MarshalJSON()
+	if err == nil {
+		err = json.Unmarshal(text, &o)
+	}
+	if err != nil {
+		j.fail(err)
+		return
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	c := j.all[o.Name]
-	if event.Type == watch.Added {
+	if kind == watch.Added {
 		c = &course{handed: handed{name: o.Name, uid: o.UID, deletes: isEven(o.Name)}}
 		j.all[o.Name] = c
 	}
-	c.take(o, event.Type)
-	return nil
+	c.take(o, kind)
 }
 
 func isEven(name string) bool { return strings.ContainsAny(name[len(name)-1:], "02468") }

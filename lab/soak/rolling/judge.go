@@ -7,30 +7,35 @@ import (
 	"sync"
 	"time"
 
-	"go.temporal.io/sdk/client"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
 
 	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/deploy/devstack"
 	"drydock.dev/drydock/lab/witness"
 	"drydock.dev/drydock/lab/world"
 )
 
 // judge sees every version of every node, and plays the requestor: it is done as soon as a node is Ready, or has failed.
 type judge struct {
-	o  options
+	o        options
+	temporal *devstack.Temporal
+	wrong    witness.Violations
+
 	mu sync.Mutex
-	// held are the nodes that are out of service and were not given up, with their zones; failed those that are.
-	held, failed map[string]string
-	// taken counts how often each node was taken out of service.
-	taken      map[string]int
-	mostAtOnce int
-	answered   map[string]bool
-	wrong      []string
+	// out are the nodes that are out of service, held those of them that were not given up.
+	out, held *witness.Tally
+	failed    map[string]bool
+	zones     map[string]string
+	answered  map[string]bool
 }
 
-func newJudge(o options) *judge {
-	return &judge{o: o, held: map[string]string{}, failed: map[string]string{}, taken: map[string]int{}, answered: map[string]bool{}}
+func newJudge(o options, temporal *devstack.Temporal) *judge {
+	return &judge{
+		o: o, temporal: temporal, out: witness.NewTally(), held: witness.NewTally(),
+		failed: map[string]bool{}, zones: map[string]string{}, answered: map[string]bool{},
+	}
 }
 
 // failsAt says which nodes fail: one in the canary's zone, and four further on.
@@ -43,65 +48,45 @@ func (j *judge) failsAt(name string) bool {
 	return false
 }
 
-func (j *judge) watch(ctx context.Context, s *stack) error {
-	return witness.Nodes(ctx, s.Cluster.Client, func(_ watch.EventType, n *corev1.Node) { j.see(ctx, s, n) },
-		func(err error) { j.violated("%v", err) })
-}
-
-func (j *judge) violated(format string, args ...any) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	text := fmt.Sprintf(format, args...)
-	world.Say("VIOLATED: %s", text)
-	j.wrong = append(j.wrong, text)
+func (j *judge) watch(ctx context.Context, kube kubernetes.Interface) error {
+	return witness.Nodes(ctx, kube, func(_ watch.EventType, n *corev1.Node) { j.see(ctx, n) }, j.wrong.Broke)
 }
 
 // see takes one version of one node.
-func (j *judge) see(ctx context.Context, s *stack, node *corev1.Node) {
-	name, phase := node.Name, api.Phase(node.Labels[api.PhaseLabel])
+func (j *judge) see(ctx context.Context, node *corev1.Node) {
+	name, phase, out := node.Name, api.Phase(node.Labels[api.PhaseLabel]), node.Spec.Unschedulable
 	j.mu.Lock()
-	_, was := j.held[name]
-	_, gaveUp := j.failed[name]
-	switch {
-	case node.Spec.Unschedulable && !was && !gaveUp:
-		j.held[name] = node.Labels[corev1.LabelTopologyZone]
-		j.taken[name]++
-	case !node.Spec.Unschedulable:
-		delete(j.held, name)
-		delete(j.failed, name)
+	j.zones[name] = node.Labels[corev1.LabelTopologyZone]
+	j.failed[name] = out && (j.failed[name] || phase == api.RequestorFailed)
+	j.out.Note(name, out)
+	j.held.Note(name, out && !j.failed[name])
+	held, zones := j.held.Now(), map[string]bool{}
+	for _, other := range held {
+		zones[j.zones[other]] = true
 	}
-	if phase == api.RequestorFailed && !gaveUp {
-		j.failed[name] = j.held[name]
-		delete(j.held, name)
-	}
-	at, zones := len(j.held), map[string]bool{}
-	for _, zone := range j.held {
-		zones[zone] = true
-	}
-	j.mostAtOnce = max(j.mostAtOnce, at)
 	answer := phase == api.Ready && !j.answered[name]
 	j.answered[name] = j.answered[name] || answer
 	j.mu.Unlock()
-	if at > j.o.parallel {
-		j.violated("%d nodes are held at once", at)
+	if len(held) > j.o.parallel {
+		j.wrong.Add("%d nodes are held at once", len(held))
 	}
 	if len(zones) > 1 {
-		j.violated("nodes of %d zones are held at once", len(zones))
+		j.wrong.Add("nodes of %d zones are held at once", len(zones))
 	}
 	if answer {
-		go j.answer(ctx, s, name)
+		go j.answer(ctx, name)
 	}
 }
 
 // answer says done, or for some nodes failed, until it is heard.
-func (j *judge) answer(ctx context.Context, s *stack, name string) {
+func (j *judge) answer(ctx context.Context, name string) {
 	id := api.MaintenanceID("", name, requestor)
 	for ctx.Err() == nil {
 		var err error
 		if j.failsAt(name) {
-			err = s.Temporal.Client.SignalWorkflow(ctx, id, "", api.MsgFailed, api.FailedMessage{Reason: "the disk is broken"})
+			err = j.temporal.Client.SignalWorkflow(ctx, id, "", api.MsgFailed, api.FailedMessage{Reason: "the disk is broken"})
 		} else {
-			err = s.Temporal.Client.SignalWorkflow(ctx, id, "", api.MsgDone, nil)
+			err = j.temporal.Client.SignalWorkflow(ctx, id, "", api.MsgDone, nil)
 		}
 		if err == nil {
 			return
@@ -113,23 +98,19 @@ func (j *judge) answer(ctx context.Context, s *stack, name string) {
 func (j *judge) heldNow() int {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return len(j.held) + len(j.failed)
+	return len(j.out.Now())
 }
 
 // heardWithin is how much later than the scheduler's decision a maintenance may note that it was granted its slot.
 const heardWithin = 2 * time.Second
 
 // windows checks that every slot was granted while the window was open.
-func (j *judge) windows(ctx context.Context, temporal client.Client) error {
+func (j *judge) windows(ctx context.Context) error {
 	var problems []error
 	minutes := map[int]bool{}
 	for i := range j.o.nodes {
 		name := world.NodeName(i)
-		value, err := temporal.QueryWorkflow(ctx, api.MaintenanceID("", name, requestor), "", api.QueryStatus)
-		var status api.Status
-		if err == nil {
-			err = value.Get(&status)
-		}
+		status, err := world.Ask[api.Status](ctx, j.temporal.Client, api.MaintenanceID("", name, requestor), api.QueryStatus)
 		switch {
 		case err != nil:
 			problems = append(problems, err)
@@ -154,18 +135,15 @@ func (j *judge) windows(ctx context.Context, temporal client.Client) error {
 func (j *judge) verdict() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	world.Say("at most %d nodes were held at once", j.mostAtOnce)
+	world.Say("at most %d nodes were held at once", j.held.Most())
 	var problems []error
-	for _, text := range j.wrong {
+	for _, text := range j.wrong.Found() {
 		problems = append(problems, errors.New(text))
 	}
-	for name, times := range j.taken {
-		if times != 1 {
-			problems = append(problems, fmt.Errorf("%s was taken out of service %d times", name, times))
+	for i := range j.o.nodes {
+		if name := world.NodeName(i); j.out.Times(name) != 1 {
+			problems = append(problems, fmt.Errorf("%s was taken out of service %d times", name, j.out.Times(name)))
 		}
-	}
-	if len(j.taken) != j.o.nodes {
-		problems = append(problems, fmt.Errorf("%d of %d nodes were taken out of service", len(j.taken), j.o.nodes))
 	}
 	return errors.Join(problems...)
 }

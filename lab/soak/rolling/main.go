@@ -5,52 +5,43 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
-	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
-	"go.temporal.io/sdk/client"
-
 	"drydock.dev/drydock/api"
-	"drydock.dev/drydock/deploy/devstack"
 	"drydock.dev/drydock/lab/world"
 	"drydock.dev/drydock/rules/plan"
 )
 
-func main() { os.Exit(command()) }
+func main() { world.Main("rolling", command) }
 
-func command() int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
+// options are what a run is told.
+type options struct {
+	nodes, parallel int
+	within          time.Duration
+}
+
+func command(ctx context.Context) error {
 	var o options
 	flag.IntVar(&o.nodes, "nodes", 300, "simulated nodes")
 	flag.IntVar(&o.parallel, "parallel", 10, "how many nodes are worked on at a time")
 	flag.DurationVar(&o.within, "within", 20*time.Minute, "how long it may take")
 	flag.Parse()
 	if o.nodes < 30 || o.parallel < 1 || flag.NArg() > 0 {
-		fmt.Fprintln(os.Stderr, "rolling: -nodes wants 30 at least, -parallel 1, and there are no arguments")
-		return 2
+		return world.Misuse("-nodes wants 30 at least, -parallel 1, and there are no arguments")
 	}
 	ctx, cancel := context.WithTimeout(ctx, o.within)
 	defer cancel()
 	began := time.Now()
-	if err := roll(ctx, o); err != nil {
-		fmt.Fprintln(os.Stderr, "rolling:", err)
-		return 1
+	starting := fmt.Sprintf("starting a control plane with %d nodes, Temporal and a worker", o.nodes)
+	err := world.Run(ctx, "rolling", starting, world.Options{Nodes: o.nodes}, func(w *world.World) error { return roll(ctx, w, o) })
+	if err != nil {
+		return err
 	}
 	fmt.Printf("%d nodes in %s: all limits and windows held, all nodes are back\n", o.nodes, time.Since(began).Round(time.Second))
-	return 0
-}
-
-// options are what a run is told.
-type options struct {
-	nodes, parallel int
-	within          time.Duration
+	return nil
 }
 
 const (
@@ -63,74 +54,50 @@ const (
 	openFor    = 2 * time.Minute
 )
 
-// stack is the servers, and the worker.
-type stack struct {
+// run is a roll of the plan over the nodes of a world.
+type run struct {
+	options
 	*world.World
-	worker  *devstack.Worker
-	workers int
+	judge *judge
 }
 
-func (s *stack) startWorker(ctx context.Context) (err error) {
-	s.workers++
-	s.worker, err = devstack.StartWorker(ctx, s.Worker(fmt.Sprintf("worker-%d", s.workers),
-		fmt.Sprintf("scheduler: {maxParallel: 20}\nwindows: {nights: {cron: %q, for: %s, timezone: UTC}}\n", windowCron, openFor)))
-	return err
-}
-
-func roll(ctx context.Context, o options) (err error) {
-	dir, err := os.MkdirTemp("", "drydock-rolling-")
-	if err != nil {
+func roll(ctx context.Context, w *world.World, o options) error {
+	if err := populate(ctx, w.Cluster.Client, o); err != nil {
 		return err
 	}
-	world.Say("starting a control plane with %d nodes, Temporal and a worker; logs are in %s", o.nodes, dir)
-	s := &stack{}
-	s.World, err = world.Start(ctx, world.Options{Dir: dir, Nodes: o.nodes})
-	defer func() { err = errors.Join(err, s.Stop()) }()
-	if err != nil {
+	config := fmt.Sprintf("scheduler: {maxParallel: 20}\nwindows: {nights: {cron: %q, for: %s, timezone: UTC}}\n", windowCron, openFor)
+	if err := w.StartWorkers(ctx, 1, config); err != nil {
 		return err
 	}
-	if err := populate(ctx, s.Cluster.Client, o.nodes); err != nil {
-		return err
-	}
-	if err := s.startWorker(ctx); err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, s.worker.Stop(time.Minute)) }()
-	j := newJudge(o)
+	r := &run{options: o, World: w, judge: newJudge(o, w.Temporal)}
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
-	if err := j.watch(watching, s); err != nil {
+	if err := r.judge.watch(watching, w.Cluster.Client); err != nil {
 		return err
 	}
-	if err := start(ctx, s.Temporal.Client, o); err != nil {
-		return err
-	}
-	return errors.Join(s.live(ctx, j, o), j.verdict())
-}
-
-// start starts the plan.
-func start(ctx context.Context, temporal client.Client, o options) error {
 	input := fmt.Sprintf(`{"all":true,"requestor":%q,"reason":"kernel 6.12","windows":["nights"],
 		"strategy":{"maxParallel":%d,"order":"zone","canary":{"nodes":%d},"maxFailures":%d},
 		"maintenance":{"readyTimeout":"10m"}}`, requestor, o.parallel, canary, failing)
-	_, err := temporal.ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: api.PlanID("", planName), TaskQueue: api.DefaultTaskQueue},
-		api.MaintenancePlanType, json.RawMessage(input))
-	return err
+	if err := world.Begin(ctx, w.Temporal.Client, api.PlanID("", planName), api.MaintenancePlanType, input); err != nil {
+		return err
+	}
+	return errors.Join(r.live(ctx), r.judge.verdict())
 }
 
 // live lets things go wrong as the plan goes on, until it has ended and the nodes that failed are repaired.
-func (s *stack) live(ctx context.Context, j *judge, o options) error {
+func (r *run) live(ctx context.Context) error {
+	worker := r.Workers[0]
 	faults := []struct {
 		after int
 		what  string
-		do    func() error
+		do    func(context.Context) error
 	}{
-		{o.nodes / 10, "killing the worker", func() error { s.worker.Kill(); return s.startWorker(ctx) }},
-		{o.nodes / 3, "killing the Temporal server", func() error { s.Temporal.Kill(); return s.Temporal.Start(ctx) }},
-		{o.nodes * 2 / 3, "killing the worker again", func() error { s.worker.Kill(); return s.startWorker(ctx) }},
+		{r.nodes / 10, "killing the worker", worker.Restart},
+		{r.nodes / 3, "killing the Temporal server", r.RestartTemporal},
+		{r.nodes * 2 / 3, "killing the worker again", worker.Restart},
 	}
 	for said := time.Now(); ; {
-		status, err := planStatus(ctx, s.Temporal.Client)
+		status, err := r.planStatus(ctx)
 		if ctx.Err() != nil {
 			return fmt.Errorf("it did not end: %+v, waits for %q: %w", status.Counts, status.WaitingFor, ctx.Err())
 		}
@@ -140,26 +107,23 @@ func (s *stack) live(ctx context.Context, j *judge, o options) error {
 		}
 		if err == nil && len(faults) > 0 && status.Counts.Done >= faults[0].after {
 			world.Say("%s", faults[0].what)
-			if err := faults[0].do(); err != nil {
+			if err := faults[0].do(ctx); err != nil {
 				return err
 			}
 			faults = faults[1:]
 		}
 		if err == nil && status.Phase.Ended() {
-			return errors.Join(ended(status, o), s.repair(ctx, j, status), j.windows(ctx, s.Temporal.Client))
+			return errors.Join(ended(status, r.options), r.repair(ctx, status), r.judge.windows(ctx))
 		}
 		_ = world.Sleep(ctx, time.Second) // the loop looks at the context
 	}
 }
 
-func planStatus(ctx context.Context, temporal client.Client) (status api.PlanStatus, err error) {
-	asking, cancel := context.WithTimeout(ctx, 5*time.Second)
+func (r *run) planStatus(ctx context.Context) (api.PlanStatus, error) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	value, err := temporal.QueryWorkflow(asking, api.PlanID("", planName), "", api.QueryStatus, api.PlanStatusRequest{States: []string{plan.Held.Word()}})
-	if err == nil {
-		err = value.Get(&status)
-	}
-	return status, err
+	held := api.PlanStatusRequest{States: []string{plan.Held.Word()}}
+	return world.Ask[api.PlanStatus](ctx, r.Temporal.Client, api.PlanID("", planName), api.QueryStatus, held)
 }
 
 // ended checks the summary of the plan.
@@ -173,15 +137,15 @@ func ended(status api.PlanStatus, o options) error {
 }
 
 // repair is done with the nodes that failed, and waits until all are back.
-func (s *stack) repair(ctx context.Context, j *judge, status api.PlanStatus) error {
+func (r *run) repair(ctx context.Context, status api.PlanStatus) error {
 	for _, n := range status.Nodes {
-		if err := s.Temporal.Client.SignalWorkflow(ctx, api.MaintenanceID("", n.Node, requestor), "", api.MsgDone, nil); err != nil {
+		if err := r.Temporal.Client.SignalWorkflow(ctx, api.MaintenanceID("", n.Node, requestor), "", api.MsgDone, nil); err != nil {
 			return err
 		}
 	}
-	for j.heldNow() > 0 {
+	for r.judge.heldNow() > 0 {
 		if ctx.Err() != nil {
-			return fmt.Errorf("%d nodes are not back: %w", j.heldNow(), ctx.Err())
+			return fmt.Errorf("%d nodes are not back: %w", r.judge.heldNow(), ctx.Err())
 		}
 		_ = world.Sleep(ctx, 200*time.Millisecond) // the loop looks at the context
 	}

@@ -57,14 +57,14 @@ func (t *takers) killWorkers(ctx context.Context, which ...int) error {
 	ctx, cancel := again(ctx)
 	defer cancel()
 	for _, i := range which {
-		t.stack.workers[i].Kill()
+		t.Workers[i].Kill()
 	}
 	var problems []error
 	for _, i := range which {
-		problems = append(problems, t.stack.startWorker(ctx, i))
+		problems = append(problems, t.Workers[i].Start(ctx))
 	}
 	if err := errors.Join(problems...); err != nil {
-		t.judge.violated("a worker does not start: %v", err)
+		t.judge.wrong.Add("a worker does not start: %v", err)
 	}
 	return nil
 }
@@ -72,9 +72,8 @@ func (t *takers) killWorkers(ctx context.Context, which ...int) error {
 func (t *takers) killTemporal(ctx context.Context) error {
 	ctx, cancel := again(ctx)
 	defer cancel()
-	t.stack.Temporal.Kill()
-	if err := t.stack.Temporal.Start(ctx); err != nil {
-		t.judge.violated("Temporal does not start: %v", err)
+	if err := t.RestartTemporal(ctx); err != nil {
+		t.judge.wrong.Add("Temporal does not start: %v", err)
 	}
 	return nil
 }
@@ -82,13 +81,13 @@ func (t *takers) killTemporal(ctx context.Context) error {
 func (t *takers) terminate(ctx context.Context, id string) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	return t.stack.Temporal.Client.TerminateWorkflow(ctx, id, "", "by hand")
+	return t.Temporal.Client.TerminateWorkflow(ctx, id, "", "by hand")
 }
 
 func (t *takers) isRunning(ctx context.Context, id string) bool {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	described, err := t.stack.Temporal.Client.DescribeWorkflowExecution(ctx, id, "")
+	described, err := t.Temporal.Client.DescribeWorkflowExecution(ctx, id, "")
 	return err != nil || described.WorkflowExecutionInfo.Status == enums.WORKFLOW_EXECUTION_STATUS_RUNNING
 }
 
@@ -96,19 +95,9 @@ func (t *takers) isRunning(ctx context.Context, id string) bool {
 func (t *takers) reset(ctx context.Context, dice *rand.Rand, id string) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	temporal := t.stack.Temporal.Client
-	described, err := temporal.DescribeWorkflowExecution(ctx, id, "")
-	if err != nil {
-		return err
-	}
-	if described.WorkflowExecutionInfo.Status != enums.WORKFLOW_EXECUTION_STATUS_RUNNING {
+	if !t.isRunning(ctx, id) {
 		return errors.New("it does not run")
 	}
-	run := described.WorkflowExecutionInfo.Execution.RunId
-	tasks, err := world.Tasks(ctx, temporal, id, run)
-	if err != nil {
-		return err
-	}
-	_, err = world.Reset(ctx, temporal, id, run, tasks[dice.IntN(len(tasks))])
+	_, err := world.ResetByChance(ctx, t.Temporal.Client, dice, id, 0)
 	return err
 }

@@ -17,7 +17,6 @@ import (
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/k8s"
 	"drydock.dev/drydock/lab/witness"
-	"drydock.dev/drydock/lab/world"
 	"drydock.dev/drydock/rules/profile/state"
 )
 
@@ -36,7 +35,7 @@ type judge struct {
 	// out are the nodes that are out of service, with who took each; taken counts by kind.
 	out   map[string]string
 	taken map[string]int
-	wrong []string
+	wrong witness.Violations
 }
 
 func newJudge() *judge {
@@ -46,7 +45,7 @@ func newJudge() *judge {
 // watch begins to watch; all nodes are in service at first. One watch of one kind has the versions in the order of their revisions.
 func (j *judge) watch(ctx context.Context, kube kubernetes.Interface) error {
 	see := func(_ watch.EventType, n *corev1.Node) { j.see(n) }
-	if err := witness.Nodes(ctx, kube, see, func(err error) { j.violated("%v", err) }); err != nil {
+	if err := witness.Nodes(ctx, kube, see, j.wrong.Broke); err != nil {
 		return err
 	}
 	if out := j.outNow(); len(out) > 0 {
@@ -95,7 +94,7 @@ func (j *judge) see(n *corev1.Node) {
 	_, was := j.out[n.Name]
 	switch {
 	case err != nil:
-		j.note("node %s, revision %s: %v", n.Name, n.ResourceVersion, err)
+		j.wrong.Add("node %s, revision %s: %v", n.Name, n.ResourceVersion, err)
 	case who == "":
 		delete(j.out, n.Name)
 	default:
@@ -103,22 +102,9 @@ func (j *judge) see(n *corev1.Node) {
 			j.taken[kind]++
 		}
 		if !was && len(j.out) > 1 {
-			j.note("%d nodes are out of service with revision %s, by %s: %v", len(j.out), n.ResourceVersion, n.Name, j.out)
+			j.wrong.Add("%d nodes are out of service with revision %s, by %s: %v", len(j.out), n.ResourceVersion, n.Name, j.out)
 		}
 	}
-}
-
-func (j *judge) violated(format string, args ...any) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.note(format, args...)
-}
-
-// note keeps a violation; the caller has the lock.
-func (j *judge) note(format string, args ...any) {
-	text := fmt.Sprintf(format, args...)
-	world.Say("VIOLATED: %s", text)
-	j.wrong = append(j.wrong, text)
 }
 
 // nodes are the latest versions, by name.
@@ -138,7 +124,7 @@ func (j *judge) outNow() map[string]string {
 func (j *judge) tell() string {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return fmt.Sprintf("taken out %v; out now %v; %d violations", j.taken, j.out, len(j.wrong))
+	return fmt.Sprintf("taken out %v; out now %v; %d violations", j.taken, j.out, len(j.wrong.Found()))
 }
 
 // verdict is an error where something was violated, and where a kind has taken no node: then nothing was tested.
@@ -146,8 +132,8 @@ func (j *judge) verdict() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	var problems []error
-	if len(j.wrong) > 0 {
-		problems = append(problems, fmt.Errorf("%d violations, see above; the first: %s", len(j.wrong), j.wrong[0]))
+	if found := j.wrong.Found(); len(found) > 0 {
+		problems = append(problems, fmt.Errorf("%d violations, see above; the first: %s", len(found), found[0]))
 	}
 	for _, kind := range []string{byRequest, byPlan, byProfile, byHealthCheck} {
 		if j.taken[kind] == 0 {

@@ -7,9 +7,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"go.temporal.io/sdk/client"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
+	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/lab/world"
@@ -46,28 +44,16 @@ profiles:
 
 // takers take nodes out of service, and end that.
 type takers struct {
-	stack *stack
+	*world.World
 	judge *judge
 	nodes int
-}
-
-// patch changes a node. What fails is tried again at the next occasion.
-func (t *takers) patch(ctx context.Context, node string, kind types.PatchType, patch, subresource string) error {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	var of []string
-	if subresource != "" {
-		of = append(of, subresource)
-	}
-	_, err := t.stack.Cluster.Client.CoreV1().Nodes().Patch(ctx, node, kind, []byte(patch), metav1.PatchOptions{}, of...)
-	return err
 }
 
 // prepare gives all nodes to the profile and to the health check.
 func (t *takers) prepare(ctx context.Context) error {
 	for i := range t.nodes {
-		patch := fmt.Sprintf(`{"metadata":{"labels":{%q:%q,%q:%q}}}`, state.ProfileLabel, profileName, takenLabel, takenBy)
-		if err := t.patch(ctx, world.NodeName(i), types.MergePatchType, patch, ""); err != nil {
+		if err := world.PatchNode(ctx, t.Cluster.Client, world.NodeName(i), `{"metadata":{"labels":{%q:%q,%q:%q}}}`,
+			state.ProfileLabel, profileName, takenLabel, takenBy); err != nil {
 			return err
 		}
 	}
@@ -78,7 +64,7 @@ func (t *takers) prepare(ctx context.Context) error {
 func (t *takers) begin(ctx context.Context, id, kind, input string) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	if _, err := t.stack.Temporal.Client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: id, TaskQueue: api.DefaultTaskQueue}, kind, json.RawMessage(input)); err != nil {
+	if err := world.Begin(ctx, t.Temporal.Client, id, kind, input); err != nil {
 		world.Say("%s was not started: %v", id, err)
 	}
 }
@@ -107,21 +93,24 @@ func (t *takers) need(ctx context.Context, dice *rand.Rand) {
 	t.set(ctx, world.NodeName(dice.IntN(t.nodes)), `"true"`)
 }
 
+// set changes whether the profile wants a node. What fails is tried again at the next occasion.
 func (t *takers) set(ctx context.Context, node, needed string) {
-	if err := t.patch(ctx, node, types.MergePatchType, fmt.Sprintf(`{"metadata":{"annotations":{%q:%s}}}`, neededMark, needed), ""); err != nil {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	if err := world.PatchNode(ctx, t.Cluster.Client, node, `{"metadata":{"annotations":{%q:%s}}}`, neededMark, needed); err != nil {
 		world.Say("node %s was not annotated: %v", node, err)
 	}
 }
 
 // fallIll has a node fall ill.
 func (t *takers) fallIll(ctx context.Context, dice *rand.Rand) {
-	t.ill(ctx, world.NodeName(dice.IntN(t.nodes)), "True")
+	t.ill(ctx, world.NodeName(dice.IntN(t.nodes)), corev1.ConditionTrue)
 }
 
-func (t *takers) ill(ctx context.Context, node, is string) {
-	patch := fmt.Sprintf(`{"status":{"conditions":[{"type":%q,"status":%q,"reason":"Test","message":"as the test has it","lastTransitionTime":%q}]}}`,
-		broken, is, time.Now().UTC().Format(time.RFC3339))
-	if err := t.patch(ctx, node, types.StrategicMergePatchType, patch, "status"); err != nil {
+func (t *takers) ill(ctx context.Context, node string, is corev1.ConditionStatus) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	if err := world.SetCondition(ctx, t.Cluster.Client, node, broken, is, time.Now()); err != nil {
 		world.Say("node %s does not become ill %s: %v", node, is, err)
 	}
 }
@@ -140,7 +129,7 @@ func (t *takers) serve(ctx context.Context) {
 		case kind == byProfile && n.Labels[state.StateLabel] == string(state.Maintenance):
 			t.set(ctx, n.Name, "null")
 		case kind == byHealthCheck && ready:
-			t.ill(ctx, n.Name, "False")
+			t.ill(ctx, n.Name, corev1.ConditionFalse)
 		case kind != byProfile && ready:
 			t.tell(ctx, id, api.MsgDone, api.Done{Message: api.Message{By: "unavailable"}})
 		}
@@ -151,7 +140,7 @@ func (t *takers) serve(ctx context.Context) {
 func (t *takers) tell(ctx context.Context, id, name string, payload any) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	if err := t.stack.Temporal.Client.SignalWorkflow(ctx, id, "", name, payload); err != nil {
+	if err := t.Temporal.Client.SignalWorkflow(ctx, id, "", name, payload); err != nil {
 		world.Say("%s was not told %s: %v", id, name, err)
 	}
 }
@@ -162,7 +151,7 @@ func (t *takers) finish(ctx context.Context, within time.Duration) error {
 	defer cancel()
 	for i := range t.nodes {
 		t.set(ctx, world.NodeName(i), "null")
-		t.ill(ctx, world.NodeName(i), "False")
+		t.ill(ctx, world.NodeName(i), corev1.ConditionFalse)
 	}
 	calm := 0
 	for world.Sleep(ctx, time.Second) == nil {
