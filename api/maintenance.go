@@ -65,8 +65,10 @@ type Status struct {
 	Requestors []RequestorStatus `json:"requestors"`
 	Slot       *SlotStatus       `json:"slot,omitempty"`
 	// NextAttemptAt is when a node that was given back is tried again.
-	NextAttemptAt *time.Time     `json:"nextAttemptAt,omitempty"`
-	CordonedAt    *time.Time     `json:"cordonedAt,omitempty"`
+	NextAttemptAt *time.Time `json:"nextAttemptAt,omitempty"`
+	CordonedAt    *time.Time `json:"cordonedAt,omitempty"`
+	// FoundCordoned: the node was unschedulable before the maintenance, and stays so.
+	FoundCordoned bool           `json:"foundCordoned,omitempty"`
 	StartedAt     *time.Time     `json:"startedAt,omitempty"`
 	ReadyDeadline *time.Time     `json:"readyDeadline,omitempty"`
 	Drain         *DrainProgress `json:"drain,omitempty"`

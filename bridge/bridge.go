@@ -8,6 +8,7 @@ package bridge
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -21,19 +22,24 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	coordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
+	kube "sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/bridge/calls"
 	"drydock.dev/drydock/bridge/health"
 	"drydock.dev/drydock/bridge/maintenance"
+	"drydock.dev/drydock/bridge/maintenanceoperator"
+	"drydock.dev/drydock/bridge/maintenanceoperator/objects"
 	"drydock.dev/drydock/bridge/mirror"
 	"drydock.dev/drydock/bridge/plan"
 	"drydock.dev/drydock/bridge/v1alpha1"
@@ -54,6 +60,8 @@ type Options struct {
 	Approvals bool
 	Logger    *slog.Logger
 	Version   string
+	// MaintenanceOperator says whether and how the objects of maintenance-operator are served.
+	MaintenanceOperator maintenanceoperator.Options
 	// Kubernetes and Temporal say how the servers are reached; where they are nil, the environment does.
 	Kubernetes *rest.Config
 	Temporal   *temporalclient.Options
@@ -89,7 +97,7 @@ func Run(ctx context.Context, o Options) error {
 	drydock := client.Options{Cluster: o.Cluster, TaskQueue: o.TaskQueue, Namespace: options.Namespace}
 	var missing []*kindController
 	for _, kind := range []mirror.Kind{maintenance.Kind{}, plan.Kind{}, health.Kind{}} {
-		c := &kindController{kind: kind, manager: m, queue: called.Of(kind.Resource())}
+		c := &kindController{resource: kind.Resource(), object: kind.New(), manager: m, queue: called.Of(kind.Resource())}
 		c.reconciler = &mirror.Reconciler{
 			Kind: kind, Kube: m.GetClient(), Live: m.GetAPIReader(), Events: m.GetEventRecorder("drydock-bridge"), Approvals: o.Approvals,
 			Temporal: temporal, Drydock: drydock,
@@ -99,12 +107,17 @@ func Run(ctx context.Context, o Options) error {
 			return err
 		}
 		if !added {
-			o.Logger.Warn("no definition is installed: its objects are followed once there is one", "kind", kind.Resource())
+			o.Logger.Warn("no definition is installed: its objects are followed once there is one", "kind", c.resource)
 			missing = append(missing, c)
 		}
 	}
 	if err := m.Add(manager.RunnableFunc(func(ctx context.Context) error { return addLater(ctx, missing, o.Logger) })); err != nil {
 		return err
+	}
+	if o.MaintenanceOperator.Namespace != "" {
+		if err := serveMaintenanceOperator(o, m, called, temporal, drydock); err != nil {
+			return err
+		}
 	}
 	// The leader alone takes calls: the others have no objects to reconcile.
 	if err := m.Add(manager.RunnableFunc(func(ctx context.Context) error { return answer(ctx, o, temporal, called) })); err != nil {
@@ -114,12 +127,51 @@ func Run(ctx context.Context, o Options) error {
 	return m.Start(ctx)
 }
 
+// serveMaintenanceOperator has the manager serve maintenance-operator's objects once that operator does not any more.
+func serveMaintenanceOperator(o Options, m manager.Manager, called *calls.Calls, temporal temporalclient.Client, drydock client.Options) error {
+	leases, err := coordination.NewForConfig(m.GetConfig())
+	if err != nil {
+		return err
+	}
+	as := func(resource string) *client.Client {
+		drydock.By = v1alpha1.Said(resource)
+		return client.New(temporal, drydock)
+	}
+	events, namespace := m.GetEventRecorder("drydock-bridge"), o.MaintenanceOperator.Namespace
+	limits := &maintenanceoperator.Limits{Kube: m.GetClient(), Events: events, Scheduler: as(objects.ConfigResource).Scheduler(), Namespace: namespace}
+	all := []*kindController{
+		{
+			resource: objects.Resource, object: &objects.NodeMaintenance{}, manager: m, queue: called.Of(objects.Resource),
+			reconciler: &maintenanceoperator.Reconciler{
+				Kube: m.GetClient(), Live: m.GetAPIReader(), Events: events, Maintenances: as(objects.Resource), Input: json.RawMessage(o.MaintenanceOperator.Input), Limits: limits,
+			},
+		},
+		{
+			resource: objects.ConfigResource, object: &objects.MaintenanceOperatorConfig{}, manager: m,
+			queue: called.Of(objects.ConfigResource), reconciler: limits,
+		},
+	}
+	return m.Add(manager.RunnableFunc(func(ctx context.Context) error {
+		o.Logger.Info("waiting for maintenance-operator to give its lease back", "namespace", namespace)
+		return maintenanceoperator.WhileServing(ctx, leases, namespace, func() error {
+			o.Logger.Info("serving maintenance-operator's objects")
+			for _, c := range all {
+				if added, err := c.add(); err != nil || !added {
+					return cmp.Or(err, fmt.Errorf("no definition of %s is installed: install that of maintenance-operator, or leave --maintenance-operator out", c.resource))
+				}
+			}
+			return nil
+		})
+	}))
+}
+
 // kindController is the controller of a kind.
 type kindController struct {
-	kind       mirror.Kind
+	resource   string
+	object     kube.Object
 	manager    manager.Manager
 	queue      *calls.Queue
-	reconciler *mirror.Reconciler
+	reconciler reconcile.Reconciler
 }
 
 // installedEvery is how often a definition is looked for that is not installed.
@@ -127,22 +179,23 @@ const installedEvery = 30 * time.Second
 
 // add adds the controller to the manager, unless the API server does not know the kind: the manager would end for that.
 func (c *kindController) add() (added bool, err error) {
-	gvk, err := apiutil.GVKForObject(c.kind.New(), c.manager.GetScheme())
+	gvk, err := apiutil.GVKForObject(c.object, c.manager.GetScheme())
 	if err != nil {
 		return false, err
 	}
 	if _, err := c.manager.GetRESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version); meta.IsNoMatchError(err) {
 		return false, nil
 	} else if err != nil {
-		return false, fmt.Errorf("looking for the definition of %s: %w", c.kind.Resource(), err)
+		return false, fmt.Errorf("looking for the definition of %s: %w", c.resource, err)
 	}
 	err = ctrl.NewControllerManagedBy(c.manager).
-		For(c.kind.New()).
+		Named(c.resource).
+		For(c.object).
 		WatchesRawSource(c.queue.Source()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: concurrent}).
 		Complete(c.queue.Answering(c.reconciler))
 	if err != nil {
-		return false, fmt.Errorf("the controller of %s: %w", c.kind.Resource(), err)
+		return false, fmt.Errorf("the controller of %s: %w", c.resource, err)
 	}
 	return true, nil
 }
@@ -161,9 +214,9 @@ func addLater(ctx context.Context, missing []*kindController, logger *slog.Logge
 			added, err := c.add()
 			switch {
 			case err != nil:
-				logger.Warn("a controller was not added", "kind", c.kind.Resource(), "error", err)
+				logger.Warn("a controller was not added", "kind", c.resource, "error", err)
 			case added:
-				logger.Info("its definition is installed now", "kind", c.kind.Resource())
+				logger.Info("its definition is installed now", "kind", c.resource)
 			}
 			return added
 		})
@@ -206,7 +259,7 @@ func newManager(o Options) (manager.Manager, error) {
 	reach = rest.CopyConfig(reach)
 	reach.UserAgent = "drydock-bridge/" + o.Version
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme, objects.AddToScheme} {
 		if err := add(scheme); err != nil {
 			return nil, err
 		}

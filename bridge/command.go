@@ -71,6 +71,9 @@ func command(stderr io.Writer) *cobra.Command {
 			default:
 				return usageError{fmt.Errorf("--log-format: %q is neither text nor json", format)}
 			}
+			if err := o.MaintenanceOperator.Validate(); err != nil {
+				return usageError{err}
+			}
 			o.Logger, o.Version = slog.New(handler), Version
 			return Run(cmd.Context(), o)
 		},
@@ -85,6 +88,8 @@ func command(stderr io.Writer) *cobra.Command {
 	flags.BoolVar(&o.LeaderElection, "leader-election", true, "work only while no other bridge of the cluster does, by a Lease")
 	flags.StringVar(&o.LeaseNamespace, "lease-namespace", os.Getenv("POD_NAMESPACE"), "namespace of that Lease; inside a cluster that of the pod [$POD_NAMESPACE]")
 	flags.BoolVar(&o.Approvals, "approvals", false, "let annotations approve and deny: install deploy/kubernetes/bridge/admission.yaml first, or anyone who may patch an object can approve it in any name")
+	flags.StringVar(&o.MaintenanceOperator.Namespace, "maintenance-operator", "", "serve the objects of maintenance-operator in its place, from when it has stopped: the namespace it is installed in")
+	flags.StringVar(&o.MaintenanceOperator.Input, "maintenance-operator-input", "", `what their maintenances do otherwise than maintenance-operator's, a JSON merge patch of the input: {"readyTimeout":"4h"}`)
 	flags.StringVar(&level, "log-level", level, "what is logged: debug, info, warn or error")
 	flags.StringVar(&format, "log-format", format, "how it is logged: text or json")
 	return cmd

@@ -45,6 +45,8 @@ type HoldInput struct {
 	ChecksReleases bool
 	// Exclude has medik8s' remediators leave the node alone, in addition to the first holder's mark.
 	Exclude bool
+	// TakesCordon: a cordon that the first holder finds is its own, which another system has set for it.
+	TakesCordon bool
 	// Read is the node as it was read a moment ago, once; nil reads it now.
 	Read *Reading
 }

@@ -254,6 +254,9 @@ func holdPatch(node *corev1.Node, mark Mark, in HoldInput) ([]byte, Mark, error)
 	labels := map[string]*string{api.PhaseLabel: &in.Phase}
 	if len(mark.Holders) == 0 {
 		mark.begin(node, in.Exclude, annotations, labels)
+		if in.TakesCordon && holder.Cordon && node.Spec.Unschedulable {
+			mark.Cordoned, mark.CordonedBy = true, &CordonedBy{holder.WorkflowID, holder.RunID, holder.Run}
+		}
 	}
 	if i < 0 && in.Prior.isAbout(node) {
 		mark.recall(in.Prior, holder)

@@ -148,6 +148,35 @@ func TestReleaseLeavesTheNodeAsItWasFound(t *testing.T) {
 	}
 }
 
+func TestACordonThatIsTakenOverIsLiftedAtTheEnd(t *testing.T) {
+	for name, found := range nodesAsFound {
+		client := k8stest.NewFake(found.DeepCopy())
+		in := holder("ops", true)
+		in.TakesCordon = true
+		held := hold(t, client, in)
+		if held.WasUnschedulable || !held.Prior.Cordoned {
+			t.Errorf("%s: held = %+v", name, held)
+		}
+		hold(t, client, in)
+		if released := release(t, client, "ops"); !released.Uncordoned || get(t, client).Spec.Unschedulable {
+			t.Errorf("%s: released = %+v", name, released)
+		}
+	}
+}
+
+// Who comes second does not take the cordon of the first.
+func TestACordonIsTakenOverByTheFirstHolderOnly(t *testing.T) {
+	client := k8stest.NewFake(nodesAsFound["cordoned by hand"].DeepCopy())
+	hold(t, client, holder("first", false))
+	in := holder("second", true)
+	in.TakesCordon = true
+	hold(t, client, in)
+	release(t, client, "first")
+	if released := release(t, client, "second"); released.Uncordoned || !get(t, client).Spec.Unschedulable {
+		t.Errorf("released = %+v", released)
+	}
+}
+
 // Whoever may annotate nodes may forge a mark: it gets no other annotation written with Drydock's rights.
 func TestAForgedMarkRestoresOnlyWhatDrydockWrites(t *testing.T) {
 	client := k8stest.NewFake(nodeWith(nil))

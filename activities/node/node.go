@@ -72,6 +72,8 @@ type HoldInput struct {
 	Maintenance json.RawMessage `json:"maintenance,omitempty"`
 	// Prior is what the maintenance remembers of the node that it holds; nil if it holds it for the first time.
 	Prior *Prior `json:"prior,omitempty"`
+	// TakesCordon: a cordon that is found is the maintenance's, which another system has set for what asked for it.
+	TakesCordon bool `json:"takesCordon,omitempty"`
 }
 
 // About implements caller.Input.
@@ -171,7 +173,7 @@ func (n *Activities) hold(ctx context.Context, in HoldInput) (Held, error) {
 	}
 	caller := heldnode.CallerOf(ctx, in.RunID)
 	wanted := k8s.HoldInput{
-		Node: in.Node, UID: types.UID(in.UID), Phase: in.Phase, Prior: in.Prior, Read: read, Exclude: n.Marks.Medik8s, ChecksReleases: true,
+		Node: in.Node, UID: types.UID(in.UID), Phase: in.Phase, Prior: in.Prior, Read: read, Exclude: n.Marks.Medik8s, ChecksReleases: true, TakesCordon: in.TakesCordon,
 		Holder: k8s.Holder{
 			WorkflowID: caller.WorkflowID, RunID: caller.RunID, Run: caller.Run, Namespace: n.Home.ID,
 			Requestor: in.Requestor, Since: in.Since, Cordon: in.Cordon,

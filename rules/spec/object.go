@@ -21,6 +21,9 @@ type Object struct {
 	UID string `json:"uid" jsonschema:"required"`
 	// RequestedBy is the Kubernetes user who created it, where the API server is set up to know.
 	RequestedBy string `json:"requestedBy,omitempty"`
+	// Cordoned says that another system made the node unschedulable for the object. The cordon that is found on the node is then the
+	// maintenance's, and is lifted at its end.
+	Cordoned bool `json:"cordoned,omitempty"`
 }
 
 func (o Object) String() string {

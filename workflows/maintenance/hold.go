@@ -80,7 +80,7 @@ func (h *hold) cordon() error {
 	}
 	now := h.control.now()
 	h.BootID = held.BootID
-	h.journal.change(func(s *api.Status) { s.CordonedAt = &now })
+	h.journal.change(func(s *api.Status) { s.CordonedAt, s.FoundCordoned = &now, held.WasUnschedulable })
 	h.journal.announce(notices.MaintenanceStarted, "")
 	return nil
 }
@@ -137,6 +137,7 @@ func (h *hold) input(uid string, cordon bool, event nodeevent.Event) node.HoldIn
 	in := node.HoldInput{
 		Node: h.spec.Node, UID: uid, RunID: h.runID, Slot: h.slot.named(), Requestor: h.spec.Requestor,
 		Since: status.Since, Cordon: cordon, Phase: string(status.Phase), Event: event, Prior: h.Prior,
+		TakesCordon: h.spec.Object != nil && h.spec.Object.Cordoned && status.Attempt <= 1,
 	}
 	if status.Phase == api.Cordoning {
 		in.Maintenance = h.forPolicy()

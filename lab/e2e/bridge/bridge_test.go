@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	temporalclient "go.temporal.io/sdk/client"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -34,9 +35,20 @@ type bridged struct {
 	account kubernetes.Interface
 	bridge  *devstack.Bridge
 	starts  int
+	// args are further flags of the bridge.
+	args []string
 }
 
 func newBridged(t *testing.T, config string) *bridged {
+	t.Helper()
+	b := prepare(t, config)
+	b.startBridge()
+	b.untilTheEnd()
+	return b
+}
+
+// prepare makes one whose bridge is not started yet.
+func prepare(t *testing.T, config string) *bridged {
 	t.Helper()
 	b := &bridged{Site: site.New(t, config)}
 	for _, k := range kinds {
@@ -44,6 +56,11 @@ func newBridged(t *testing.T, config string) *bridged {
 	}
 	b.roles(manifests + "bridge/rbac.yaml")
 	b.roles(manifests + "rbac-objects.yaml")
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: operatorNamespace}}
+	if err := site.CreateRole(b.Ctx, b.Kube, ns); err != nil && !apierrors.IsAlreadyExists(err) {
+		t.Fatal(err)
+	}
+	b.roles(manifests + "maintenance-operator/rbac.yaml")
 	b.kubeconfig = b.Options.Dir + "/bridge.kubeconfig"
 	if err := site.WriteKubeconfig(b.Ctx, b.Lane.Cluster, "drydock", "drydock-bridge", b.kubeconfig); err != nil {
 		t.Fatal(err)
@@ -56,16 +73,19 @@ func newBridged(t *testing.T, config string) *bridged {
 		t.Fatal(err)
 	}
 	b.Eventually("the account of the bridge has its rights", func() error { return site.ShippedAccounts["bridge"].HasAll(b.Ctx, b.account) })
-	b.startBridge()
-	t.Cleanup(func() {
+	return b
+}
+
+// untilTheEnd holds the bridge to what it may, and stops it, when the test ends.
+func (b *bridged) untilTheEnd() {
+	b.Cleanup(func() {
 		b.didWhatItMay()
-		if t.Failed() {
+		if b.Failed() {
 			log, err := os.ReadFile(b.bridge.Log)
-			t.Logf("the bridge's log: %v\n%s", err, log)
+			b.Logf("the bridge's log: %v\n%s", err, log)
 		}
 		site.Stop(b.bridge.Process)
 	})
-	return b
 }
 
 // roles creates the roles of a shipped file, which a test of the same control plane may have created before.
@@ -123,7 +143,7 @@ func (b *bridged) startBridge() {
 	b.starts++
 	bridge, err := devstack.StartBridge(b.Ctx, devstack.BridgeOptions{
 		Dir: b.Options.Dir, Name: fmt.Sprintf("bridge-%d", b.starts), Kubeconfig: b.kubeconfig, Temporal: site.Shared.Temporal,
-		Args: []string{"--cluster", b.Cluster, "--lease-namespace", "drydock", "--approvals"},
+		Args: append([]string{"--cluster", b.Cluster, "--lease-namespace", "drydock", "--approvals"}, b.args...),
 	})
 	if err != nil {
 		b.Fatal(err)

@@ -27,7 +27,9 @@ type ShippedAccount struct {
 // ShippedAccounts are those of the programs whose tests' requests are compared with what their roles grant.
 var ShippedAccounts = map[string]ShippedAccount{
 	"worker": {User: AccountUser, Files: roleFiles},
-	"bridge": {User: accounts + "drydock-bridge", Files: []string{"../../../deploy/kubernetes/bridge/rbac.yaml"}},
+	"bridge": {User: accounts + "drydock-bridge", Files: []string{
+		"../../../deploy/kubernetes/bridge/rbac.yaml", "../../../deploy/kubernetes/maintenance-operator/rbac.yaml",
+	}},
 }
 
 // accounts is in the records of all requests of these accounts.

@@ -88,6 +88,11 @@ func copies(root string) (map[string]string, error) {
 		name := filepath.Join(chartDir, "bridge", strings.TrimPrefix(source, "bridge/"))
 		files[name] = string(content)
 	}
+	operator, err := os.ReadFile(filepath.Join(root, kubernetesDir, "maintenance-operator", "rbac.yaml"))
+	if err != nil {
+		return nil, err
+	}
+	files[filepath.Join(chartDir, "bridge", "maintenance-operator.yaml")] = string(operator)
 	shown, err := filepath.Glob(filepath.Join(root, monitoringDir, "dashboards", "*.json"))
 	if err != nil {
 		return nil, err

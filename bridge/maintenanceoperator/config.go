@@ -1,0 +1,107 @@
+package maintenanceoperator
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	kube "sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/recorder"
+
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/bridge/maintenanceoperator/objects"
+	"drydock.dev/drydock/bridge/v1alpha1"
+	"drydock.dev/drydock/rules/bounds"
+	"drydock.dev/drydock/rules/schedule"
+)
+
+// configName is the name of the only MaintenanceOperatorConfig that counts.
+const configName = "default"
+
+// maxAge is how long an object is kept after it was Ready where no configuration says it.
+const maxAge = time.Hour
+
+// Scheduler is Drydock's, which client.Scheduler has.
+type Scheduler interface {
+	ChangeLimits(ctx context.Context, change func(schedule.Limits) (schedule.Limits, error), comment string, pending int) (api.State, error)
+	Freeze(ctx context.Context, request api.FreezeRequest) error
+	Thaw(ctx context.Context, request api.ThawRequest) error
+}
+
+// Limits follows the MaintenanceOperatorConfig: Drydock's scheduler gets its limits whenever it changes. One that is deleted leaves them.
+type Limits struct {
+	Kube      kube.Reader
+	Events    recorder.EventRecorder
+	Scheduler Scheduler
+	// Namespace is that of maintenance-operator.
+	Namespace string
+
+	seconds atomic.Int32
+	set     atomic.Bool
+}
+
+// keepsFor is how long an object is kept after it was Ready.
+func (l *Limits) keepsFor() time.Duration {
+	if !l.set.Load() {
+		return maxAge
+	}
+	return time.Duration(l.seconds.Load()) * time.Second
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (l *Limits) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	if request.NamespacedName != (types.NamespacedName{Namespace: l.Namespace, Name: configName}) {
+		return reconcile.Result{}, nil
+	}
+	config := &objects.MaintenanceOperatorConfig{}
+	if err := l.Kube.Get(ctx, request.NamespacedName, config); err != nil {
+		return reconcile.Result{}, kube.IgnoreNotFound(err)
+	}
+	if age := config.Spec.MaxNodeMaintenanceTimeSeconds; age != nil {
+		l.seconds.Store(*age)
+		l.set.Store(true)
+	}
+	frozen, limits, err := limitsOf(config.Spec)
+	if err != nil {
+		l.Events.Eventf(config, nil, corev1.EventTypeWarning, "InvalidSpec", "Configure", "%s", bounds.Cut(err.Error(), bounds.Text))
+		return reconcile.Result{}, nil
+	}
+	by := v1alpha1.Said(objects.ConfigResource)
+	if frozen {
+		return reconcile.Result{}, l.Scheduler.Freeze(ctx, api.FreezeRequest{By: by, Reason: "maxParallelOperations is 0"})
+	}
+	state, err := l.Scheduler.ChangeLimits(ctx, func(now schedule.Limits) (schedule.Limits, error) {
+		now.MaxParallel, now.MaxUnavailable = limits.MaxParallel, limits.MaxUnavailable
+		return now, nil
+	}, fmt.Sprintf("%s %s/%s, generation %d", objects.ConfigResource, l.Namespace, configName, config.Generation), 0)
+	if err != nil || !slices.ContainsFunc(state.Freezes, func(f schedule.Freeze) bool { return f.By == by }) {
+		return reconcile.Result{}, err
+	}
+	return reconcile.Result{}, l.Scheduler.Thaw(ctx, api.ThawRequest{By: by})
+}
+
+// limitsOf are the limits of a configuration. With maxParallelOperations of 0 or less maintenance-operator begins nothing; a maxUnavailable
+// that is negative is no limit to it.
+func limitsOf(s objects.ConfigSpec) (frozen bool, limits schedule.Limits, err error) {
+	limits.MaxParallel = schedule.Count(1)
+	if n := s.MaxParallelOperations; n != nil {
+		if frozen = n.Type == intstr.Int && n.IntVal <= 0; frozen {
+			return true, limits, nil
+		}
+		if limits.MaxParallel, err = schedule.ParseAmount(n.String()); err != nil {
+			return false, limits, fmt.Errorf("spec.maxParallelOperations: %w", err)
+		}
+	}
+	if n := s.MaxUnavailable; n != nil && (n.Type == intstr.String || n.IntVal >= 0) {
+		if limits.MaxUnavailable, err = schedule.ParseAmount(n.String()); err != nil {
+			return false, limits, fmt.Errorf("spec.maxUnavailable: %w", err)
+		}
+	}
+	return false, limits, nil
+}

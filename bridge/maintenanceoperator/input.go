@@ -1,0 +1,74 @@
+package maintenanceoperator
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+
+	"drydock.dev/drydock/bridge/maintenanceoperator/objects"
+	"drydock.dev/drydock/client"
+	"drydock.dev/drydock/rules/spec"
+)
+
+// inputOf is the maintenance that an object asks for. It does what maintenance-operator would: nothing is checked before, a drain goes on until
+// the node is empty, whoever asked holds the node until the object is deleted, and a node that is replaced is not held. Settings, a JSON
+// merge patch, change that. An object that maintenance-operator has begun with goes before others, and keeps the cordon that is there; one
+// that is deleted only has its node given back.
+func inputOf(o *objects.NodeMaintenance, settings json.RawMessage) (client.Input, spec.Maintenance, error) {
+	given := client.Input{
+		"node": o.Spec.NodeName, "requestor": o.Spec.RequestorID, "cordon": o.Spec.Cordons(),
+		"preflight": spec.PreflightOff, "readyTimeout": "0s", "onNodeReplaced": "end", "drain": drainOf(o.Spec.DrainSpec),
+	}
+	reason := reasonOf(o)
+	begun := reason != "" && reason != objects.Pending
+	if begun {
+		given["priority"] = begunFirst
+	}
+	if !o.DeletionTimestamp.IsZero() {
+		given["drain"] = drainOf(nil)
+	} else if wait := o.Spec.WaitForPodCompletion; wait != nil {
+		given["waitForPodCompletion"] = spec.WaitForPods{PodSelector: wait.PodSelector, Timeout: spec.Duration(time.Duration(wait.TimeoutSeconds) * time.Second)}
+	}
+	input, err := merged(given, settings)
+	if err != nil {
+		return nil, spec.Maintenance{}, fmt.Errorf("--maintenance-operator-input: %w", err)
+	}
+	input["object"] = spec.Object{Resource: objects.Resource, Namespace: o.Namespace, Name: o.Name, UID: string(o.UID), Cordoned: begun && isCordoned(o)}
+	asked, err := input.Decode()
+	if err != nil {
+		return nil, asked, err
+	}
+	return input, asked, asked.Reserved()
+}
+
+// begunFirst is the priority of what maintenance-operator has begun with.
+const begunFirst = 1000
+
+func drainOf(d *objects.DrainSpec) map[string]any {
+	if d == nil {
+		return map[string]any{"mode": spec.ModeNone}
+	}
+	drain := map[string]any{
+		"mode": spec.ModeEvict, "podSelector": d.PodSelector, "force": d.Force, "deleteEmptyDir": d.DeleteEmptyDir, "escalation": []spec.Rung{},
+		"protectedFor": "0s",
+	}
+	if len(d.PodEvictionFilters) > 0 {
+		drain["podEvictionFilters"] = d.PodEvictionFilters
+	}
+	return drain
+}
+
+// merged is an input with settings in place of its own fields.
+func merged(given client.Input, settings json.RawMessage) (client.Input, error) {
+	text, err := json.Marshal(given)
+	if err == nil && len(settings) > 0 {
+		text, err = jsonpatch.MergePatch(text, settings)
+	}
+	input := client.Input{}
+	if err == nil {
+		err = json.Unmarshal(text, &input)
+	}
+	return input, err
+}

@@ -1,0 +1,292 @@
+// Package maintenanceoperator has the objects of NVIDIA's maintenance-operator drive Drydock, as that operator would: its clients see the
+// same conditions, reasons, annotations, finalizer, owner reference and events in the same order. The specification is the operator's
+// behaviour at commit e15d07b. Where Drydock does otherwise, docs/tasks/maintenance-operator.md says so.
+package maintenanceoperator
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	kube "sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/recorder"
+
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/bridge/maintenanceoperator/objects"
+	"drydock.dev/drydock/bridge/mirror"
+	"drydock.dev/drydock/bridge/v1alpha1"
+	"drydock.dev/drydock/client"
+	"drydock.dev/drydock/rules/bounds"
+)
+
+// Maintenances are the maintenances of Drydock, which client.Client has.
+type Maintenances interface {
+	Latest(ctx context.Context, node, requestor string) (client.Maintenance, bool, error)
+	LastStatus(ctx context.Context, m client.Maintenance) (*api.Status, error)
+	Observe(ctx context.Context, m client.Maintenance) (client.View, error)
+	Start(ctx context.Context, in client.Input) (v client.View, adopted bool, err error)
+	Send(ctx context.Context, to client.Maintenance, name string, payload any, comment string) (client.Sent, error)
+}
+
+const (
+	// manager is the field manager of what is written into
+	manager = "drydock-bridge"
+	// runAnnotation is the first run of the object's workflow. One that Temporal has lost is not started again.
+	runAnnotation = "drydock.dev/run"
+	// lookAgain, countAgain, occupied and refused are after which times an object is looked at again without being called for: while its
+	// workflow runs, while pods leave the node, while another maintenance has the place of its own, and while its workflow refuses a message.
+	lookAgain  = 10 * time.Minute
+	countAgain = 10 * time.Second
+	occupied   = 10 * time.Second
+	refused    = 15 * time.Second
+	// staleAgain is how soon an object is read again that has changed since it was read.
+	staleAgain = 200 * time.Millisecond
+)
+
+// Reconciler reconciles NodeMaintenance objects with the maintenances that they ask for.
+type Reconciler struct {
+	Kube kube.Client
+	// Live reads objects without a cache.
+	Live   kube.Reader
+	Events recorder.EventRecorder
+	// Maintenances is how Drydock is reached.
+	Maintenances Maintenances
+	// Input is a JSON merge patch for the input of each maintenance; empty changes nothing.
+	Input json.RawMessage
+	// Limits says after what time objects are deleted.
+	Limits *Limits
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	object := &objects.NodeMaintenance{}
+	if err := r.Kube.Get(ctx, request.NamespacedName, object); err != nil {
+		return reconcile.Result{}, kube.IgnoreNotFound(err)
+	}
+	o := &mirrored{Reconciler: r, object: object}
+	result, err := o.reconcile(ctx)
+	var (
+		noWorker  *client.NoWorkerError
+		different *client.DifferentError
+		releasing *client.ReleasingError
+	)
+	switch {
+	case apierrors.IsConflict(err):
+		return reconcile.Result{RequeueAfter: staleAgain}, nil
+	case errors.As(err, &noWorker):
+		return reconcile.Result{RequeueAfter: mirror.AskAgain}, nil
+	case errors.As(err, &different), errors.As(err, &releasing):
+		// Two objects may ask for one node and requestor. The second begins when the maintenance of the first has ended.
+		return reconcile.Result{RequeueAfter: occupied}, nil
+	case err != nil:
+		o.warn("Error", err.Error())
+	}
+	return result, err
+}
+
+// mirrored is an object that is being reconciled, with the maintenance that it asks for.
+type mirrored struct {
+	*Reconciler
+	object *objects.NodeMaintenance
+	view   client.View
+}
+
+func (o *mirrored) warn(reason, text string) {
+	o.Events.Eventf(o.object, nil, corev1.EventTypeWarning, reason, "Maintain", "%s", bounds.Cut(text, bounds.Text))
+}
+
+func (o *mirrored) isDeleted() bool { return !o.object.GetDeletionTimestamp().IsZero() }
+
+func (o *mirrored) has(finalizer string) bool {
+	return controllerutil.ContainsFinalizer(o.object, finalizer)
+}
+
+func (o *mirrored) reconcile(ctx context.Context) (reconcile.Result, error) {
+	if o.reason() == "" {
+		if err := o.become(ctx, objects.Pending); err != nil {
+			return reconcile.Result{}, err
+		}
+	}
+	found, err := o.find(ctx)
+	switch {
+	case errors.Is(err, mirror.ErrLost):
+		return reconcile.Result{}, o.leave(ctx, err.Error())
+	case err != nil:
+		return reconcile.Result{}, err
+	case !found && o.isDeleted() && !o.isCordoned():
+		return reconcile.Result{}, o.letGo(ctx)
+	case !found && o.object.Annotations[runAnnotation] != "":
+		return reconcile.Result{}, nil // it has ended, and the object shows that
+	case !found:
+		if started, err := o.start(ctx); err != nil || !started {
+			return reconcile.Result{}, err
+		}
+	}
+	return o.follow(ctx)
+}
+
+func (o *mirrored) isCordoned() bool { return isCordoned(o.object) }
+
+// isCordoned reports whether an object says that its node was made unschedulable for it, which maintenance-operator may have done before the
+// bridge took over.
+func isCordoned(o *objects.NodeMaintenance) bool {
+	return o.Annotations[objects.InitialState] == "false"
+}
+
+// find finds the maintenance that was started for the object. None was before a finalizer was put on.
+func (o *mirrored) find(ctx context.Context) (found bool, err error) {
+	if !o.has(mirror.Finalizer) && !o.has(objects.Finalizer) {
+		return false, nil
+	}
+	latest, found, err := o.Maintenances.Latest(ctx, o.object.Spec.NodeName, o.object.Spec.RequestorID)
+	run := o.object.Annotations[runAnnotation]
+	if err != nil || !found || run != "" && latest.FirstRunID != run {
+		if err == nil && run != "" {
+			err = fmt.Errorf("node %s has no maintenance %s for %s any more: %w", o.object.Spec.NodeName, run, o.object.Spec.RequestorID, mirror.ErrLost)
+		}
+		return false, err
+	}
+	if run == "" {
+		status, err := o.Maintenances.LastStatus(ctx, latest)
+		if err != nil {
+			return false, err
+		}
+		if of := status.Spec.Object; of == nil || of.Resource != objects.Resource || of.UID != string(o.object.UID) {
+			return false, nil
+		}
+	}
+	o.view, err = o.Maintenances.Observe(ctx, latest)
+	return err == nil, err
+}
+
+// start starts the maintenance. An object that asks for what no maintenance can do is said to, and nothing is started.
+func (o *mirrored) start(ctx context.Context) (started bool, err error) {
+	input, _, err := inputOf(o.object, o.Input)
+	if err != nil {
+		o.warn("InvalidSpec", err.Error())
+		return false, nil
+	}
+	err = o.patch(ctx, func(m *objects.NodeMaintenance) {
+		if m.DeletionTimestamp == nil { // otherwise the API server takes none
+			controllerutil.AddFinalizer(m, mirror.Finalizer)
+		}
+	})
+	if err != nil {
+		return false, err
+	}
+	// The cache may not know yet that the object was deleted, or that its maintenance was started.
+	now := &objects.NodeMaintenance{}
+	if err := o.Live.Get(ctx, kube.ObjectKeyFromObject(o.object), now); err != nil {
+		return false, kube.IgnoreNotFound(err)
+	}
+	if now.UID != o.object.UID || now.Annotations[runAnnotation] != "" || now.DeletionTimestamp.IsZero() == o.isDeleted() {
+		return false, apierrors.NewConflict(schema.ParseGroupResource(objects.Resource), o.object.Name, errors.New("it has changed"))
+	}
+	o.view, _, err = o.Maintenances.Start(ctx, input)
+	return err == nil, err
+}
+
+// follow has the maintenance do what the object says, and the object show it.
+func (o *mirrored) follow(ctx context.Context) (reconcile.Result, error) {
+	if err := o.own(ctx); err != nil {
+		return reconcile.Result{}, err
+	}
+	if !o.view.Running() || o.view.Phase().Ended() {
+		if o.isDeleted() {
+			return reconcile.Result{}, o.letGo(ctx)
+		}
+		return reconcile.Result{}, o.leave(ctx, fmt.Sprintf("the maintenance has ended %s before the object was deleted: %s", o.view.Phase(), o.view.Message()))
+	}
+	if o.view.Status == nil || o.view.Status.Spec.Type == "" {
+		return reconcile.Result{RequeueAfter: mirror.AskAgain}, nil
+	}
+	if err := o.show(ctx); err != nil {
+		return reconcile.Result{}, err
+	}
+	err := o.talk(ctx)
+	var said *client.RefusedError
+	if errors.As(err, &said) || errors.Is(err, client.ErrEnded) {
+		return reconcile.Result{RequeueAfter: refused}, nil
+	}
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if phase := o.view.Phase(); phase == api.Draining || phase == api.WaitingForPods {
+		return reconcile.Result{RequeueAfter: countAgain}, nil
+	}
+	return o.collect(ctx)
+}
+
+// talk sends the maintenance what the object says: that its requestor is done or has given up is its deletion, that the requestor failed a
+// condition.
+func (o *mirrored) talk(ctx context.Context) error {
+	phase := o.view.Phase()
+	failed := meta.FindStatusCondition(o.object.Status.Conditions, objects.RequestorFailed)
+	fails := failed != nil && failed.Status == "True"
+	held := phase == api.Ready || phase == api.RequestorFailed
+	switch {
+	case o.isDeleted() && held && len(o.object.Spec.AdditionalRequestors) > 0:
+		return nil // others work on the node
+	case o.isDeleted() && held:
+		return o.say(ctx, api.MsgDone, "deleted", "the object was deleted")
+	case o.isDeleted() && o.isCordoned() && o.view.Status.CordonedAt == nil:
+		return nil // maintenance-operator has cordoned the node: the maintenance takes it over, and gives it back
+	case o.isDeleted() && phase != api.Validating && phase != api.Releasing:
+		return o.say(ctx, api.MsgCancel, "deleted", "the object was deleted")
+	case o.isDeleted():
+		return nil
+	case phase == api.Ready && fails:
+		return o.say(ctx, api.MsgFailed, failed.LastTransitionTime.UTC().Format(time.RFC3339), failed.Message)
+	case phase == api.RequestorFailed && !fails && o.saidFailed():
+		return o.say(ctx, api.MsgRetry, fmt.Sprint(len(o.view.Status.Transitions)), "the requestor has not failed any more")
+	}
+	return nil
+}
+
+// saidFailed reports whether the maintenance failed by the object's condition, and not because somebody else has said so.
+func (o *mirrored) saidFailed() bool {
+	all := o.view.Status.Messages
+	for i := len(all) - 1; i >= 0; i-- {
+		if all[i].Name == api.MsgFailed && all[i].Outcome == api.Applied {
+			return all[i].By == o.principal()
+		}
+	}
+	return false
+}
+
+func (o *mirrored) principal() string {
+	return v1alpha1.Said(fmt.Sprintf("%s %s/%s", objects.Resource, o.object.Namespace, o.object.Name))
+}
+
+func (o *mirrored) say(ctx context.Context, name, id, comment string) error {
+	payload, err := mirror.Complete(api.NodeMaintenanceType, name, nil, api.Message{
+		ID: fmt.Sprintf("%s/%s/%s", o.object.UID, name, id), By: o.principal(), Comment: bounds.Cut(comment, bounds.Text),
+	}, o.view.FirstRunID)
+	if err != nil {
+		return err
+	}
+	_, err = o.Maintenances.Send(ctx, o.view.Maintenance, name, payload, comment)
+	return err
+}
+
+// collect deletes an object that was Ready long ago, as maintenance-operator does: its node is given back then, unless others work on it.
+func (o *mirrored) collect(ctx context.Context) (reconcile.Result, error) {
+	ready, err := time.Parse(time.RFC3339, o.object.Annotations[objects.ReadyTime])
+	if err != nil || o.isDeleted() || o.object.Annotations[objects.Keeps] == "true" {
+		return reconcile.Result{RequeueAfter: lookAgain}, nil //nolint:nilerr // without a time it is not collected
+	}
+	left := time.Until(ready.Add(o.Limits.keepsFor()))
+	if left > 0 {
+		return reconcile.Result{RequeueAfter: min(left, lookAgain)}, nil
+	}
+	uid, version := o.object.UID, o.object.ResourceVersion
+	return reconcile.Result{}, kube.IgnoreNotFound(o.Kube.Delete(ctx, o.object, kube.Preconditions{UID: &uid, ResourceVersion: &version}))
+}
