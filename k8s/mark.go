@@ -254,16 +254,13 @@ func holdPatch(node *corev1.Node, mark Mark, in HoldInput) ([]byte, Mark, error)
 	labels := map[string]*string{api.PhaseLabel: &in.Phase}
 	if len(mark.Holders) == 0 {
 		mark.begin(node, in.Exclude, annotations, labels)
-		if in.TakesCordon && holder.Cordon && node.Spec.Unschedulable {
-			mark.Cordoned, mark.CordonedBy = true, &CordonedBy{holder.WorkflowID, holder.RunID, holder.Run}
-		}
 	}
 	if i < 0 && in.Prior.isAbout(node) {
 		mark.recall(in.Prior, holder)
 	}
 	patch := nodePatch{}
-	if holder.Cordon && !node.Spec.Unschedulable {
-		// The earlier cordon was lifted, so that the present one is Drydock's.
+	if holder.Cordon && (!node.Spec.Unschedulable || in.TakesCordon && len(mark.Holders) == 0) {
+		// The earlier cordon was lifted or was set for this holder, so that the present one is Drydock's.
 		rewrite = rewrite || !mark.Cordoned
 		mark.Cordoned, mark.CordonedBy = true, &CordonedBy{holder.WorkflowID, holder.RunID, holder.Run}
 		patch["spec"] = map[string]any{"unschedulable": true}

@@ -26,6 +26,9 @@ type Object struct {
 	Cordoned bool `json:"cordoned,omitempty"`
 }
 
+// LeavesCordon reports whether a cordon that is found on the node is the maintenance's. A nil object leaves none.
+func (o *Object) LeavesCordon() bool { return o != nil && o.Cordoned }
+
 func (o Object) String() string {
 	name := o.Name
 	if o.Namespace != "" {

@@ -135,9 +135,8 @@ func (h *hold) unlessRestored(try func() error) error {
 func (h *hold) input(uid string, cordon bool, event nodeevent.Event) node.HoldInput {
 	status := h.journal.status()
 	in := node.HoldInput{
-		Node: h.spec.Node, UID: uid, RunID: h.runID, Slot: h.slot.named(), Requestor: h.spec.Requestor,
-		Since: status.Since, Cordon: cordon, Phase: string(status.Phase), Event: event, Prior: h.Prior,
-		TakesCordon: h.spec.Object != nil && h.spec.Object.Cordoned && status.Attempt <= 1,
+		Node: h.spec.Node, UID: uid, RunID: h.runID, Slot: h.slot.named(), Requestor: h.spec.Requestor, Since: status.Since,
+		Cordon: cordon, TakesCordon: status.Attempt <= 1 && h.spec.Object.LeavesCordon(), Phase: string(status.Phase), Event: event, Prior: h.Prior,
 	}
 	if status.Phase == api.Cordoning {
 		in.Maintenance = h.forPolicy()
