@@ -174,7 +174,8 @@ func (a *asker) wait(ctx context.Context) error {
 	if a.waiting == 0 {
 		return nil
 	}
-	if err := a.create(ctx, "waits", a.waiting, map[string]any{"notBefore": "24h"}); err != nil {
+	tomorrow := time.Now().Add(24 * time.Hour).UTC().Format(time.RFC3339)
+	if err := a.create(ctx, "waits", a.waiting, map[string]any{"notBefore": tomorrow}); err != nil {
 		return err
 	}
 	if err := world.Eventually(ctx, a.Settle, "all objects show that they wait", func() error {
