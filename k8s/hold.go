@@ -51,6 +51,11 @@ type HoldInput struct {
 	Read *Reading
 }
 
+// owns reports whether a cordon from now on is the holder's: there is none before, or it was set for it.
+func (in HoldInput) owns(node *corev1.Node, before Mark) bool {
+	return !node.Spec.Unschedulable || in.TakesCordon && len(before.Holders) == 0
+}
+
 // Cordons find out who made nodes unschedulable.
 type Cordons interface {
 	// Left reports whether a maintenance that is no holder any more made the node unschedulable, by its own workflow, and left the

@@ -259,7 +259,7 @@ func holdPatch(node *corev1.Node, mark Mark, in HoldInput) ([]byte, Mark, error)
 		mark.recall(in.Prior, holder)
 	}
 	patch := nodePatch{}
-	if holder.Cordon && (!node.Spec.Unschedulable || in.TakesCordon && len(mark.Holders) == 0) {
+	if holder.Cordon && in.owns(node, mark) {
 		// The earlier cordon was lifted or was set for this holder, so that the present one is Drydock's.
 		rewrite = rewrite || !mark.Cordoned
 		mark.Cordoned, mark.CordonedBy = true, &CordonedBy{holder.WorkflowID, holder.RunID, holder.Run}
