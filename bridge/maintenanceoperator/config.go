@@ -1,6 +1,7 @@
 package maintenanceoperator
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -42,16 +43,22 @@ type Limits struct {
 	// Namespace is that of maintenance-operator.
 	Namespace string
 
-	seconds atomic.Int32
-	set     atomic.Bool
+	// last is the age that a configuration said last, in seconds; 0 if none has said one above that.
+	last atomic.Int32
 }
 
-// keepsFor is how long an object is kept after it was Ready.
-func (l *Limits) keepsFor() time.Duration {
-	if !l.set.Load() {
-		return maxAge
+// keepsFor is how long an object is kept after it was Ready. It is read each time: the first objects come before the first configuration.
+func (l *Limits) keepsFor(ctx context.Context) (time.Duration, error) {
+	config := &objects.MaintenanceOperatorConfig{}
+	err := l.Kube.Get(ctx, types.NamespacedName{Namespace: l.Namespace, Name: configName}, config)
+	if kube.IgnoreNotFound(err) != nil {
+		return 0, err
 	}
-	return time.Duration(l.seconds.Load()) * time.Second
+	if age := config.Spec.MaxNodeMaintenanceTimeSeconds; age != nil {
+		l.last.Store(*age)
+		return time.Duration(*age) * time.Second, nil
+	}
+	return cmp.Or(time.Duration(l.last.Load())*time.Second, maxAge), nil
 }
 
 // Reconcile implements reconcile.Reconciler.
@@ -62,10 +69,6 @@ func (l *Limits) Reconcile(ctx context.Context, request reconcile.Request) (reco
 	config := &objects.MaintenanceOperatorConfig{}
 	if err := l.Kube.Get(ctx, request.NamespacedName, config); err != nil {
 		return reconcile.Result{}, kube.IgnoreNotFound(err)
-	}
-	if age := config.Spec.MaxNodeMaintenanceTimeSeconds; age != nil {
-		l.seconds.Store(*age)
-		l.set.Store(true)
 	}
 	frozen, limits, err := limitsOf(config.Spec)
 	if err != nil {

@@ -283,7 +283,11 @@ func (o *mirrored) collect(ctx context.Context) (reconcile.Result, error) {
 	if err != nil || o.isDeleted() || o.object.Annotations[objects.Keeps] == "true" {
 		return reconcile.Result{RequeueAfter: lookAgain}, nil //nolint:nilerr // without a time it is not collected
 	}
-	left := time.Until(ready.Add(o.Limits.keepsFor()))
+	age, err := o.Limits.keepsFor(ctx)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	left := time.Until(ready.Add(age))
 	if left > 0 {
 		return reconcile.Result{RequeueAfter: min(left, lookAgain)}, nil
 	}

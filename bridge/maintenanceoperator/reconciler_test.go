@@ -86,7 +86,7 @@ func newPlace(t *testing.T, o *objects.NodeMaintenance) *place {
 	}
 	c := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&objects.NodeMaintenance{}).WithObjects(o).Build()
 	f := &fakeMaintenances{}
-	r := &Reconciler{Kube: c, Live: c, Events: events.NewFakeRecorder(100), Maintenances: f, Limits: &Limits{}}
+	r := &Reconciler{Kube: c, Live: c, Events: events.NewFakeRecorder(100), Maintenances: f, Limits: &Limits{Kube: c, Namespace: "operators"}}
 	return &place{t, r, f, kube.ObjectKeyFromObject(o)}
 }
 
@@ -239,11 +239,22 @@ func TestAnOldObjectIsDeleted(t *testing.T) {
 	for name, c := range map[string]struct {
 		ago   time.Duration
 		keeps string
-		gone  bool
+		// age is that of the configuration; 0 if there is none.
+		age  int32
+		gone bool
 	}{
-		"not so old": {30 * time.Minute, "", false}, "old": {2 * time.Hour, "", true}, "old, and kept": {2 * time.Hour, "true", false},
+		"not so old": {30 * time.Minute, "", 0, false}, "old": {2 * time.Hour, "", 0, true}, "old, and kept": {2 * time.Hour, "true", 0, false},
+		"old, and a configuration keeps it": {2 * time.Hour, "", 10800, false}, "a configuration does not": {30 * time.Minute, "", 60, true},
 	} {
 		p := newPlace(t, anObject(nil))
+		if c.age > 0 {
+			config := &objects.MaintenanceOperatorConfig{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "operators", Name: configName}, Spec: objects.ConfigSpec{MaxNodeMaintenanceTimeSeconds: &c.age},
+			}
+			if err := p.Kube.Create(t.Context(), config); err != nil {
+				t.Fatal(err)
+			}
+		}
 		o := p.ready()
 		o.Annotations[objects.ReadyTime] = time.Now().Add(-c.ago).UTC().Format(time.RFC3339)
 		o.Annotations[objects.Keeps] = c.keeps
