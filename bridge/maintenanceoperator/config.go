@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -45,6 +47,8 @@ type Limits struct {
 
 	// last is the age that a configuration said last, in seconds; 0 if none has said one above that.
 	last atomic.Int32
+	// applied is the generation whose limits the scheduler has.
+	applied atomic.Int64
 }
 
 // keepsFor is how long an object is kept after it was Ready. It is read each time: the first objects come before the first configuration.
@@ -70,23 +74,37 @@ func (l *Limits) Reconcile(ctx context.Context, request reconcile.Request) (reco
 	if err := l.Kube.Get(ctx, request.NamespacedName, config); err != nil {
 		return reconcile.Result{}, kube.IgnoreNotFound(err)
 	}
+	if config.Generation > 0 && config.Generation == l.applied.Load() {
+		return reconcile.Result{}, nil // somebody may have changed the scheduler's limits since
+	}
+	if err := l.apply(ctx, config); err != nil {
+		return reconcile.Result{}, err
+	}
+	l.applied.Store(config.Generation)
+	return reconcile.Result{}, nil
+}
+
+// apply gives the scheduler the limits of a configuration.
+func (l *Limits) apply(ctx context.Context, config *objects.MaintenanceOperatorConfig) error {
 	frozen, limits, err := limitsOf(config.Spec)
 	if err != nil {
 		l.Events.Eventf(config, nil, corev1.EventTypeWarning, "InvalidSpec", "Configure", "%s", bounds.Cut(err.Error(), bounds.Text))
-		return reconcile.Result{}, nil
+		return nil
 	}
 	by := v1alpha1.Said(objects.ConfigResource)
 	if frozen {
-		return reconcile.Result{}, l.Scheduler.Freeze(ctx, api.FreezeRequest{By: by, Reason: "maxParallelOperations is 0"})
+		if err := l.Scheduler.Freeze(ctx, api.FreezeRequest{By: by, Reason: "maxParallelOperations is 0"}); err != nil {
+			return err
+		}
 	}
 	state, err := l.Scheduler.ChangeLimits(ctx, func(now schedule.Limits) (schedule.Limits, error) {
 		now.MaxParallel, now.MaxUnavailable = limits.MaxParallel, limits.MaxUnavailable
 		return now, nil
 	}, fmt.Sprintf("%s %s/%s, generation %d", objects.ConfigResource, l.Namespace, configName, config.Generation), 0)
-	if err != nil || !slices.ContainsFunc(state.Freezes, func(f schedule.Freeze) bool { return f.By == by }) {
-		return reconcile.Result{}, err
+	if err != nil || frozen || !slices.ContainsFunc(state.Freezes, func(f schedule.Freeze) bool { return f.By == by }) {
+		return err
 	}
-	return reconcile.Result{}, l.Scheduler.Thaw(ctx, api.ThawRequest{By: by})
+	return l.Scheduler.Thaw(ctx, api.ThawRequest{By: by})
 }
 
 // limitsOf are the limits of a configuration. With maxParallelOperations of 0 or less maintenance-operator begins nothing; a maxUnavailable
@@ -94,17 +112,26 @@ func (l *Limits) Reconcile(ctx context.Context, request reconcile.Request) (reco
 func limitsOf(s objects.ConfigSpec) (frozen bool, limits schedule.Limits, err error) {
 	limits.MaxParallel = schedule.Count(1)
 	if n := s.MaxParallelOperations; n != nil {
-		if frozen = n.Type == intstr.Int && n.IntVal <= 0; frozen {
-			return true, limits, nil
-		}
-		if limits.MaxParallel, err = schedule.ParseAmount(n.String()); err != nil {
-			return false, limits, fmt.Errorf("spec.maxParallelOperations: %w", err)
+		if frozen = n.Type == intstr.Int && n.IntVal <= 0; !frozen {
+			if limits.MaxParallel, err = amountOf(n); err != nil {
+				return false, limits, fmt.Errorf("spec.maxParallelOperations: %w", err)
+			}
 		}
 	}
 	if n := s.MaxUnavailable; n != nil && (n.Type == intstr.String || n.IntVal >= 0) {
-		if limits.MaxUnavailable, err = schedule.ParseAmount(n.String()); err != nil {
+		if limits.MaxUnavailable, err = amountOf(n); err != nil {
 			return false, limits, fmt.Errorf("spec.maxUnavailable: %w", err)
 		}
 	}
-	return false, limits, nil
+	return frozen, limits, nil
+}
+
+// amountOf is an amount; more than all nodes are all nodes.
+func amountOf(n *intstr.IntOrString) (schedule.Amount, error) {
+	if percent, is := strings.CutSuffix(n.StrVal, "%"); is && n.Type == intstr.String {
+		if of, err := strconv.Atoi(percent); err == nil && of > 100 {
+			return schedule.Percent(100), nil
+		}
+	}
+	return schedule.ParseAmount(n.String())
 }

@@ -1,6 +1,7 @@
 package maintenanceoperator
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -14,26 +15,28 @@ import (
 
 // inputOf is the maintenance that an object asks for. It does what maintenance-operator would: nothing is checked before, a drain goes on until
 // the node is empty, whoever asked holds the node until the object is deleted, and a node that is replaced is not held. Settings, a JSON
-// merge patch, change that. An object that maintenance-operator has begun with goes before others, and keeps the cordon that is there; one
-// that is deleted only has its node given back.
+// merge patch, change that. An object that maintenance-operator has begun with goes before others, and keeps the cordon that is there. From one
+// that was Ready no pod is drained any more, since its requestor works there, and from one that is deleted none for nobody.
 func inputOf(o *objects.NodeMaintenance, settings json.RawMessage) (client.Input, spec.Maintenance, error) {
 	given := client.Input{
 		"node": o.Spec.NodeName, "requestor": o.Spec.RequestorID, "cordon": o.Spec.Cordons(),
-		"preflight": spec.PreflightOff, "readyTimeout": "0s", "onNodeReplaced": "end", "drain": drainOf(o.Spec.DrainSpec),
+		"preflight": spec.PreflightOff, "readyTimeout": "0s", "onNodeReplaced": "end", "drain": drainOf(cmp.Or(o.Spec.DrainSpec, &objects.DrainSpec{})),
 	}
 	reason := reasonOf(o)
 	begun := reason != "" && reason != objects.Pending
 	if begun {
 		given["priority"] = begunFirst
 	}
-	if !o.DeletionTimestamp.IsZero() {
-		given["drain"] = drainOf(nil)
-	} else if wait := o.Spec.WaitForPodCompletion; wait != nil {
+	drains := o.DeletionTimestamp.IsZero() && reason != objects.Ready && reason != objects.RequestorFailed
+	if wait := o.Spec.WaitForPodCompletion; wait != nil && drains {
 		given["waitForPodCompletion"] = spec.WaitForPods{PodSelector: wait.PodSelector, Timeout: spec.Duration(time.Duration(wait.TimeoutSeconds) * time.Second)}
 	}
 	input, err := merged(given, settings)
 	if err != nil {
 		return nil, spec.Maintenance{}, fmt.Errorf("--maintenance-operator-input: %w", err)
+	}
+	if !drains || o.Spec.DrainSpec == nil {
+		input["drain"] = map[string]any{"mode": spec.ModeNone}
 	}
 	input["object"] = spec.Object{Resource: objects.Resource, Namespace: o.Namespace, Name: o.Name, UID: string(o.UID), Cordoned: begun && isCordoned(o)}
 	asked, err := input.Decode()
@@ -47,9 +50,6 @@ func inputOf(o *objects.NodeMaintenance, settings json.RawMessage) (client.Input
 const begunFirst = 1000
 
 func drainOf(d *objects.DrainSpec) map[string]any {
-	if d == nil {
-		return map[string]any{"mode": spec.ModeNone}
-	}
 	drain := map[string]any{
 		"mode": spec.ModeEvict, "podSelector": d.PodSelector, "force": d.Force, "deleteEmptyDir": d.DeleteEmptyDir, "escalation": []spec.Rung{},
 		"protectedFor": "0s",

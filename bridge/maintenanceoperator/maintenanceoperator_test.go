@@ -133,6 +133,8 @@ func TestAnObjectThatTheOperatorLeftIsTakenOver(t *testing.T) {
 		"it had cordoned":          {objects.Draining, "false", false, taken{true, true, spec.ModeEvict}},
 		"others had":               {objects.Draining, "true", false, taken{first: true, mode: spec.ModeEvict}},
 		"deleted after the cordon": {objects.Draining, "false", true, taken{true, true, spec.ModeNone}},
+		"it was Ready":             {objects.Ready, "false", false, taken{true, true, spec.ModeNone}},
+		"its requestor had failed": {objects.RequestorFailed, "false", false, taken{true, true, spec.ModeNone}},
 		"an annotation of nobody":  {objects.Pending, "false", false, taken{mode: spec.ModeEvict}},
 	} {
 		_, asked, err := inputOf(anObject(left(c.reason, c.initial, c.deleted)), nil)
@@ -153,12 +155,12 @@ func TestTheLimitsOfAConfiguration(t *testing.T) {
 		"none":                 {limits: `{"maxParallel":1}`},
 		"numbers":              {spec: objects.ConfigSpec{MaxParallelOperations: number(3), MaxUnavailable: number(0)}, limits: `{"maxParallel":3,"maxUnavailable":0}`},
 		"percentages":          {spec: objects.ConfigSpec{MaxParallelOperations: text("50%"), MaxUnavailable: text("10%")}, limits: `{"maxParallel":"50%","maxUnavailable":"10%"}`},
-		"no operations":        {spec: objects.ConfigSpec{MaxParallelOperations: number(0)}, frozen: true, limits: `{"maxParallel":1}`},
+		"no operations":        {spec: objects.ConfigSpec{MaxParallelOperations: number(0), MaxUnavailable: number(2)}, frozen: true, limits: `{"maxParallel":1,"maxUnavailable":2}`},
 		"fewer than none":      {spec: objects.ConfigSpec{MaxParallelOperations: number(-1)}, frozen: true, limits: `{"maxParallel":1}`},
 		"a negative limit":     {spec: objects.ConfigSpec{MaxUnavailable: number(-1)}, limits: `{"maxParallel":1}`},
 		"what is no amount":    {spec: objects.ConfigSpec{MaxParallelOperations: text("abc")}, wrong: "spec.maxParallelOperations"},
 		"nor a limit":          {spec: objects.ConfigSpec{MaxUnavailable: text("abc")}, wrong: "spec.maxUnavailable"},
-		"more than everything": {spec: objects.ConfigSpec{MaxParallelOperations: text("120%")}, wrong: "spec.maxParallelOperations"},
+		"more than everything": {spec: objects.ConfigSpec{MaxParallelOperations: text("120%")}, limits: `{"maxParallel":"100%"}`},
 	} {
 		frozen, limits, err := limitsOf(c.spec)
 		if c.wrong != "" {
@@ -175,7 +177,7 @@ func TestTheLimitsOfAConfiguration(t *testing.T) {
 }
 
 func TestOptionsAreCheckedAtTheStart(t *testing.T) {
-	for _, o := range []Options{{}, {Namespace: "operators"}, {Namespace: "operators", Input: `{"readyTimeout":"4h"}`}} {
+	for _, o := range []Options{{}, {Namespace: "operators"}, {Namespace: "operators", Input: `{"readyTimeout":"4h"}`}, {Namespace: "operators", Input: `{"drain":{"escalation":[{"after":"1h","do":"kill"}]}}`}} {
 		if err := o.Validate(); err != nil {
 			t.Errorf("%+v: %v", o, err)
 		}

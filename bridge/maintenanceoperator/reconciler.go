@@ -1,6 +1,6 @@
 // Package maintenanceoperator has the objects of NVIDIA's maintenance-operator drive Drydock, as that operator would: its clients see the
 // same conditions, reasons, annotations, finalizer, owner reference and events in the same order. The specification is the operator's
-// behaviour at commit e15d07b. Where Drydock does otherwise, docs/tasks/maintenance-operator.md says so.
+// behaviour at commit e15d07b. Where Drydock does otherwise, docs/tasks/from-maintenance-operator.md says so.
 package maintenanceoperator
 
 import (
@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -25,6 +26,7 @@ import (
 	"drydock.dev/drydock/bridge/v1alpha1"
 	"drydock.dev/drydock/client"
 	"drydock.dev/drydock/rules/bounds"
+	"drydock.dev/drydock/rules/spec"
 )
 
 // Maintenances are the maintenances of Drydock, which client.Client has.
@@ -47,6 +49,8 @@ const (
 	countAgain = 10 * time.Second
 	occupied   = 10 * time.Second
 	refused    = 15 * time.Second
+	// clocks is how far the clocks of the API server and of Temporal may be apart.
+	clocks = 5 * time.Minute
 	// staleAgain is how soon an object is read again that has changed since it was read.
 	staleAgain = 200 * time.Millisecond
 )
@@ -121,7 +125,7 @@ func (o *mirrored) reconcile(ctx context.Context) (reconcile.Result, error) {
 		return reconcile.Result{}, o.leave(ctx, err.Error())
 	case err != nil:
 		return reconcile.Result{}, err
-	case !found && o.isDeleted() && !o.isCordoned():
+	case !found && o.isDeleted() && !o.isCordoned() && !o.isShared():
 		return reconcile.Result{}, o.letGo(ctx)
 	case !found && o.object.Annotations[runAnnotation] != "":
 		return reconcile.Result{}, nil // it has ended, and the object shows that
@@ -141,30 +145,45 @@ func isCordoned(o *objects.NodeMaintenance) bool {
 	return o.Annotations[objects.InitialState] == "false"
 }
 
+// isShared reports whether others work on the node, which is not given back before they are done. Before Ready nobody does.
+func (o *mirrored) isShared() bool {
+	reason := o.reason()
+	return (reason == objects.Ready || reason == objects.RequestorFailed) && len(o.object.Spec.AdditionalRequestors) > 0
+}
+
 // find finds the maintenance that was started for the object. None was before a finalizer was put on.
 func (o *mirrored) find(ctx context.Context) (found bool, err error) {
-	if !o.has(mirror.Finalizer) && !o.has(objects.Finalizer) {
+	run := o.object.Annotations[runAnnotation]
+	if run == "" && !o.has(mirror.Finalizer) && !o.has(objects.Finalizer) {
 		return false, nil
 	}
 	latest, found, err := o.Maintenances.Latest(ctx, o.object.Spec.NodeName, o.object.Spec.RequestorID)
-	run := o.object.Annotations[runAnnotation]
-	if err != nil || !found || run != "" && latest.FirstRunID != run {
-		if err == nil && run != "" {
-			err = fmt.Errorf("node %s has no maintenance %s for %s any more: %w", o.object.Spec.NodeName, run, o.object.Spec.RequestorID, mirror.ErrLost)
-		}
+	switch {
+	case err != nil:
 		return false, err
+	case run != "" && (!found || latest.FirstRunID != run):
+		return false, fmt.Errorf("node %s has no maintenance %s for %s any more: %w", o.object.Spec.NodeName, run, o.object.Spec.RequestorID, mirror.ErrLost)
+	case !found, !latest.Running() && latest.Started.Before(o.object.CreationTimestamp.Add(-clocks)):
+		return false, nil
 	}
 	if run == "" {
 		status, err := o.Maintenances.LastStatus(ctx, latest)
 		if err != nil {
 			return false, err
 		}
-		if of := status.Spec.Object; of == nil || of.Resource != objects.Resource || of.UID != string(o.object.UID) {
+		of := status.Spec.Object
+		if of == nil || of.Resource != objects.Resource || of.UID != string(o.object.UID) || !latest.Running() && o.leaves(status.Transitions) {
 			return false, nil
 		}
 	}
 	o.view, err = o.Maintenances.Observe(ctx, latest)
 	return err == nil, err
+}
+
+// leaves reports whether a maintenance that has ended left the cordon on the node that maintenance-operator had set for an object which is
+// deleted by now: another one takes it over, and lifts it.
+func (o *mirrored) leaves(phases []api.Transition) bool {
+	return o.isDeleted() && o.isCordoned() && !slices.ContainsFunc(phases, func(t api.Transition) bool { return t.Phase == api.Cordoning })
 }
 
 // start starts the maintenance. An object that asks for what no maintenance can do is said to, and nothing is started.
@@ -200,7 +219,11 @@ func (o *mirrored) follow(ctx context.Context) (reconcile.Result, error) {
 		return reconcile.Result{}, err
 	}
 	if !o.view.Running() || o.view.Phase().Ended() {
-		if o.isDeleted() {
+		switch {
+		case o.leaves(o.view.Transitions()):
+			err := o.patch(ctx, func(m *objects.NodeMaintenance) { delete(m.Annotations, runAnnotation) })
+			return reconcile.Result{RequeueAfter: staleAgain}, err
+		case o.isDeleted():
 			return reconcile.Result{}, o.letGo(ctx)
 		}
 		return reconcile.Result{}, o.leave(ctx, fmt.Sprintf("the maintenance has ended %s before the object was deleted: %s", o.view.Phase(), o.view.Message()))
@@ -233,12 +256,12 @@ func (o *mirrored) talk(ctx context.Context) error {
 	fails := failed != nil && failed.Status == "True"
 	held := phase == api.Ready || phase == api.RequestorFailed
 	switch {
-	case o.isDeleted() && held && len(o.object.Spec.AdditionalRequestors) > 0:
-		return nil // others work on the node
+	case o.isDeleted() && o.isShared():
+		return nil
 	case o.isDeleted() && held:
 		return o.say(ctx, api.MsgDone, "deleted", "the object was deleted")
-	case o.isDeleted() && o.isCordoned() && o.view.Status.CordonedAt == nil:
-		return nil // maintenance-operator has cordoned the node: the maintenance takes it over, and gives it back
+	case o.isDeleted() && o.isCordoned() && o.view.Status.CordonedAt == nil && o.view.Status.Spec.Drain.Mode == spec.ModeNone:
+		return nil // it takes the cordon of maintenance-operator over, and gives the node back
 	case o.isDeleted() && phase != api.Validating && phase != api.Releasing:
 		return o.say(ctx, api.MsgCancel, "deleted", "the object was deleted")
 	case o.isDeleted():
@@ -246,20 +269,25 @@ func (o *mirrored) talk(ctx context.Context) error {
 	case phase == api.Ready && fails:
 		return o.say(ctx, api.MsgFailed, failed.LastTransitionTime.UTC().Format(time.RFC3339), failed.Message)
 	case phase == api.RequestorFailed && !fails && o.saidFailed():
-		return o.say(ctx, api.MsgRetry, fmt.Sprint(len(o.view.Status.Transitions)), "the requestor has not failed any more")
+		return o.say(ctx, api.MsgRetry, fmt.Sprint(len(o.view.Status.Transitions)+o.view.Status.TransitionsDropped), "the requestor has not failed any more")
 	}
 	return nil
 }
 
 // saidFailed reports whether the maintenance failed by the object's condition, and not because somebody else has said so.
 func (o *mirrored) saidFailed() bool {
-	all := o.view.Status.Messages
-	for i := len(all) - 1; i >= 0; i-- {
-		if all[i].Name == api.MsgFailed && all[i].Outcome == api.Applied {
-			return all[i].By == o.principal()
+	by, failed := failedBy(o.view.Status)
+	return failed && by == o.principal()
+}
+
+// failedBy is who said last that the requestor had failed.
+func failedBy(s *api.Status) (by string, failed bool) {
+	for _, m := range slices.Backward(s.Messages) {
+		if m.Name == api.MsgFailed && m.Outcome == api.Applied {
+			return m.By, true
 		}
 	}
-	return false
+	return "", false
 }
 
 func (o *mirrored) principal() string {

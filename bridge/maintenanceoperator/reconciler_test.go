@@ -111,6 +111,7 @@ func (p *place) reconcile() (*objects.NodeMaintenance, []string) {
 func (p *place) ready() *objects.NodeMaintenance {
 	p.Helper()
 	p.reconcile()
+	p.fake.is(api.Cordoning, nil)
 	p.fake.held(api.Ready)
 	o, _ := p.reconcile()
 	if o == nil || reasonOf(o) != objects.Ready {
@@ -185,6 +186,44 @@ func TestADeletionIsDoneOrCancels(t *testing.T) {
 	p.fake.is(api.Completed, nil)
 	if o, _ := p.reconcile(); o != nil {
 		t.Errorf("it is not gone: %+v", o)
+	}
+}
+
+// leftDraining is an object that maintenance-operator left in the middle of its drain.
+func leftDraining() *objects.NodeMaintenance {
+	return anObject(func(o *objects.NodeMaintenance) {
+		o.Finalizers, o.Annotations = []string{objects.Finalizer}, map[string]string{objects.InitialState: "false"}
+		o.Spec.DrainSpec = &objects.DrainSpec{}
+		meta.SetStatusCondition(&o.Status.Conditions, mirror.Condition(objects.ConditionReady, false, objects.Draining, ""))
+	})
+}
+
+// Nothing is drained for an object that is deleted while it waits to be taken over, and the operator's cordon does not stay.
+func TestAnObjectThatIsDeletedWhileItWaitsToBeTakenOver(t *testing.T) {
+	p := newPlace(t, leftDraining())
+	if o, did := p.reconcile(); !slices.Equal(did, []string{"start"}) || reasonOf(o) != objects.Draining {
+		t.Fatalf("%q: %+v", did, o)
+	}
+	p.delete()
+	if _, did := p.reconcile(); !slices.Equal(did, []string{api.MsgCancel}) {
+		t.Fatalf("%q", did)
+	}
+	p.fake.is(api.Cancelled, nil)
+	p.fake.view.Execution = enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED
+	if o, _ := p.reconcile(); o == nil || o.Annotations[runAnnotation] != "" {
+		t.Fatalf("%+v", o)
+	}
+	p.fake.view.Status.Transitions = nil
+	if _, did := p.reconcile(); !slices.Equal(did, []string{"start"}) || p.fake.view.Status.Spec.Drain.Mode != spec.ModeNone || !p.fake.view.Status.Spec.Object.Cordoned {
+		t.Fatalf("%q: %+v", did, p.fake.view.Status.Spec)
+	}
+	p.fake.is(api.Cordoning, nil)
+	if _, did := p.reconcile(); len(did) > 0 {
+		t.Errorf("%q", did)
+	}
+	p.fake.held(api.Ready)
+	if _, did := p.reconcile(); !slices.Equal(did, []string{api.MsgDone}) {
+		t.Errorf("%q", did)
 	}
 }
 

@@ -32,8 +32,10 @@ func (o Options) Validate() error {
 	if o.Namespace == "" {
 		return errors.New("--maintenance-operator-input needs --maintenance-operator")
 	}
-	name := "n"
-	_, _, err := inputOf(&objects.NodeMaintenance{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "u"}, Spec: objects.NodeMaintenanceSpec{NodeName: name, RequestorID: "any"}}, json.RawMessage(o.Input))
+	_, _, err := inputOf(&objects.NodeMaintenance{
+		ObjectMeta: metav1.ObjectMeta{Name: "any", UID: "any"},
+		Spec:       objects.NodeMaintenanceSpec{NodeName: "any", RequestorID: "any", DrainSpec: &objects.DrainSpec{}},
+	}, json.RawMessage(o.Input))
 	if err != nil {
 		return fmt.Errorf("--maintenance-operator-input: %w", err)
 	}

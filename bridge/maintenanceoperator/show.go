@@ -61,14 +61,24 @@ func following(from, to string, phases []api.Transition) string {
 
 // show has the object show the maintenance.
 func (o *mirrored) show(ctx context.Context) error {
+	phase := o.view.Phase()
 	if o.isDeleted() {
-		return nil // the reason stays what it was
+		// The reason stays what it was, except while the node is validated: clients do not see that a Ready object is deleted.
+		if phase == api.Validating && o.reason() == objects.Ready {
+			return o.become(ctx, objects.Draining)
+		}
+		return nil
+	}
+	if o.reason() == objects.RequestorFailed && phase == api.Ready && meta.IsStatusConditionTrue(o.object.Status.Conditions, objects.RequestorFailed) {
+		if _, said := failedBy(o.view.Status); !said {
+			return nil // it was taken over, and its maintenance is told next
+		}
 	}
 	for {
 		if err := o.arrive(ctx); err != nil {
 			return err
 		}
-		next := following(o.reason(), reasons[o.view.Phase()], o.view.Status.Transitions)
+		next := following(o.reason(), reasons[phase], o.view.Status.Transitions)
 		if next == "" {
 			return nil
 		}

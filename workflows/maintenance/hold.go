@@ -136,7 +136,7 @@ func (h *hold) input(uid string, cordon bool, event nodeevent.Event) node.HoldIn
 	status := h.journal.status()
 	in := node.HoldInput{
 		Node: h.spec.Node, UID: uid, RunID: h.runID, Slot: h.slot.named(), Requestor: h.spec.Requestor, Since: status.Since,
-		Cordon: cordon, TakesCordon: status.Attempt <= 1 && h.spec.Object.LeavesCordon(), Phase: string(status.Phase), Event: event, Prior: h.Prior,
+		Cordon: cordon, TakesCordon: status.CordonedAt == nil && h.spec.Object.LeavesCordon(), Phase: string(status.Phase), Event: event, Prior: h.Prior,
 	}
 	if status.Phase == api.Cordoning {
 		in.Maintenance = h.forPolicy()

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -68,7 +69,7 @@ func (p *peer) leave(s leftState, node string) {
 	if s.held {
 		metadata["finalizers"] = []string{objects.Finalizer}
 	}
-	p.create("nodemaintenances", "NodeMaintenance", metadata, map[string]any{"requestorID": "any." + s.name, "nodeName": node, "drainSpec": map[string]any{"podSelector": "app=none"}})
+	p.create("nodemaintenances", "NodeMaintenance", metadata, map[string]any{"requestorID": "any." + s.name, "nodeName": node, "drainSpec": map[string]any{"podSelector": "app=work", "force": true}})
 	p.PatchNode(node, fmt.Sprintf(`{"spec":{"unschedulable":%t}}`, s.cordoned))
 	var conditions []metav1.Condition
 	if s.reason != "" {
@@ -96,7 +97,12 @@ func TestObjectsOfMaintenanceOperatorAreTakenOver(t *testing.T) {
 	p := preparePeer(t)
 	p.create("maintenanceoperatorconfigs", "MaintenanceOperatorConfig", map[string]any{"name": "default"}, map[string]any{"maxParallelOperations": len(leftStates)})
 	nodes := p.Nodes()
+	ns := p.Namespace()
+	var work *corev1.Pod
 	for i, s := range leftStates {
+		if s.name == "ready" {
+			work = p.Pod(ns, "work", nodes[i].Name) // its requestor has begun
+		}
 		p.leave(s, nodes[i].Name)
 	}
 	p.serve()
@@ -108,14 +114,15 @@ func TestObjectsOfMaintenanceOperatorAreTakenOver(t *testing.T) {
 		p.shows(s.name, s.ends)
 		p.has(s.name, "the time when it was Ready", func(objects.NodeMaintenanceStatus) bool { return p.annotation(s.name, objects.ReadyTime) != "" })
 	}
-	// What was Ready never seemed not to be: its requestor works on the node.
+	// What was Ready never seemed not to be, since its requestor works on the node, nor what had failed to be Ready.
 	p.mu.Lock()
 	for _, s := range leftStates {
-		if s.reason == objects.Ready && !s.failed && s.ends == objects.Ready && len(p.seen[s.name]["ready"]) != 1 {
+		if (s.ends == objects.Ready && s.reason == s.ends || s.reason == objects.RequestorFailed) && len(p.seen[s.name]["ready"]) != 1 {
 			t.Errorf("%s showed %q", s.name, p.seen[s.name]["ready"])
 		}
 	}
 	p.mu.Unlock()
+	p.MustStay(*work)
 	for _, s := range leftStates {
 		if s.ends != "" {
 			p.delete(s.name)
