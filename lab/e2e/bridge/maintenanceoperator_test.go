@@ -260,12 +260,12 @@ func (p *peer) annotation(name, key string) string {
 	return o.Annotations[key]
 }
 
-// shows waits until the object has a reason.
+// shows waits until the object has a reason, and at Ready the time of that, which is written after it.
 func (p *peer) shows(name, reason string) {
 	p.Helper()
 	p.has(name, reason, func(s objects.NodeMaintenanceStatus) bool {
 		c := meta.FindStatusCondition(s.Conditions, "Ready")
-		return c != nil && c.Reason == reason
+		return c != nil && c.Reason == reason && (reason != objects.Ready || p.annotation(name, objects.ReadyTime) != "")
 	})
 }
 

@@ -112,7 +112,6 @@ func TestObjectsOfMaintenanceOperatorAreTakenOver(t *testing.T) {
 			continue
 		}
 		p.shows(s.name, s.ends)
-		p.has(s.name, "the time when it was Ready", func(objects.NodeMaintenanceStatus) bool { return p.annotation(s.name, objects.ReadyTime) != "" })
 	}
 	// What was Ready never seemed not to be, since its requestor works on the node, nor what had failed to be Ready.
 	p.mu.Lock()
