@@ -34,7 +34,8 @@ const operatorNamespace = "maintenance-operator"
 // they hold the bridge to what was recorded.
 var peerBinary = os.Getenv("DRYDOCK_MAINTENANCE_OPERATOR")
 
-const recordings = "testdata/maintenance-operator.json"
+// recordings are named after the commit of the operator that was recorded.
+const recordings = "testdata/maintenance-operator-e15d07b.json"
 
 // strands are what clients see of an object, each as the values that it had one after the other. Nothing says when it had them, nor in which
 // order those of different strands came.
