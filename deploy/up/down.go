@@ -53,7 +53,7 @@ func stopAll(ctx context.Context, o options) error {
 }
 
 // asksWithin bounds the question for maintenances.
-const asksWithin = 10 * time.Second
+const asksWithin = 30 * time.Second
 
 // tellOfMaintenances says which nodes stay as they are meanwhile.
 func tellOfMaintenances(ctx context.Context, o options, r state) {
