@@ -148,7 +148,10 @@ func TestTheBridgeGoesWithTheWorkers(t *testing.T) {
 	documents := render(t, set)
 	pod := deploymentOf(t, "bridge", documents).Spec.Template.Spec
 	container := pod.Containers[0]
-	want := []string{"--cluster=blue", "--task-queue=maintenance", "--log-level=debug", "--log-format=text", "--lease-namespace=drydock", "--metrics=:8082", "--probes=:8083", "--approvals"}
+	want := []string{
+		"--cluster=blue", "--task-queue=maintenance", "--log-level=debug", "--log-format=text", "--lease-namespace=drydock", "--metrics=:8082", "--probes=:8083",
+		"--approvals", "--maintenance-operator=default", `--maintenance-operator-input={"readyTimeout":"4h"}`,
+	}
 	if !slices.Equal(container.Args, want) || !slices.Equal(container.Command, []string{"drydock-bridge"}) {
 		t.Errorf("it runs %q %q, want %q", container.Command, container.Args, want)
 	}
