@@ -13,10 +13,10 @@ import (
 	"drydock.dev/drydock/rules/spec"
 )
 
-// inputOf is the maintenance that an object asks for. It does what maintenance-operator would: nothing is checked before, a drain goes on until
-// the node is empty, whoever asked holds the node until the object is deleted, and a node that is replaced is not held. Settings, a JSON
-// merge patch, change that. An object that maintenance-operator has begun with goes before others, and keeps the cordon that is there. From one
-// that was Ready no pod is drained any more, since its requestor works there, and from one that is deleted none for nobody.
+// inputOf is the maintenance that an object asks for. It does what maintenance-operator would: there is no preflight, the drain goes on until
+// the node is empty, the requestor holds the node until the object is deleted, and a node that is replaced ends the maintenance. Settings is
+// a JSON merge patch that changes this. An object that maintenance-operator had begun with goes before others, and its cordon is taken over.
+// Nothing is drained for one that was Ready, because its requestor works on the node, nor for one that is deleted.
 func inputOf(o *objects.NodeMaintenance, settings json.RawMessage) (client.Input, spec.Maintenance, error) {
 	given := client.Input{
 		"node": o.Spec.NodeName, "requestor": o.Spec.RequestorID, "cordon": o.Spec.Cordons(),

@@ -1,6 +1,6 @@
 // Package maintenanceoperator has the objects of NVIDIA's maintenance-operator drive Drydock, as that operator would: its clients see the
-// same conditions, reasons, annotations, finalizer, owner reference and events in the same order. The specification is the operator's
-// behaviour at commit e15d07b. Where Drydock does otherwise, docs/tasks/from-maintenance-operator.md says so.
+// same conditions, reasons, annotations, finalizer, owner reference and events in the same order. The specification is what the operator
+// does at commit e15d07b. The differences are listed in docs/tasks/from-maintenance-operator.md.
 package maintenanceoperator
 
 import (
@@ -39,7 +39,7 @@ type Maintenances interface {
 }
 
 const (
-	// manager is the field manager of what is written into
+	// manager is the field manager of what is written into objects.
 	manager = "drydock-bridge"
 	// runAnnotation is the first run of the object's workflow. One that Temporal has lost is not started again.
 	runAnnotation = "drydock.dev/run"

@@ -16,9 +16,9 @@ import (
 	"drydock.dev/drydock/bridge/maintenanceoperator/objects"
 )
 
-// Options say whether and how a bridge serves maintenance-operator's
+// Options say whether and how a bridge serves maintenance-operator's objects.
 type Options struct {
-	// Namespace is that of maintenance-operator, where its lease and its configuration are. Empty serves none of its
+	// Namespace is that of maintenance-operator, where its lease and its configuration are. Empty serves none of its objects.
 	Namespace string
 	// Input is a JSON merge patch for the input of each maintenance.
 	Input string
@@ -42,7 +42,7 @@ func (o Options) Validate() error {
 	return nil
 }
 
-// leaseName is maintenance-operator's lease: whoever holds it serves its
+// leaseName is the name of maintenance-operator's lease. The process that holds the lease serves the objects.
 const leaseName = "a9620a8f.nvidia.com"
 
 // How long a lease holds, and how often it is renewed, as maintenance-operator has it.

@@ -71,7 +71,7 @@ func (o *mirrored) show(ctx context.Context) error {
 	}
 	if o.reason() == objects.RequestorFailed && phase == api.Ready && meta.IsStatusConditionTrue(o.object.Status.Conditions, objects.RequestorFailed) {
 		if _, said := failedBy(o.view.Status); !said {
-			return nil // it was taken over, and its maintenance is told next
+			return nil // talk tells the maintenance next
 		}
 	}
 	for {
