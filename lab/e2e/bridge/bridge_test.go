@@ -365,8 +365,7 @@ func TestAnObjectThatCannotBeMaintainedSaysSo(t *testing.T) {
 }
 
 // The next bridge waits until the killed one's Lease is over.
-func TestABridgeThatWasKilledGoesOn(t *testing.T) {
-	site.Slow(t)
+func TestSlowABridgeThatWasKilledGoesOn(t *testing.T) {
 	b := newBridged(t, "scheduler: {maxParallel: 5}")
 	nodes := []string{"worker-01", "worker-02", "worker-03", "worker-04"}
 	ask := func(suffix string) {

@@ -8,12 +8,11 @@ import (
 
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/bridge/v1alpha1"
-	"drydock.dev/drydock/lab/e2e/site"
 )
 
 // Whatever asks for a maintenance by an object that it owns has the node given back when it goes: the garbage collector deletes the object.
-func TestAnObjectEndsWithItsOwner(t *testing.T) {
-	site.Slow(t) // the garbage collector looks for new kinds every 30 s
+// The garbage collector looks for new kinds only every 30 s.
+func TestSlowAnObjectEndsWithItsOwner(t *testing.T) {
 	b := newBridged(t, "")
 	b.install(manifests + "bridge/admission.yaml")
 	// Any object will do that is in no namespace either.

@@ -89,10 +89,9 @@ func randomWorkloads(random *rand.Rand) []workload {
 	return all
 }
 
-// TestDrainAgreesWithKubectl puts the same pods on two nodes: their preflight and drain by Drydock differ from kubectl's in
+// TestSlowDrainAgreesWithKubectl puts the same pods on two nodes: their preflight and drain by Drydock differ from kubectl's in
 // nothing but what the reference says.
-func TestDrainAgreesWithKubectl(t *testing.T) {
-	site.Slow(t)
+func TestSlowDrainAgreesWithKubectl(t *testing.T) {
 	s := site.New(t, "scheduler: {maxParallel: 2}")
 	seed := uint64(time.Now().UnixNano()) //nolint:gosec // any seed will do
 	t.Logf("seed %d", seed)

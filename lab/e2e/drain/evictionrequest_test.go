@@ -33,8 +33,7 @@ const (
 	responder  = "e2e.example/responder"
 )
 
-func TestEvictionRequest(t *testing.T) {
-	site.Slow(t)
+func TestSlowEvictionRequest(t *testing.T) {
 	s := site.New(t, "")
 	installLifecycle(s)
 

@@ -158,10 +158,9 @@ spec:
         securityContext: {allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}
 `
 
-// TestANodeReturnsToProductionOnlyWhenItIsGood goes from the notice to the audit record: conditions, hooks with their
+// TestSlowANodeReturnsToProductionOnlyWhenItIsGood goes from the notice to the audit record: conditions, hooks with their
 // closings, a validation by every kind of look, a failure of it, and what is kept of all that.
-func TestANodeReturnsToProductionOnlyWhenItIsGood(t *testing.T) {
-	site.Slow(t)
+func TestSlowANodeReturnsToProductionOnlyWhenItIsGood(t *testing.T) {
 	s := site.Prepare(t, "")
 	const token = "canary-of-a-check"
 	r := s.Receivers("whsec_c2lnbmVk", "unused")

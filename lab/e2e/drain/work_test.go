@@ -77,9 +77,8 @@ work:
 	}
 }
 
-// TestWorkByAJob has an upgrade fail, tried again, killed half way with its worker, and taken back.
-func TestWorkByAJob(t *testing.T) {
-	site.Slow(t)
+// TestSlowWorkByAJob has an upgrade fail, tried again, killed half way with its worker, and taken back.
+func TestSlowWorkByAJob(t *testing.T) {
 	s := site.Prepare(t, "")
 	ns := s.WorkNamespace()
 	const delay = "devcluster.drydock.dev/completion-delay"

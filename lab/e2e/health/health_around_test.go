@@ -16,10 +16,9 @@ import (
 	"drydock.dev/drydock/rules/health"
 )
 
-// TestWhatGoesOnAroundNodesKeepsThemFromBeingRemediated has an upgrade of the cluster, a MachineHealthCheck and etcd's budget stand in
+// TestSlowWhatGoesOnAroundNodesKeepsThemFromBeingRemediated has an upgrade of the cluster, a MachineHealthCheck and etcd's budget stand in
 // the way of health checks, and a node fall ill again.
-func TestWhatGoesOnAroundNodesKeepsThemFromBeingRemediated(t *testing.T) {
-	site.Slow(t)
+func TestSlowWhatGoesOnAroundNodesKeepsThemFromBeingRemediated(t *testing.T) {
 	audit := filepath.Join(t.TempDir(), "audit.jsonl")
 	c := newClinic(t, 9, fmt.Sprintf("audit: {file: {path: %q}}\n", audit))
 	defer c.parts.Wait()

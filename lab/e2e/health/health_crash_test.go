@@ -6,14 +6,12 @@ import (
 	"time"
 
 	"drydock.dev/drydock/api"
-	"drydock.dev/drydock/lab/e2e/site"
 	"drydock.dev/drydock/rules/health"
 )
 
-// TestHealthChecksOutliveTheirWorker kills the worker while a duration runs, and has it stop while a remediation is at work
+// TestSlowHealthChecksOutliveTheirWorker kills the worker while a duration runs, and has it stop while a remediation is at work
 // and while it ends. The check is the configuration's.
-func TestHealthChecksOutliveTheirWorker(t *testing.T) {
-	site.Slow(t)
+func TestSlowHealthChecksOutliveTheirWorker(t *testing.T) {
 	const duration = 45 * time.Second
 	c := newClinic(t, 3, `
 healthChecks:

@@ -17,9 +17,8 @@ import (
 	"drydock.dev/drydock/rules/health"
 )
 
-// TestDamageToHealthChecksIsMadeGood resets and terminates remediations under way, and has the control plane's nodes fall ill.
-func TestDamageToHealthChecksIsMadeGood(t *testing.T) {
-	site.Slow(t)
+// TestSlowDamageToHealthChecksIsMadeGood resets and terminates remediations under way, and has the control plane's nodes fall ill.
+func TestSlowDamageToHealthChecksIsMadeGood(t *testing.T) {
 	c := newClinic(t, 33, "")
 	defer c.parts.Wait()
 	c.StartWorker()

@@ -10,7 +10,6 @@ import (
 	workflowpb "go.temporal.io/api/workflow/v1"
 
 	"drydock.dev/drydock/api"
-	"drydock.dev/drydock/lab/e2e/site"
 )
 
 const (
@@ -73,9 +72,8 @@ func TestAWorkerThatStartsTakesOverTheWatches(t *testing.T) {
 // noticedWithin is how soon a worker that lives begins the watches of a dead one anew, on a machine that runs other tests too.
 const noticedWithin = 75*time.Second + 15*time.Second
 
-// TestWorkersThatLiveTakeOverTheWatchesOfADeadOne kills that of two workers which watches, and starts none.
-func TestWorkersThatLiveTakeOverTheWatchesOfADeadOne(t *testing.T) {
-	site.Slow(t)
+// TestSlowWorkersThatLiveTakeOverTheWatchesOfADeadOne kills that of two workers which watches, and starts none.
+func TestSlowWorkersThatLiveTakeOverTheWatchesOfADeadOne(t *testing.T) {
 	c := newClinic(t, 4, "")
 	template := c.template(fence, "fence", nil)
 	c.StartWorker()

@@ -16,9 +16,8 @@ import (
 // downFor is how long one of the receivers does not answer.
 const downFor = time.Minute
 
-// TestEveryStateIsToldOnEveryChannel is the table of NotifyMaintenance as outside receivers see it.
-func TestEveryStateIsToldOnEveryChannel(t *testing.T) {
-	site.Slow(t)
+// TestSlowEveryStateIsToldOnEveryChannel is the table of NotifyMaintenance as outside receivers see it.
+func TestSlowEveryStateIsToldOnEveryChannel(t *testing.T) {
 	s := site.Prepare(t, "")
 	canaries := map[string]string{
 		"the webhook of Slack": "canary-slack-webhook", "the bot's token": "xoxb-canary-of-the-bot", "the mail password": "canary-of-the-mail",

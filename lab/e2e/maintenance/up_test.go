@@ -234,8 +234,7 @@ func (l *laptop) eventually(what string, check func() error) {
 	}
 }
 
-func TestUpFromAKubeconfigToAMaintenance(t *testing.T) {
-	site.Slow(t)
+func TestSlowUpFromAKubeconfigToAMaintenance(t *testing.T) {
 	t.Parallel()
 	l := newLaptop(t)
 	t.Cleanup(func() { l.down() })

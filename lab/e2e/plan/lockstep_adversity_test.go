@@ -94,8 +94,7 @@ func TestAPlanInLockstepThatIsResetGoesOn(t *testing.T) {
 }
 
 // A shared maintenance that is reset to before it was told how far to go is told again, and holds up no plan.
-func TestASharedMaintenanceThatIsResetIsToldAgain(t *testing.T) {
-	site.Slow(t)
+func TestSlowASharedMaintenanceThatIsResetIsToldAgain(t *testing.T) {
 	s := site.New(t, "scheduler: {maxParallel: 2}")
 	before := s.Imprint("worker-01")
 	run := newPlan(s, "firmware", inLockstep(s, api.StageCordon, []string{"worker-01"}, "x", "y"))
@@ -120,8 +119,7 @@ func TestASharedMaintenanceThatIsResetIsToldAgain(t *testing.T) {
 }
 
 // Where the lockstep is terminated, and the plan too, a worker starts it anew, and it gives the nodes back.
-func TestNodesOfAPlanComeBackThoughTheLockstepIsTerminatedWithIt(t *testing.T) {
-	site.Slow(t)
+func TestSlowNodesOfAPlanComeBackThoughTheLockstepIsTerminatedWithIt(t *testing.T) {
 	s := site.New(t, "scheduler: {maxParallel: 2}")
 	before := s.Imprint("worker-01")
 	run := newPlan(s, "firmware", inLockstep(s, api.StageCordon, []string{"worker-01"}, "x"))

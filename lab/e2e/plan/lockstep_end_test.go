@@ -42,8 +42,7 @@ func untilDrained(s *site.Site, run client.WorkflowRun) {
 
 // Neither of two plans waits for the other for ever, whatever the order of their tiers is, and a worker that is lost costs no
 // pod a second eviction.
-func TestPlansOfOppositeTiersEnd(t *testing.T) {
-	site.Slow(t)
+func TestSlowPlansOfOppositeTiersEnd(t *testing.T) {
 	t.Parallel()
 	const many = 50
 	s := site.PrepareOf(t, site.OwnLane(t, many), site.Shared.Temporal, fmt.Sprintf("scheduler: {maxParallel: %d, maxUnavailable: %d}", many, many))

@@ -10,8 +10,7 @@ import (
 	"drydock.dev/drydock/lab/e2e/site"
 )
 
-func TestAPlanIsAPictureInATerminal(t *testing.T) {
-	site.Slow(t)
+func TestSlowAPlanIsAPictureInATerminal(t *testing.T) {
 	s := site.New(t, "scheduler: {maxParallel: 10}")
 	s.Exits(s.AtTerminal("n", "plan", "create", "kernel", "worker-01"), 3, "Start this plan? [y/N]", "not confirmed; nothing was started")
 	s.Exits(s.AtTerminal("y", "plan", "create", "kernel", "--all", "--canary", "1", "--ready-timeout", "3s", "--on-ready-timeout", "release", "--max-parallel", "3"), 0,

@@ -13,10 +13,9 @@ import (
 	"drydock.dev/drydock/rules/plan"
 )
 
-// TestAPlanHasItsNodesRebooted has a plan do its nodes' work by the worker, which is killed on the way and comes back with
+// TestSlowAPlanHasItsNodesRebooted has a plan do its nodes' work by the worker, which is killed on the way and comes back with
 // a configuration that has the work no more.
-func TestAPlanHasItsNodesRebooted(t *testing.T) {
-	site.Slow(t)
+func TestSlowAPlanHasItsNodesRebooted(t *testing.T) {
 	s := site.Prepare(t, "scheduler: {maxParallel: 10}\n")
 	ns := s.WorkNamespace()
 	without := s.Options.Config
@@ -64,10 +63,9 @@ func TestAPlanHasItsNodesRebooted(t *testing.T) {
 	}
 }
 
-// TestAPlanWaitsForItsWindow has a plan wait for a window that is closed: nothing is touched, nothing is under way, and the
+// TestSlowAPlanWaitsForItsWindow has a plan wait for a window that is closed: nothing is touched, nothing is under way, and the
 // plan can be paused and cancelled. Another one begins when its window opens.
-func TestAPlanWaitsForItsWindow(t *testing.T) {
-	site.Slow(t)
+func TestSlowAPlanWaitsForItsWindow(t *testing.T) {
 	s := site.Prepare(t, "")
 	opens := soon()
 	far := opens.AddDate(0, 6, 0)

@@ -39,10 +39,9 @@ func windowNow(s *site.Site, name string) api.Window {
 	return told.Windows[0]
 }
 
-// TestWindows has a window open and another one close, at the same minute, while maintenances wait for them, run and ignore
+// TestSlowWindows has a window open and another one close, at the same minute, while maintenances wait for them, run and ignore
 // them.
-func TestWindows(t *testing.T) {
-	site.Slow(t)
+func TestSlowWindows(t *testing.T) {
 	s := site.Prepare(t, "") // which takes its time
 	opens := soon()
 	far := opens.AddDate(0, 6, 0)

@@ -31,10 +31,9 @@ profiles:
   in-maintenance: {transitions: [{check: done, next: operational, trigger: clear && young}]}
 `
 
-// TestFiveHundredNodesNeverHaveMoreInMaintenanceThanTheyMay kills the worker on the way, and resets and terminates the workflow that
+// TestSlowFiveHundredNodesNeverHaveMoreInMaintenanceThanTheyMay kills the worker on the way, and resets and terminates the workflow that
 // decides.
-func TestFiveHundredNodesNeverHaveMoreInMaintenanceThanTheyMay(t *testing.T) {
-	site.Slow(t)
+func TestSlowFiveHundredNodesNeverHaveMoreInMaintenanceThanTheyMay(t *testing.T) {
 	t.Parallel()
 	const nodes, rounds, most = 500, 30, 5
 	m := prepareMachines(t, site.OwnLane(t, nodes), many, "")

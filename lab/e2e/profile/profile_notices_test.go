@@ -295,10 +295,9 @@ func (m *machines) settled(a *audience, most int) {
 	})
 }
 
-// TestAResetOfProfilesSendsNothingForEver resets the workflow that sends to a moment at which nothing was sent yet, and while
+// TestSlowAResetOfProfilesSendsNothingForEver resets the workflow that sends to a moment at which nothing was sent yet, and while
 // one is not taken.
-func TestAResetOfProfilesSendsNothingForEver(t *testing.T) {
-	site.Slow(t)
+func TestSlowAResetOfProfilesSendsNothingForEver(t *testing.T) {
 	m, a := noticedMachines(t)
 	const node = "worker-01"
 	m.label(node, "told")

@@ -57,8 +57,7 @@ func TestOnlyOneProfileHasANodeInMaintenance(t *testing.T) {
 	}
 }
 
-func TestAFileOfProfilesThatChanges(t *testing.T) {
-	site.Slow(t)
+func TestSlowAFileOfProfilesThatChanges(t *testing.T) {
 	both, one := flagged("a", "b"), flagged("a")
 	m := newMachines(t, both, "")
 	const node = "worker-01"

@@ -64,8 +64,7 @@ func TestADrainTakenBackWhileItsWorkerIsLostIsBegunAnew(t *testing.T) {
 	s.Done(run)
 }
 
-func TestAWorkerKilledInARolloutEndsInTheSameState(t *testing.T) {
-	site.Slow(t)
+func TestSlowAWorkerKilledInARolloutEndsInTheSameState(t *testing.T) {
 	s := site.New(t, "scheduler: {maxParallel: 2}")
 	ns := s.Namespace()
 	s.Deployment(ns, "web", 8)

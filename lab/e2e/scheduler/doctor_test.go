@@ -206,8 +206,7 @@ func TestDoctorCleansNodes(t *testing.T) {
 	heals(s, "LabelLeft worker-03")
 }
 
-func TestDoctorSeesThatTheSchedulerIsGone(t *testing.T) {
-	site.Slow(t)
+func TestSlowDoctorSeesThatTheSchedulerIsGone(t *testing.T) {
 	s := site.New(t, "")
 	s.Exits(s.Drydock("doctor", "--pause", "0s"), 2, "--pause")
 	run := s.ReadyNow("worker-01")

@@ -38,8 +38,7 @@ func unmarks(s *site.Site, lost, node string) {
 
 // What docs/tasks/disaster.md says of a Temporal whose database is lost: nothing is given back by itself, nobody takes the old marks
 // for those of the new namespace, and the nodes come back on somebody's word.
-func TestNodesComeBackAfterTheDatabaseIsLost(t *testing.T) {
-	site.Slow(t)
+func TestSlowNodesComeBackAfterTheDatabaseIsLost(t *testing.T) {
 	t.Parallel()
 	temporal, err := devstack.StartTemporal(t.Context(), devstack.TemporalOptions{
 		Dir: filepath.Join(site.Shared.Dir, "lost-temporal"), InMemory: true, Attributes: true,
@@ -86,8 +85,7 @@ func TestNodesComeBackAfterTheDatabaseIsLost(t *testing.T) {
 }
 
 // The same of a Temporal that was restored to a state from before a maintenance: its namespace is the same.
-func TestNodesComeBackWhoseMaintenanceTemporalHasForgotten(t *testing.T) {
-	site.Slow(t)
+func TestSlowNodesComeBackWhoseMaintenanceTemporalHasForgotten(t *testing.T) {
 	s := site.New(t, "scheduler: {onOrphan: report}")
 	before := s.Imprint("worker-01")
 	run := s.ReadyNow("worker-01")

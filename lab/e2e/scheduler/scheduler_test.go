@@ -18,8 +18,7 @@ import (
 // schedulerEvery is how often a worker makes sure that its scheduler runs.
 const schedulerEvery = 30 * time.Second
 
-func TestTheSchedulerTerminatedByHandComesBackWithWhatItKnew(t *testing.T) {
-	site.Slow(t)
+func TestSlowTheSchedulerTerminatedByHandComesBackWithWhatItKnew(t *testing.T) {
 	s := site.New(t, "scheduler: {maxParallel: 1}")
 	s.MustDrydock("limits", "set", "--max-parallel", "2", "--comment", "two crews")
 	nodes := s.WatchNodes()

@@ -31,14 +31,6 @@ var Shared struct {
 	}
 }
 
-// Slow leaves a test that takes half a minute or more out of make test, which has shorter ones of the same capability; make test-all runs it.
-func Slow(t *testing.T) {
-	t.Helper()
-	if testing.Short() {
-		t.Skip("takes long: make test-all runs it")
-	}
-}
-
 // Main runs the tests of a package: they share a Temporal server, and control planes that are used again.
 func Main(m *testing.M) int {
 	dir, err := os.MkdirTemp("", "drydock-e2e-")

@@ -38,9 +38,8 @@ func refusedAs(s *site.Site, run client.WorkflowRun, kind string) {
 	}
 }
 
-// TestRecordsAndMessagesAreNotForged is what somebody tries who may start and signal every workflow of the namespace.
-func TestRecordsAndMessagesAreNotForged(t *testing.T) {
-	site.Slow(t)
+// TestSlowRecordsAndMessagesAreNotForged is what somebody tries who may start and signal every workflow of the namespace.
+func TestSlowRecordsAndMessagesAreNotForged(t *testing.T) {
 	s := site.Prepare(t, "")
 	signingKey := "whsec_c2lnbmVk"
 	r := s.Receivers(signingKey, "unused")
