@@ -37,6 +37,8 @@ import (
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/bridge/calls"
 	"drydock.dev/drydock/bridge/health"
+	"drydock.dev/drydock/bridge/kep"
+	kepobjects "drydock.dev/drydock/bridge/kep/objects"
 	"drydock.dev/drydock/bridge/maintenance"
 	"drydock.dev/drydock/bridge/maintenanceoperator"
 	"drydock.dev/drydock/bridge/maintenanceoperator/objects"
@@ -62,6 +64,8 @@ type Options struct {
 	Version   string
 	// MaintenanceOperator says whether and how the objects of maintenance-operator are served.
 	MaintenanceOperator maintenanceoperator.Options
+	// KEP has the bridge serve KEP-4212's objects (deploy/kubernetes/kep).
+	KEP bool
 	// Kubernetes and Temporal say how the servers are reached; where they are nil, the environment does.
 	Kubernetes *rest.Config
 	Temporal   *temporalclient.Options
@@ -96,7 +100,11 @@ func Run(ctx context.Context, o Options) error {
 	called := calls.New()
 	drydock := client.Options{Cluster: o.Cluster, TaskQueue: o.TaskQueue, Namespace: options.Namespace}
 	var missing []*kindController
-	for _, kind := range []mirror.Kind{maintenance.Kind{}, plan.Kind{}, health.Kind{}} {
+	kinds := []mirror.Kind{maintenance.Kind{}, plan.Kind{}, health.Kind{}}
+	if o.KEP {
+		kinds = append(kinds, kep.Kind{})
+	}
+	for _, kind := range kinds {
 		c := &kindController{resource: kind.Resource(), object: kind.New(), manager: m, queue: called.Of(kind.Resource())}
 		c.reconciler = &mirror.Reconciler{
 			Kind: kind, Kube: m.GetClient(), Live: m.GetAPIReader(), Events: m.GetEventRecorder("drydock-bridge"), Approvals: o.Approvals,
@@ -259,7 +267,7 @@ func newManager(o Options) (manager.Manager, error) {
 	reach = rest.CopyConfig(reach)
 	reach.UserAgent = "drydock-bridge/" + o.Version
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme, objects.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme, kepobjects.AddToScheme, objects.AddToScheme} {
 		if err := add(scheme); err != nil {
 			return nil, err
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/bridge/kep/objects"
 )
 
 // Version is the release, set by the linker.
@@ -90,6 +91,7 @@ func command(stderr io.Writer) *cobra.Command {
 	flags.BoolVar(&o.Approvals, "approvals", false, "let annotations approve and deny: install deploy/kubernetes/bridge/admission.yaml first, or anyone who may patch an object can approve it in any name")
 	flags.StringVar(&o.MaintenanceOperator.Namespace, "maintenance-operator", "", "serve the objects of maintenance-operator in its place, from when it has stopped: the namespace it is installed in")
 	flags.StringVar(&o.MaintenanceOperator.Input, "maintenance-operator-input", "", `what their maintenances do otherwise than maintenance-operator's, a JSON merge patch of the input: {"readyTimeout":"4h"}`)
+	flags.BoolVar(&o.KEP, "kep", false, "serve the NodeMaintenance of KEP-4212 too, in the group "+objects.GroupVersion.Group)
 	flags.StringVar(&level, "log-level", level, "what is logged: debug, info, warn or error")
 	flags.StringVar(&format, "log-format", format, "how it is logged: text or json")
 	return cmd

@@ -94,8 +94,13 @@ func Input(k Kind, o v1alpha1.Object, absent map[string]string) (client.Input, e
 			return nil, fmt.Errorf("%s: Drydock alone sets it", own)
 		}
 	}
-	input["object"] = spec.Object{Resource: k.Resource(), Name: o.GetName(), UID: string(o.GetUID()), RequestedBy: origin.RequestedBy}
+	AskFor(input, k, o, origin.RequestedBy)
 	return input, nil
+}
+
+// AskFor has an input name the object that asks for it, and the Kubernetes user who created that; empty where nobody says so.
+func AskFor(input client.Input, k Kind, o v1alpha1.Object, user string) {
+	input["object"] = spec.Object{Resource: k.Resource(), Name: o.GetName(), UID: string(o.GetUID()), RequestedBy: user}
 }
 
 // drydocks are fields of inputs that no object has.

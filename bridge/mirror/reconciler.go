@@ -140,6 +140,8 @@ func (o *mirrored) finalize(ctx context.Context, change func(kube.Object, string
 func (o *mirrored) reconcile(ctx context.Context) (reconcile.Result, error) {
 	found, err := o.find(ctx)
 	deleted := o.isDeleted()
+	// A spec may have changed between the start of its workflow and the first status.
+	o.behind = o.behind || found && o.shown().RunID == ""
 	switch {
 	case errors.Is(err, ErrLost) && deleted:
 		return reconcile.Result{}, o.letGo(ctx)

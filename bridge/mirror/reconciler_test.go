@@ -81,12 +81,12 @@ func TestAnObjectHasItsWorkflowStartedOnce(t *testing.T) {
 	if err != nil || o.ResourceVersion != written {
 		t.Errorf("%v: it was written again: %+v", err, o)
 	}
-	// One that was started before the bridge could write that is found.
+	// One that was started before the bridge could write that is found. The spec may have changed meanwhile.
 	held := anObject()
 	held.Finalizers = []string{Finalizer}
 	w = newWorld(t, held, &fakeAsked{view: View{Running: true}, found: true})
 	o, _, err = w.reconcile()
-	w.did("find")
+	w.did("find", "change")
 	if err != nil || o.Status.RunID != "first" {
 		t.Errorf("%v: %+v", err, o)
 	}

@@ -34,15 +34,18 @@ func (Kind) Messages() []string {
 
 // Read implements mirror.Kind.
 func (k Kind) Read(o v1alpha1.Object, drydock *client.Client) (mirror.Asked, error) {
-	p := &mirrored{Kind: k, object: o.(*v1alpha1.MaintenancePlan), plan: client.PlanOf(drydock, o.GetName()), by: drydock.By()}
-	p.wrong = p.decode()
-	return p, p.wrong
+	input, err := mirror.Input(k, o, nil)
+	p := Of(k, o, drydock)
+	return p, p.Ask(input, err)
 }
 
-// mirrored is an object that is being reconciled, with the plan that it asks for.
-type mirrored struct {
-	Kind
-	object *v1alpha1.MaintenancePlan
+// Asked is the plan that an object of some kind asks for.
+type Asked struct {
+	// Nodes is how many nodes of the plan are looked at, if more than one.
+	Nodes int
+
+	kind   mirror.Kind
+	object v1alpha1.Object
 	input  json.RawMessage
 	asked  plan.Plan
 	// wrong is what is wrong with the spec.
@@ -52,24 +55,38 @@ type mirrored struct {
 	view  client.PlanView
 }
 
-// decode reads what the object asks for, as the workflow will.
-func (p *mirrored) decode() error {
-	input, err := mirror.Input(p.Kind, p.object, nil)
-	if err == nil {
-		p.input, err = json.Marshal(input)
-	}
-	if err != nil {
-		return err
-	}
-	if p.asked, err = plan.Decode(p.object.Name, p.input); err != nil {
-		return err
-	}
-	return p.asked.Reserved()
+// Of is the plan with the name of an object. Ask says what the object asks for.
+func Of(k mirror.Kind, o v1alpha1.Object, drydock *client.Client) *Asked {
+	return &Asked{kind: k, object: o, plan: client.PlanOf(drydock, o.GetName()), by: drydock.By()}
 }
 
+// Ask reads the input that an object asks for, as the workflow will. Wrong is what is wrong with the object already.
+func (p *Asked) Ask(input client.Input, wrong error) error {
+	p.wrong = wrong
+	if p.wrong == nil {
+		p.input, p.wrong = json.Marshal(input)
+	}
+	if p.wrong == nil {
+		p.asked, p.wrong = plan.Decode(p.object.GetName(), p.input)
+	}
+	if p.wrong == nil {
+		p.wrong = p.asked.Reserved()
+	}
+	return p.wrong
+}
+
+// Move asks for a stage that no plan begins in.
+func (p *Asked) Move(to api.Stage) { p.asked.Stage = to }
+
+// Seen is the plan as it was seen last.
+func (p *Asked) Seen() api.Plan { return p.view.Known() }
+
+// Status is what a MaintenancePlan shows of it.
+func (p *Asked) Status() *v1alpha1.MaintenancePlanStatus { return statusOf(p.view) }
+
 // View implements mirror.Asked.
-func (p *mirrored) View() mirror.View {
-	is := statusOf(p.view)
+func (p *Asked) View() mirror.View {
+	is := p.Status()
 	v := mirror.View{Running: p.view.Running(), Over: is.Ended(), Status: is}
 	if s := p.view.Status; s == nil || len(s.Events) == 0 {
 		v.Again = mirror.AskAgain // the worker may refuse what the plan names, and it then ends without a call
@@ -80,13 +97,13 @@ func (p *mirrored) View() mirror.View {
 	return v
 }
 
-func (p *mirrored) look(ctx context.Context) (err error) {
-	p.view, err = p.plan.Observe(ctx, api.PlanStatusRequest{Limit: 1})
+func (p *Asked) look(ctx context.Context) (err error) {
+	p.view, err = p.plan.Observe(ctx, api.PlanStatusRequest{Limit: max(p.Nodes, 1)})
 	return err
 }
 
 // seen is a look at it.
-func (p *mirrored) seen(ctx context.Context) mirror.Look {
+func (p *Asked) seen(ctx context.Context) mirror.Look {
 	err := p.look(ctx)
 	l := mirror.Look{Run: p.view.Run, Unanswered: p.view.Unanswered, Err: err}
 	if s := p.view.Status; s != nil {
@@ -96,23 +113,23 @@ func (p *mirrored) seen(ctx context.Context) mirror.Look {
 }
 
 // Known implements mirror.Asked.
-func (p *mirrored) Known(ctx context.Context) error { return p.seen(ctx).Check(p.Kind, p.object) }
+func (p *Asked) Known(ctx context.Context) error { return p.seen(ctx).Check(p.kind, p.object) }
 
 // Find implements mirror.Asked.
-func (p *mirrored) Find(ctx context.Context) (found bool, err error) {
-	return p.seen(ctx).Found(p.Kind, p.object)
+func (p *Asked) Find(ctx context.Context) (found bool, err error) {
+	return p.seen(ctx).Found(p.kind, p.object)
 }
 
 // Start implements mirror.Asked.
-func (p *mirrored) Start(ctx context.Context) error {
+func (p *Asked) Start(ctx context.Context) error {
 	run, err := p.plan.Start(ctx, p.input)
 	var runs *client.RunsError
 	if errors.As(err, &runs) {
-		return &mirror.OccupiedError{Why: fmt.Sprintf("it begins when plan %s ends, which somebody else has started", p.object.Name)}
+		return &mirror.OccupiedError{Why: fmt.Sprintf("it begins when plan %s ends, which somebody else has started", p.object.GetName())}
 	}
 	if err == nil {
 		p.view = client.PlanView{Run: client.Run{
-			Name: p.object.Name, WorkflowID: p.plan.WorkflowID(), RunID: run, FirstRunID: run, Started: time.Now(),
+			Name: p.object.GetName(), WorkflowID: p.plan.WorkflowID(), RunID: run, FirstRunID: run, Started: time.Now(),
 			Execution: enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING,
 		}}
 	}
@@ -120,19 +137,21 @@ func (p *mirrored) Start(ctx context.Context) error {
 }
 
 // Change implements mirror.Asked: it sends the messages that change what the spec says otherwise. What was refused is not sent again.
-func (p *mirrored) Change(ctx context.Context, before string) error {
+func (p *Asked) Change(ctx context.Context, before string) error {
 	switch {
 	case p.wrong != nil:
 		return &mirror.RefusedError{Why: p.wrong.Error()}
 	case p.view.Status == nil:
 		return p.view.Unanswered
+	case p.asked.Together() && !mirror.Same(p.asked.DrainPlan, p.view.Status.Plan.DrainPlan): // the API server's rule sees no selectors
+		return &mirror.RefusedError{Why: "drainPlan does not change: create another object"}
 	}
 	changes := changesTo(p.asked, *p.view.Status)
 	if len(changes) > 0 && before != "" {
 		return &mirror.RefusedError{Why: before}
 	}
 	for _, c := range changes {
-		said := api.Message{ID: fmt.Sprintf("%s/%d/%s", p.object.UID, p.object.Generation, c.name), By: p.by, Comment: "the object's spec has changed"}
+		said := api.Message{ID: fmt.Sprintf("%s/%d/%s", p.object.GetUID(), p.object.GetGeneration(), c.name), By: p.by, Comment: "the object's spec has changed"}
 		if _, err := p.send(ctx, c.name, c.payload, said); err != nil {
 			return err
 		}
@@ -167,7 +186,7 @@ func changesTo(asked plan.Plan, s api.PlanStatus) (all []change) {
 }
 
 // Say implements mirror.Asked. The value of an annotation that is about a node, or a stage, begins with that.
-func (p *mirrored) Say(ctx context.Context, name string, said api.Message) (effect string, err error) {
+func (p *Asked) Say(ctx context.Context, name string, said api.Message) (effect string, err error) {
 	var payload any
 	first, rest, _ := strings.Cut(strings.TrimSpace(said.Comment), " ")
 	switch name {
@@ -179,7 +198,7 @@ func (p *mirrored) Say(ctx context.Context, name string, said api.Message) (effe
 	return p.send(ctx, name, payload, said)
 }
 
-func (p *mirrored) send(ctx context.Context, name string, payload any, said api.Message) (effect string, err error) {
+func (p *Asked) send(ctx context.Context, name string, payload any, said api.Message) (effect string, err error) {
 	payload, err = mirror.Complete(api.MaintenancePlanType, name, payload, said, p.view.FirstRunID)
 	if err != nil {
 		return "", err

@@ -89,11 +89,11 @@ func TestASilentPlanIsInNoPhase(t *testing.T) {
 	}
 }
 
-func read(t *testing.T, name, spec string) (*mirrored, error) {
+func read(t *testing.T, name, spec string) (*Asked, error) {
 	t.Helper()
 	o := &v1alpha1.MaintenancePlan{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "uid-1"}, Spec: v1alpha1.Spec{Raw: []byte(spec)}}
 	p, err := Kind{}.Read(o, client.New(nil, client.Options{}))
-	return p.(*mirrored), err
+	return p.(*Asked), err
 }
 
 func TestAnObjectIsDecodedAsThePlanWill(t *testing.T) {

@@ -79,13 +79,14 @@ func (b *bridged) createAs(kube kubernetes.Interface, name string, spec map[stri
 
 // createOf has a user create an object of a kind. It returns the object as the API server has it, and its warnings.
 func (b *bridged) createOf(k kind, kube kubernetes.Interface, name string, spec map[string]any, dryRun ...string) (got []byte, warned string, err error) {
+	version, plural := versionOf(k.plural)
 	text, err := json.Marshal(map[string]any{
-		"apiVersion": v1alpha1.GroupVersion.String(), "kind": k.name, "metadata": map[string]any{"name": name}, "spec": spec,
+		"apiVersion": version, "kind": k.name, "metadata": map[string]any{"name": name}, "spec": spec,
 	})
 	if err != nil {
 		return nil, "", err
 	}
-	request := kube.CoreV1().RESTClient().Post().AbsPath("/apis", v1alpha1.GroupVersion.String(), k.plural)
+	request := kube.CoreV1().RESTClient().Post().AbsPath("/apis", version, plural)
 	if len(dryRun) > 0 {
 		request = request.Param("dryRun", "All")
 	}
@@ -184,7 +185,8 @@ func (b *bridged) patchAs(k kind, kube kubernetes.Interface, name string, change
 	if err != nil {
 		return err
 	}
-	request := kube.CoreV1().RESTClient().Patch(types.MergePatchType).AbsPath("/apis", v1alpha1.GroupVersion.String(), k.plural, name)
+	version, plural := versionOf(k.plural)
+	request := kube.CoreV1().RESTClient().Patch(types.MergePatchType).AbsPath("/apis", version, plural, name)
 	if len(dryRun) > 0 {
 		request = request.Param("dryRun", "All")
 	}

@@ -1,6 +1,7 @@
 package bridge
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -61,6 +62,7 @@ func prepare(t *testing.T, config string) *bridged {
 		t.Fatal(err)
 	}
 	b.roles(manifests + "maintenance-operator/rbac.yaml")
+	b.roles(manifests + "kep/rbac.yaml")
 	b.kubeconfig = b.Options.Dir + "/bridge.kubeconfig"
 	if err := site.WriteKubeconfig(b.Ctx, b.Lane.Cluster, "drydock", "drydock-bridge", b.kubeconfig); err != nil {
 		t.Fatal(err)
@@ -156,10 +158,17 @@ func (b *bridged) objects(verb, name string, body, answer any) error {
 	return b.send("nodemaintenances", verb, name, body, answer)
 }
 
+// versionOf is the version of a resource, and its name without the group. Without one it is of Drydock's.
+func versionOf(resource string) (version, plural string) {
+	plural, group, _ := strings.Cut(resource, ".")
+	return cmp.Or(group, v1alpha1.GroupVersion.Group) + "/" + v1alpha1.GroupVersion.Version, plural
+}
+
 // send sends a request about the object of a name, or about all of a kind.
-func (b *bridged) send(plural, verb, name string, body, answer any) error {
+func (b *bridged) send(resource, verb, name string, body, answer any) error {
 	rest := b.Kube.CoreV1().RESTClient()
-	path := []string{"/apis", v1alpha1.GroupVersion.String(), plural}
+	version, plural := versionOf(resource)
+	path := []string{"/apis", version, plural}
 	if name != "" && verb != "create" {
 		path = append(path, name)
 	}
@@ -203,8 +212,9 @@ func (b *bridged) askFor(k kind, name, spec string) {
 	if err := yaml.Unmarshal([]byte(spec), &fields); err != nil {
 		b.Fatal(err)
 	}
+	version, _ := versionOf(k.plural)
 	if err := b.send(k.plural, "create", name, map[string]any{
-		"apiVersion": v1alpha1.GroupVersion.String(), "kind": k.name, "metadata": map[string]any{"name": name}, "spec": fields,
+		"apiVersion": version, "kind": k.name, "metadata": map[string]any{"name": name}, "spec": fields,
 	}, nil); err != nil {
 		b.Fatal(err)
 	}

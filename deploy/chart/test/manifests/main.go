@@ -88,11 +88,16 @@ func copies(root string) (map[string]string, error) {
 		name := filepath.Join(chartDir, "bridge", strings.TrimPrefix(source, "bridge/"))
 		files[name] = string(content)
 	}
-	operator, err := os.ReadFile(filepath.Join(root, kubernetesDir, "maintenance-operator", "rbac.yaml"))
-	if err != nil {
-		return nil, err
+	for source, name := range map[string]string{
+		"maintenance-operator/rbac.yaml": "maintenance-operator.yaml",
+		"kep/crd.yaml":                   "kep/crd.yaml", "kep/rbac.yaml": "kep/rbac.yaml", "kep/admission.yaml": "kep/admission.yaml",
+	} {
+		content, err := os.ReadFile(filepath.Join(root, kubernetesDir, source))
+		if err != nil {
+			return nil, err
+		}
+		files[filepath.Join(chartDir, "bridge", name)] = string(content)
 	}
-	files[filepath.Join(chartDir, "bridge", "maintenance-operator.yaml")] = string(operator)
 	shown, err := filepath.Glob(filepath.Join(root, monitoringDir, "dashboards", "*.json"))
 	if err != nil {
 		return nil, err
