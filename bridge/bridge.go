@@ -39,10 +39,12 @@ import (
 	"drydock.dev/drydock/bridge/health"
 	"drydock.dev/drydock/bridge/kep"
 	kepobjects "drydock.dev/drydock/bridge/kep/objects"
+	"drydock.dev/drydock/bridge/lease"
 	"drydock.dev/drydock/bridge/maintenance"
 	"drydock.dev/drydock/bridge/maintenanceoperator"
 	"drydock.dev/drydock/bridge/maintenanceoperator/objects"
 	"drydock.dev/drydock/bridge/mirror"
+	"drydock.dev/drydock/bridge/nodehealthcheck"
 	"drydock.dev/drydock/bridge/plan"
 	"drydock.dev/drydock/bridge/v1alpha1"
 	"drydock.dev/drydock/client"
@@ -66,6 +68,8 @@ type Options struct {
 	MaintenanceOperator maintenanceoperator.Options
 	// KEP has the bridge serve KEP-4212's objects (deploy/kubernetes/kep).
 	KEP bool
+	// NodeHealthCheck is the namespace of medik8s' node-healthcheck-operator, whose objects are served in its place; empty serves none.
+	NodeHealthCheck string
 	// Kubernetes and Temporal say how the servers are reached; where they are nil, the environment does.
 	Kubernetes *rest.Config
 	Temporal   *temporalclient.Options
@@ -122,8 +126,12 @@ func Run(ctx context.Context, o Options) error {
 	if err := m.Add(manager.RunnableFunc(func(ctx context.Context) error { return addLater(ctx, missing, o.Logger) })); err != nil {
 		return err
 	}
-	if o.MaintenanceOperator.Namespace != "" {
-		if err := serveMaintenanceOperator(o, m, called, temporal, drydock); err != nil {
+	places, err := inPlaces(o, m, called, temporal, drydock)
+	if err != nil {
+		return err
+	}
+	for _, p := range places {
+		if err := m.Add(manager.RunnableFunc(p.serve)); err != nil {
 			return err
 		}
 	}
@@ -135,42 +143,64 @@ func Run(ctx context.Context, o Options) error {
 	return m.Start(ctx)
 }
 
-// serveMaintenanceOperator has the manager serve maintenance-operator's objects once that operator does not any more.
-func serveMaintenanceOperator(o Options, m manager.Manager, called *calls.Calls, temporal temporalclient.Client, drydock client.Options) error {
+// inPlace serves the objects of an operator once that operator does not any more: its lease says so.
+type inPlace struct {
+	operator, namespace, lease string
+	leases                     coordination.LeasesGetter
+	controllers                []*kindController
+	logger                     *slog.Logger
+}
+
+// inPlaces are those that the options name.
+func inPlaces(o Options, m manager.Manager, called *calls.Calls, temporal temporalclient.Client, drydock client.Options) (all []inPlace, err error) {
 	leases, err := coordination.NewForConfig(m.GetConfig())
 	if err != nil {
-		return err
+		return nil, err
 	}
 	as := func(resource string) *client.Client {
 		drydock.By = v1alpha1.Said(resource)
 		return client.New(temporal, drydock)
 	}
-	events, namespace := m.GetEventRecorder("drydock-bridge"), o.MaintenanceOperator.Namespace
-	limits := &maintenanceoperator.Limits{Kube: m.GetClient(), Events: events, Scheduler: as(objects.ConfigResource).Scheduler(), Namespace: namespace}
-	all := []*kindController{
-		{
-			resource: objects.Resource, object: &objects.NodeMaintenance{}, manager: m, queue: called.Of(objects.Resource),
-			reconciler: &maintenanceoperator.Reconciler{
-				Kube: m.GetClient(), Live: m.GetAPIReader(), Events: events, Maintenances: as(objects.Resource), Input: json.RawMessage(o.MaintenanceOperator.Input), Limits: limits,
+	events := m.GetEventRecorder("drydock-bridge")
+	if namespace := o.MaintenanceOperator.Namespace; namespace != "" {
+		limits := &maintenanceoperator.Limits{Kube: m.GetClient(), Events: events, Scheduler: as(objects.ConfigResource).Scheduler(), Namespace: namespace}
+		all = append(all, inPlace{"maintenance-operator", namespace, maintenanceoperator.Lease, leases, []*kindController{
+			{
+				resource: objects.Resource, object: &objects.NodeMaintenance{}, manager: m, queue: called.Of(objects.Resource),
+				reconciler: &maintenanceoperator.Reconciler{
+					Kube: m.GetClient(), Live: m.GetAPIReader(), Events: events, Maintenances: as(objects.Resource),
+					Input: json.RawMessage(o.MaintenanceOperator.Input), Limits: limits,
+				},
 			},
-		},
-		{
-			resource: objects.ConfigResource, object: &objects.MaintenanceOperatorConfig{}, manager: m,
-			queue: called.Of(objects.ConfigResource), reconciler: limits,
-		},
+			{
+				resource: objects.ConfigResource, object: &objects.MaintenanceOperatorConfig{}, manager: m,
+				queue: called.Of(objects.ConfigResource), reconciler: limits,
+			},
+		}, o.Logger})
 	}
-	return m.Add(manager.RunnableFunc(func(ctx context.Context) error {
-		o.Logger.Info("waiting for maintenance-operator to give its lease back", "namespace", namespace)
-		return maintenanceoperator.WhileServing(ctx, leases, namespace, func() error {
-			o.Logger.Info("serving maintenance-operator's objects")
-			for _, c := range all {
-				if added, err := c.add(); err != nil || !added {
-					return cmp.Or(err, fmt.Errorf("no definition of %s is installed: install that of maintenance-operator, or leave --maintenance-operator out", c.resource))
-				}
+	if o.NodeHealthCheck != "" {
+		all = append(all, inPlace{"node-healthcheck-operator", o.NodeHealthCheck, nodehealthcheck.Lease, leases, []*kindController{{
+			resource: nodehealthcheck.Resource, object: nodehealthcheck.New(), manager: m, queue: called.Of(nodehealthcheck.Resource),
+			reconciler: &nodehealthcheck.Reconciler{
+				Kube: m.GetClient(), Live: m.GetAPIReader(), Events: events, Drydock: as(nodehealthcheck.Resource),
+			},
+		}}, o.Logger})
+	}
+	return all, nil
+}
+
+func (p inPlace) serve(ctx context.Context) error {
+	logger := p.logger.With("operator", p.operator, "namespace", p.namespace)
+	logger.Info("waiting for the operator to give its lease back")
+	return lease.Serve(ctx, p.leases, p.namespace, p.lease, func() error {
+		logger.Info("serving the operator's objects")
+		for _, c := range p.controllers {
+			if added, err := c.add(); err != nil || !added {
+				return cmp.Or(err, fmt.Errorf("no definition of %s is installed: install that of %s, or do not serve its objects", c.resource, p.operator))
 			}
-			return nil
-		})
-	}))
+		}
+		return nil
+	})
 }
 
 // kindController is the controller of a kind.

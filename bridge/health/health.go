@@ -9,6 +9,8 @@ import (
 	"slices"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/bridge/mirror"
 	"drydock.dev/drydock/bridge/v1alpha1"
@@ -30,17 +32,29 @@ func (Kind) Messages() []string { return []string{api.MsgPause, api.MsgResume} }
 
 // Read implements mirror.Kind.
 func (k Kind) Read(o v1alpha1.Object, drydock *client.Client) (mirror.Asked, error) {
-	c := &mirrored{Kind: k, object: o.(*v1alpha1.HealthCheck), check: client.HealthCheckOf(drydock, o.GetName()), by: drydock.By()}
-	c.wrong = c.decode()
-	return c, c.wrong
+	input, err := mirror.Input(k, o, nil)
+	c := &mirrored{Asked: Of(k.Resource(), o, drydock), object: o}
+	return c, c.Ask(input, err)
 }
 
-// mirrored is an object that is being reconciled, with the check that it asks for.
+// mirrored is a HealthCheck that is being reconciled.
 type mirrored struct {
-	Kind
-	object *v1alpha1.HealthCheck
-	input  json.RawMessage
-	asked  health.Spec
+	*Asked
+	object v1alpha1.Object
+}
+
+// Known implements mirror.Asked.
+func (c *mirrored) Known(ctx context.Context) error { return c.seen(ctx).Check(c.resource, c.object) }
+
+// Asked is the health check that an object of some kind asks for.
+type Asked struct {
+	// Nodes is how many nodes that are not healthy are looked at, if more than one.
+	Nodes int
+
+	resource string
+	object   metav1.Object
+	input    json.RawMessage
+	asked    health.Spec
 	// wrong is what is wrong with the spec.
 	wrong error
 	check *client.HealthCheck
@@ -48,23 +62,31 @@ type mirrored struct {
 	view  client.HealthCheckView
 }
 
-// decode reads what the object asks for, as the workflow will.
-func (c *mirrored) decode() error {
-	input, err := mirror.Input(c.Kind, c.object, nil)
-	if err == nil {
-		c.input, err = json.Marshal(input)
-	}
-	if err != nil {
-		return err
-	}
-	if c.asked, err = health.Decode(c.input); err != nil {
-		return err
-	}
-	return health.CheckName(c.object.Name)
+// Of is the health check with the name of an object. Ask says what the object asks for.
+func Of(resource string, o metav1.Object, drydock *client.Client) *Asked {
+	return &Asked{resource: resource, object: o, check: client.HealthCheckOf(drydock, o.GetName()), by: drydock.By()}
 }
 
+// Ask reads the input that an object asks for, as the workflow will. Wrong is what is wrong with the object already.
+func (c *Asked) Ask(input client.Input, wrong error) error {
+	c.wrong = wrong
+	if c.wrong == nil {
+		c.input, c.wrong = json.Marshal(input)
+	}
+	if c.wrong == nil {
+		c.asked, c.wrong = health.Decode(c.input)
+	}
+	if c.wrong == nil {
+		c.wrong = health.CheckName(c.object.GetName())
+	}
+	return c.wrong
+}
+
+// Seen is the check as it was seen last.
+func (c *Asked) Seen() client.HealthCheckView { return c.view }
+
 // View implements mirror.Asked.
-func (c *mirrored) View() mirror.View {
+func (c *Asked) View() mirror.View {
 	v := mirror.View{Running: c.view.Running(), Status: statusOf(c.view)}
 	s := c.view.Status
 	switch {
@@ -77,7 +99,7 @@ func (c *mirrored) View() mirror.View {
 		}
 		v.End = c.end(s)
 	}
-	if s != nil && v.Running && (c.object.DeletionTimestamp != nil || isRemoved(*s)) {
+	if s != nil && v.Running && (c.object.GetDeletionTimestamp() != nil || isRemoved(*s)) {
 		v.Again = time.Second // it ends once Kubernetes and the channels have its last events
 	}
 	return v
@@ -89,21 +111,21 @@ func isRemoved(s api.HealthStatus) bool {
 
 // end are the messages that end the check of an object that is deleted. While nodes are remediated it is not removed: the pause keeps further
 // remediations from beginning.
-func (c *mirrored) end(s *api.HealthStatus) []string {
-	paused := slices.ContainsFunc(s.Pauses, func(p health.PauseStatus) bool { return p.By == mirror.Principal(c.Kind, c.object, "") })
+func (c *Asked) end(s *api.HealthStatus) []string {
+	paused := slices.ContainsFunc(s.Pauses, func(p health.PauseStatus) bool { return p.By == mirror.Principal(c.resource, c.object, "") })
 	if s.Remediating > 0 && !paused {
 		return []string{api.MsgPause, api.MsgRemove}
 	}
 	return []string{api.MsgRemove}
 }
 
-func (c *mirrored) look(ctx context.Context) (err error) {
-	c.view, err = c.check.Observe(ctx, api.HealthStatusRequest{Limit: 1})
+func (c *Asked) look(ctx context.Context) (err error) {
+	c.view, err = c.check.Observe(ctx, api.HealthStatusRequest{Limit: max(c.Nodes, 1)})
 	return err
 }
 
 // seen is a look at it.
-func (c *mirrored) seen(ctx context.Context) mirror.Look {
+func (c *Asked) seen(ctx context.Context) mirror.Look {
 	err := c.look(ctx)
 	l := mirror.Look{Run: c.view.Run, Unanswered: c.view.Unanswered, Err: err}
 	if s := c.view.Status; s != nil {
@@ -112,21 +134,18 @@ func (c *mirrored) seen(ctx context.Context) mirror.Look {
 	return l
 }
 
-// Known implements mirror.Asked.
-func (c *mirrored) Known(ctx context.Context) error { return c.seen(ctx).Check(c.Kind, c.object) }
-
 // Find implements mirror.Asked.
-func (c *mirrored) Find(ctx context.Context) (found bool, err error) {
-	return c.seen(ctx).Found(c.Kind, c.object)
+func (c *Asked) Find(ctx context.Context) (found bool, err error) {
+	return c.seen(ctx).Found(c.resource, c.object)
 }
 
 // Start implements mirror.Asked.
-func (c *mirrored) Start(ctx context.Context) error {
+func (c *Asked) Start(ctx context.Context) error {
 	err := c.check.Start(ctx, c.input, "")
 	var runs *client.RunsError
 	if errors.As(err, &runs) {
 		return &mirror.OccupiedError{
-			Why: fmt.Sprintf("it begins when health check %s ends, which somebody else, or a worker's configuration, has started", c.object.Name),
+			Why: fmt.Sprintf("it begins when health check %s ends, which somebody else, or a worker's configuration, has started", c.object.GetName()),
 		}
 	}
 	if err == nil {
@@ -136,7 +155,7 @@ func (c *mirrored) Start(ctx context.Context) error {
 }
 
 // Change implements mirror.Asked. What may not change while a node is remediated is tried again when none is.
-func (c *mirrored) Change(ctx context.Context, before string) error {
+func (c *Asked) Change(ctx context.Context, before string) error {
 	s := c.view.Status
 	switch {
 	case c.wrong != nil:
@@ -146,7 +165,7 @@ func (c *mirrored) Change(ctx context.Context, before string) error {
 	case mirror.Same(s.Spec, c.asked):
 		return nil
 	}
-	id := fmt.Sprintf("%s/%d/%s", c.object.UID, c.object.Generation, api.MsgConfigure)
+	id := fmt.Sprintf("%s/%d/%s", c.object.GetUID(), c.object.GetGeneration(), api.MsgConfigure)
 	if s.Remediating > 0 {
 		if err := s.Spec.Locked(c.asked); err != nil {
 			return &mirror.RefusedError{Why: err.Error()}
@@ -163,7 +182,7 @@ func (c *mirrored) Change(ctx context.Context, before string) error {
 }
 
 // Say implements mirror.Asked. Whoever may resume a check takes back all pauses.
-func (c *mirrored) Say(ctx context.Context, name string, said api.Message) (effect string, err error) {
+func (c *Asked) Say(ctx context.Context, name string, said api.Message) (effect string, err error) {
 	var payload any
 	if name == api.MsgResume {
 		payload = api.ResumeHealth{All: true}
@@ -171,7 +190,7 @@ func (c *mirrored) Say(ctx context.Context, name string, said api.Message) (effe
 	return c.send(ctx, name, payload, said)
 }
 
-func (c *mirrored) send(ctx context.Context, name string, payload any, said api.Message) (effect string, err error) {
+func (c *Asked) send(ctx context.Context, name string, payload any, said api.Message) (effect string, err error) {
 	payload, err = mirror.Complete(api.HealthCheckType, name, payload, said, c.view.FirstRunID)
 	if err != nil {
 		return "", err

@@ -30,8 +30,24 @@ func (Kind) New() v1alpha1.Object { return &objects.NodeMaintenance{} }
 // Messages implements mirror.Kind: the KEP's object has its stage alone to say something by.
 func (Kind) Messages() []string { return nil }
 
-// maxNodes bounds the nodes of a status: an API server keeps some 1.5 MB of an object, and a node may have a dozen drain targets.
-const maxNodes = 100
+// What bounds the nodes of a status: an API server keeps some 1.5 MB of an object, and a drain plan may have large selectors, which are in the
+// targets of each node.
+const (
+	maxNodes     = 100
+	maxNodeBytes = 500_000
+)
+
+// cut leaves nodes out where they are too large together.
+func cut(nodes []api.KEPNode, more int) ([]api.KEPNode, int) {
+	for len(nodes) > 0 {
+		if text, err := json.Marshal(nodes); err == nil && len(text) <= maxNodeBytes {
+			break
+		}
+		half := len(nodes) / 2
+		nodes, more = nodes[:half], more+len(nodes)-half
+	}
+	return nodes, more
+}
 
 // Read implements mirror.Kind.
 func (k Kind) Read(o v1alpha1.Object, drydock *client.Client) (mirror.Asked, error) {
@@ -72,7 +88,7 @@ func inputOf(k Kind, o *objects.NodeMaintenance) (input client.Input, complete b
 		"metadata": map[string]any{"name": o.Name, "annotations": annotations},
 	})
 	if err == nil {
-		mirror.AskFor(input, k, o, "")
+		mirror.AskFor(input, k.Resource(), o, "")
 	}
 	return input, complete, err
 }
@@ -101,7 +117,7 @@ func (p asked) View() mirror.View {
 		for _, stage := range seen.Stages.Begun {
 			is.StageStatuses = append(is.StageStatuses, objects.StageStatus{Name: stage.Stage, StartTimestamp: mirror.At(stage.At)})
 		}
-		is.NodeStatuses, is.MoreNodes = api.KEPOf(seen).Status.NodeStatuses, seen.MoreNodes
+		is.NodeStatuses, is.MoreNodes = cut(api.KEPOf(seen).Status.NodeStatuses, seen.MoreNodes)
 	} else {
 		last := p.object.Status
 		is.StageStatuses, is.NodeStatuses, is.MoreNodes = last.StageStatuses, last.NodeStatuses, last.MoreNodes

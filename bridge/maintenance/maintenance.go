@@ -116,7 +116,9 @@ func (o *mirrored) Find(ctx context.Context) (found bool, err error) {
 // clocks is how far the clocks of the API server and of Temporal may be apart.
 const clocks = 5 * time.Minute
 
-func (o *mirrored) owns(of spec.Maintenance) bool { return mirror.Owns(o.Kind, o.object, of.Object) }
+func (o *mirrored) owns(of spec.Maintenance) bool {
+	return mirror.Owns(o.Resource(), o.object, of.Object)
+}
 
 // Known implements mirror.Asked.
 func (o *mirrored) Known(ctx context.Context) (err error) {

@@ -94,26 +94,26 @@ func Input(k Kind, o v1alpha1.Object, absent map[string]string) (client.Input, e
 			return nil, fmt.Errorf("%s: Drydock alone sets it", own)
 		}
 	}
-	AskFor(input, k, o, origin.RequestedBy)
+	AskFor(input, k.Resource(), o, origin.RequestedBy)
 	return input, nil
 }
 
 // AskFor has an input name the object that asks for it, and the Kubernetes user who created that; empty where nobody says so.
-func AskFor(input client.Input, k Kind, o v1alpha1.Object, user string) {
-	input["object"] = spec.Object{Resource: k.Resource(), Name: o.GetName(), UID: string(o.GetUID()), RequestedBy: user}
+func AskFor(input client.Input, resource string, o metav1.Object, user string) {
+	input["object"] = spec.Object{Resource: resource, Name: o.GetName(), UID: string(o.GetUID()), RequestedBy: user}
 }
 
 // drydocks are fields of inputs that no object has.
 var drydocks = []string{"object", "lockstep", "remediation"}
 
 // Owns reports whether an object has asked for a workflow whose input names who did.
-func Owns(k Kind, o v1alpha1.Object, asker *spec.Object) bool {
-	return asker != nil && asker.Resource == k.Resource() && asker.Name == o.GetName() && asker.UID == string(o.GetUID())
+func Owns(resource string, o metav1.Object, asker *spec.Object) bool {
+	return asker != nil && asker.Resource == resource && asker.Name == o.GetName() && asker.UID == string(o.GetUID())
 }
 
 // Principal is who acts by an object: a user, where one is known.
-func Principal(k Kind, o v1alpha1.Object, user string) string {
-	return v1alpha1.Said(cmp.Or(user, k.Resource()+" "+o.GetName()))
+func Principal(resource string, o metav1.Object, user string) string {
+	return v1alpha1.Said(cmp.Or(user, resource+" "+o.GetName()))
 }
 
 // Look is a look at a workflow that has the name of its object.
@@ -128,7 +128,7 @@ type Look struct {
 }
 
 // Check returns why the workflow is not the one that the object's status names.
-func (l Look) Check(k Kind, o v1alpha1.Object) error {
+func (l Look) Check(resource string, o v1alpha1.Object) error {
 	names := o.Shows().Common()
 	var none *client.NoneError
 	switch {
@@ -140,7 +140,7 @@ func (l Look) Check(k Kind, o v1alpha1.Object) error {
 		return fmt.Errorf("the status names workflow %s, which is not that of this object: %w", names.WorkflowID, ErrForeign)
 	case names.RunID != l.FirstRunID:
 		return fmt.Errorf("workflow %s has no run %s any more, or another has begun since: %w", names.WorkflowID, names.RunID, ErrLost)
-	case l.Answered && !Owns(k, o, l.Asker):
+	case l.Answered && !Owns(resource, o, l.Asker):
 		return fmt.Errorf("workflow %s is not that of this object: %w", names.WorkflowID, ErrForeign)
 	}
 	return nil
@@ -148,7 +148,7 @@ func (l Look) Check(k Kind, o v1alpha1.Object) error {
 
 // Found reports whether the workflow is that of an object whose status names none. One that has ended, and of which no worker says who asked
 // for it, is none.
-func (l Look) Found(k Kind, o v1alpha1.Object) (bool, error) {
+func (l Look) Found(resource string, o metav1.Object) (bool, error) {
 	var none *client.NoneError
 	switch {
 	case errors.As(l.Err, &none):
@@ -156,7 +156,7 @@ func (l Look) Found(k Kind, o v1alpha1.Object) (bool, error) {
 	case l.Err != nil:
 		return false, l.Err
 	case l.Answered:
-		return Owns(k, o, l.Asker), nil
+		return Owns(resource, o, l.Asker), nil
 	case l.Running():
 		return false, l.Unanswered
 	}

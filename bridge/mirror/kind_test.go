@@ -80,7 +80,7 @@ func anObject() *v1alpha1.NodeMaintenance {
 
 func TestAPrincipalIsNamed(t *testing.T) {
 	for user, want := range map[string]string{"ann": "kubernetes: ann", "": "kubernetes: nodemaintenances.drydock.dev kernel"} {
-		if got := Principal(fakeKind{}, anObject(), user); got != want {
+		if got := Principal(fakeKind{}.Resource(), anObject(), user); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
@@ -114,15 +114,15 @@ func TestALookSaysWhoseAWorkflowIs(t *testing.T) {
 		"not known":                {look: Look{Err: silent}, checked: silent, failed: silent},
 	} {
 		o := anObject()
-		if found, err := c.look.Found(fakeKind{}, o); found != c.found || !errors.Is(err, c.failed) {
+		if found, err := c.look.Found(fakeKind{}.Resource(), o); found != c.found || !errors.Is(err, c.failed) {
 			t.Errorf("%s: found %t, %v; want %t, %v", name, found, err, c.found, c.failed)
 		}
 		o.Status.WorkflowID, o.Status.RunID = "plan/kernel", "first"
-		if err := c.look.Check(fakeKind{}, o); !errors.Is(err, c.checked) {
+		if err := c.look.Check(fakeKind{}.Resource(), o); !errors.Is(err, c.checked) {
 			t.Errorf("%s: %v, want %v", name, err, c.checked)
 		}
 		o.Status.WorkflowID = "plan/another"
-		if err := c.look.Check(fakeKind{}, o); c.look.Err == nil && !errors.Is(err, ErrForeign) {
+		if err := c.look.Check(fakeKind{}.Resource(), o); c.look.Err == nil && !errors.Is(err, ErrForeign) {
 			t.Errorf("%s: %v, and the status names another workflow", name, err)
 		}
 	}
@@ -131,7 +131,7 @@ func TestALookSaysWhoseAWorkflowIs(t *testing.T) {
 func TestInputsNameTheirObject(t *testing.T) {
 	o := anObject()
 	input, err := Input(fakeKind{}, o, map[string]string{"requestor": "kernel"})
-	if err != nil || input["requestor"] != "kernel" || !Owns(fakeKind{}, o, new(input["object"].(spec.Object))) {
+	if err != nil || input["requestor"] != "kernel" || !Owns(fakeKind{}.Resource(), o, new(input["object"].(spec.Object))) {
 		t.Errorf("%v: %v", err, input)
 	}
 	for _, own := range drydocks {

@@ -108,7 +108,7 @@ func (o *mirrored) follow(ctx context.Context) (reconcile.Result, error) {
 	return o.reconcile(ctx)
 }
 
-func (o *mirrored) principal(user string) string { return Principal(o.Kind, o.object, user) }
+func (o *mirrored) principal(user string) string { return Principal(o.Kind.Resource(), o.object, user) }
 
 func (o *mirrored) shown() *v1alpha1.Shared { return o.object.Shows().Common() }
 
@@ -257,17 +257,25 @@ type answer struct {
 
 // refusal has an error of a message be an answer where the workflow has refused it.
 func refusal(err error) (answer, error) {
+	if errors.Is(err, client.ErrEnded) {
+		return answer{}, nil
+	}
+	if why, is := Refused(err); is {
+		return answer{refused: why}, nil
+	}
+	return answer{}, err
+}
+
+// Refused reports whether an error says that a workflow does not take a message, or a spec that has changed, and why.
+func Refused(err error) (why string, is bool) {
 	var (
 		refused *client.RefusedError
 		own     *RefusedError
 	)
-	switch {
-	case errors.Is(err, client.ErrEnded):
-		return answer{}, nil
-	case errors.As(err, &refused), errors.As(err, &own), errors.Is(err, client.ErrInvalid):
-		return answer{refused: bounds.Cut(err.Error(), bounds.Text)}, nil
+	if errors.As(err, &refused) || errors.As(err, &own) || errors.Is(err, client.ErrInvalid) {
+		return bounds.Cut(err.Error(), bounds.Text), true
 	}
-	return answer{}, err
+	return "", false
 }
 
 // on is a status that says what was refused.

@@ -113,11 +113,13 @@ func (p *Asked) seen(ctx context.Context) mirror.Look {
 }
 
 // Known implements mirror.Asked.
-func (p *Asked) Known(ctx context.Context) error { return p.seen(ctx).Check(p.kind, p.object) }
+func (p *Asked) Known(ctx context.Context) error {
+	return p.seen(ctx).Check(p.kind.Resource(), p.object)
+}
 
 // Find implements mirror.Asked.
 func (p *Asked) Find(ctx context.Context) (found bool, err error) {
-	return p.seen(ctx).Found(p.kind, p.object)
+	return p.seen(ctx).Found(p.kind.Resource(), p.object)
 }
 
 // Start implements mirror.Asked.

@@ -57,12 +57,15 @@ func prepare(t *testing.T, config string) *bridged {
 	}
 	b.roles(manifests + "bridge/rbac.yaml")
 	b.roles(manifests + "rbac-objects.yaml")
-	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: operatorNamespace}}
-	if err := site.CreateRole(b.Ctx, b.Kube, ns); err != nil && !apierrors.IsAlreadyExists(err) {
-		t.Fatal(err)
+	for _, name := range []string{operatorNamespace, healthNamespace} {
+		ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		if err := site.CreateRole(b.Ctx, b.Kube, ns); err != nil && !apierrors.IsAlreadyExists(err) {
+			t.Fatal(err)
+		}
 	}
-	b.roles(manifests + "maintenance-operator/rbac.yaml")
-	b.roles(manifests + "kep/rbac.yaml")
+	for _, of := range []string{"maintenance-operator", "node-healthcheck", "kep"} {
+		b.roles(manifests + of + "/rbac.yaml")
+	}
 	b.kubeconfig = b.Options.Dir + "/bridge.kubeconfig"
 	if err := site.WriteKubeconfig(b.Ctx, b.Lane.Cluster, "drydock", "drydock-bridge", b.kubeconfig); err != nil {
 		t.Fatal(err)
@@ -208,16 +211,31 @@ func (b *bridged) ask(name, spec string) {
 // askFor creates an object of a kind.
 func (b *bridged) askFor(k kind, name, spec string) {
 	b.Helper()
+	if err := b.send(k.plural, "create", name, b.objectOf(k, name, spec), nil); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// tryFor reports whether an object would be created.
+func (b *bridged) tryFor(k kind, name, spec string) error {
+	b.Helper()
+	version, plural := versionOf(k.plural)
+	text, err := json.Marshal(b.objectOf(k, name, spec))
+	if err != nil {
+		return err
+	}
+	return b.Kube.CoreV1().RESTClient().Post().AbsPath("/apis", version, plural).Param("dryRun", "All").
+		Body(text).SetHeader("Content-Type", "application/json").Do(b.Ctx).Error()
+}
+
+func (b *bridged) objectOf(k kind, name, spec string) map[string]any {
+	b.Helper()
 	var fields map[string]any
 	if err := yaml.Unmarshal([]byte(spec), &fields); err != nil {
 		b.Fatal(err)
 	}
 	version, _ := versionOf(k.plural)
-	if err := b.send(k.plural, "create", name, map[string]any{
-		"apiVersion": version, "kind": k.name, "metadata": map[string]any{"name": name}, "spec": fields,
-	}, nil); err != nil {
-		b.Fatal(err)
-	}
+	return map[string]any{"apiVersion": version, "kind": k.name, "metadata": map[string]any{"name": name}, "spec": fields}
 }
 
 func (b *bridged) get(name string) (o v1alpha1.NodeMaintenance, err error) {

@@ -102,11 +102,15 @@ func Show(name string, spec health.Spec, status health.Status) NodeHealthCheck {
 		object.Metadata.Annotations = map[string]string{AnnotationLeftOut: strings.Join(left, ",")}
 	}
 	object.Status = Status{
-		ObservedNodes: status.ObservedNodes, HealthyNodes: status.HealthyNodes, Conditions: status.Conditions,
+		ObservedNodes: status.ObservedNodes, HealthyNodes: status.HealthyNodes, Conditions: slices.Clone(status.Conditions),
 		Phase: status.Phase, Reason: status.Reason,
 	}
+	for i := range object.Status.Conditions {
+		c := &object.Status.Conditions[i]
+		c.LastTransitionTime = *seconds(&c.LastTransitionTime)
+	}
 	if !status.LastUpdateTime.IsZero() {
-		object.Status.LastUpdateTime = &status.LastUpdateTime
+		object.Status.LastUpdateTime = seconds(&status.LastUpdateTime)
 	}
 	for _, node := range status.UnhealthyNodes {
 		object.Status.UnhealthyNodes = append(object.Status.UnhealthyNodes, nodeOf(node))
@@ -115,9 +119,9 @@ func Show(name string, spec health.Spec, status health.Status) NodeHealthCheck {
 }
 
 func nodeOf(n health.UnhealthyNode) UnhealthyNode {
-	own := UnhealthyNode{Name: n.Name, ConditionsHealthyTimestamp: n.ConditionsHealthyTimestamp, HealthyDelayed: n.HealthyDelayed}
+	own := UnhealthyNode{Name: n.Name, ConditionsHealthyTimestamp: seconds(n.ConditionsHealthyTimestamp), HealthyDelayed: n.HealthyDelayed}
 	for _, r := range n.Remediations {
-		shown := Remediation{Started: r.Started, TimedOut: r.TimedOut, TemplateName: r.TemplateName}
+		shown := Remediation{Started: *seconds(&r.Started), TimedOut: seconds(r.TimedOut), TemplateName: r.TemplateName}
 		if r.Resource != nil {
 			shown.Resource = *r.Resource
 		} else {
@@ -126,6 +130,14 @@ func nodeOf(n health.UnhealthyNode) UnhealthyNode {
 		own.Remediations = append(own.Remediations, shown)
 	}
 	return own
+}
+
+// seconds is a time as Kubernetes' objects have it.
+func seconds(t *time.Time) *time.Time {
+	if t == nil {
+		return nil
+	}
+	return new(t.UTC().Truncate(time.Second))
 }
 
 // isOurs reports whether medik8s has nothing like an unhealthy condition.

@@ -88,15 +88,15 @@ func copies(root string) (map[string]string, error) {
 		name := filepath.Join(chartDir, "bridge", strings.TrimPrefix(source, "bridge/"))
 		files[name] = string(content)
 	}
-	for source, name := range map[string]string{
-		"maintenance-operator/rbac.yaml": "maintenance-operator.yaml",
-		"kep/crd.yaml":                   "kep/crd.yaml", "kep/rbac.yaml": "kep/rbac.yaml", "kep/admission.yaml": "kep/admission.yaml",
+	for _, source := range []string{
+		"maintenance-operator/rbac.yaml", "node-healthcheck/rbac.yaml", "node-healthcheck/admission.yaml",
+		"kep/crd.yaml", "kep/rbac.yaml", "kep/admission.yaml",
 	} {
 		content, err := os.ReadFile(filepath.Join(root, kubernetesDir, source))
 		if err != nil {
 			return nil, err
 		}
-		files[filepath.Join(chartDir, "bridge", name)] = string(content)
+		files[filepath.Join(chartDir, "bridge", source)] = string(content)
 	}
 	shown, err := filepath.Glob(filepath.Join(root, monitoringDir, "dashboards", "*.json"))
 	if err != nil {
