@@ -42,10 +42,11 @@ const (
 	maxNodes = 1000
 )
 
-// Pauses before an object is looked at again without being called for: while its check runs, while something is refused or in the way, and
-// where the object has changed since it was read.
+// Pauses before an object is looked at again without being called for: while its check runs, while it remediates, because a call tells of the
+// first nodes alone, while something is refused or in the way, and where the object has changed since it was read.
 const (
 	lookAgain  = 10 * time.Minute
+	busyAgain  = time.Minute
 	refused    = 15 * time.Second
 	staleAgain = 200 * time.Millisecond
 )
@@ -186,8 +187,11 @@ func (o *mirrored) follow(ctx context.Context) (time.Duration, error) {
 		return 0, err
 	}
 	seen := o.check.Seen().Status
-	if seen == nil {
-		return mirror.AskAgain, nil
+	if phase, _, _ := unstructured.NestedString(o.object.Object, "status", "phase"); seen == nil || seen.WaitingFor != "" && phase == "" {
+		return mirror.AskAgain, nil // it has not seen its nodes yet
+	}
+	if seen.Remediating > 0 {
+		again = min(again, busyAgain)
 	}
 	return again, o.show(ctx, nhc.Show(o.object.GetName(), seen.Spec, seen.Status).Status)
 }

@@ -89,6 +89,14 @@ type UnhealthyNode struct {
 	NextAt  *time.Time `json:"nextAt,omitempty"`
 }
 
+// Shape is what of unhealthy nodes objects of Kubernetes show: none of the words, which change at each look.
+func Shape(nodes []UnhealthyNode) (all []any) {
+	for _, n := range nodes {
+		all = append(all, []any{n.Name, n.Remediations, n.ConditionsHealthyTimestamp, n.HealthyDelayed})
+	}
+	return all
+}
+
 // RemediationOfNode is a remediation object, or a maintenance, of a node.
 type RemediationOfNode struct {
 	Resource     *Resource  `json:"resource,omitempty"`

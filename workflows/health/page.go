@@ -91,7 +91,7 @@ func (c *check) Page(now time.Time) controller.Page {
 	shown := api.HealthCheckOf(c.page(now, 0, shownNodes))
 	return controller.Page{
 		Details: c.Details(views.HealthCheck(shown, views.Brief())), Attributes: c.attributes(api.KindHealthCheck, ""), Object: c.given.Object,
-		Shows: []any{shown.Phase, shown.Counts, shown.WaitingFor != "", shown.Blocked != "", shown.Message != "", c.Invalid != "", c.Removed},
+		Shows: []any{shown.Phase, shown.Counts, shown.WaitingFor != "", shown.Blocked != "", shown.Message != "", c.Invalid != "", c.Removed, health.Shape(shown.UnhealthyNodes)},
 		Memo:  map[string]any{api.MemoHealthCheck: api.HealthCheckMemo{Selector: c.Spec.SelectorText(), CreatedAt: c.CreatedAt}},
 	}
 }

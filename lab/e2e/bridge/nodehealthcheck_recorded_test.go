@@ -27,34 +27,39 @@ var healthBinary = os.Getenv("DRYDOCK_NODE_HEALTHCHECK")
 // healthRecordings are named after the commit of the operator that was recorded.
 const healthRecordings = "testdata/node-healthcheck-dd44432.json"
 
-// shown is what clients see of an object, without times and words.
-func shown(s nhc.Status) string {
-	parts := []string{fmt.Sprintf("%s %d/%d", s.Phase, s.HealthyNodes, s.ObservedNodes)}
-	for _, n := range s.UnhealthyNodes {
-		part := n.Name
+// sees adds what a version of an object shows. Counts are 0 there while a check is disabled, and true here.
+func (s strands) sees(status nhc.Status) {
+	s.add("phase", string(status.Phase))
+	if status.Phase != health.PhaseDisabled {
+		s.add("healthy", fmt.Sprintf("%d of %d", status.HealthyNodes, status.ObservedNodes))
+	}
+	nodes, well, steps := []string{}, []string{}, map[string]string{}
+	for _, n := range status.UnhealthyNodes {
+		nodes = append(nodes, n.Name)
+		if n.ConditionsHealthyTimestamp != nil {
+			well = append(well, n.Name)
+		}
 		for _, r := range n.Remediations {
-			part += " " + r.Resource.Kind
+			steps[r.Resource.Kind] = r.Resource.Name + " at work"
 			if r.TimedOut != nil {
-				part += " timed out"
+				steps[r.Resource.Kind] = r.Resource.Name + " timed out"
 			}
 		}
-		if n.ConditionsHealthyTimestamp != nil {
-			part += ", well"
-		}
-		parts = append(parts, part)
 	}
-	for _, c := range s.Conditions {
-		if c.Status == "True" {
-			parts = append(parts, c.Type+" "+c.Reason)
-		}
+	s.add("ill", strings.Join(nodes, ", "))
+	s.add("well again", strings.Join(well, ", "))
+	for _, kind := range []string{"FenceAgentsRemediation", "SelfNodeRemediation"} {
+		s.add(kind, steps[kind])
 	}
-	return strings.Join(parts, "; ")
+	for _, c := range status.Conditions {
+		s.add(c.Type, c.Status+" "+c.Reason)
+	}
 }
 
-// recorder keeps what the objects show, each what it shows one after the other.
+// recorder keeps what the objects show.
 type recorder struct {
 	mu   sync.Mutex
-	seen map[string][]string
+	seen map[string]strands
 }
 
 func (r *recorder) add(o nodeHealthCheck) {
@@ -63,16 +68,16 @@ func (r *recorder) add(o nodeHealthCheck) {
 	if o.Status.Phase == "" {
 		return
 	}
-	now, all := shown(o.Status), r.seen[o.Metadata.Name]
-	if len(all) == 0 || all[len(all)-1] != now {
-		r.seen[o.Metadata.Name] = append(all, now)
+	if r.seen[o.Metadata.Name] == nil {
+		r.seen[o.Metadata.Name] = strands{}
 	}
+	r.seen[o.Metadata.Name].sees(o.Status)
 }
 
 // record watches the objects from now on.
 func (b *bridged) record() *recorder {
 	b.Helper()
-	r := &recorder{seen: map[string][]string{}}
+	r := &recorder{seen: map[string]strands{}}
 	version, plural := versionOf(nhcs.plural)
 	var list metav1.PartialObjectMetadataList
 	if err := b.send(nhcs.plural, "get", "", nil, &list); err != nil {
@@ -132,7 +137,7 @@ type healthCase struct {
 	does            func(b *bridged, c healthCase)
 }
 
-// wardOf is a label selector of the nodes of a case.
+// ward is the label of its nodes.
 func (c healthCase) ward(b *bridged) string { return b.ID + "-" + c.name }
 
 const fenceTemplate = `{apiVersion: fence-agents-remediation.medik8s.io/v1alpha1, kind: FenceAgentsRemediationTemplate, namespace: ` + healthNamespace + `, name: fence}`
@@ -172,7 +177,7 @@ var healthCases = []healthCase{
 	}},
 	{"too-many", "worker-03", "worker-04", healthSpec(2, "remediationTemplate: "+fenceTemplate), func(b *bridged, c healthCase) {
 		b.broken(c.ill, "True")
-		b.counts(c.name, health.PhaseEnabled, 2, 1)
+		b.untilNHC(c.name, "lets the node be", func(s nhc.Status) bool { return len(s.UnhealthyNodes) == 1 && s.HealthyNodes == 1 })
 		b.broken(c.ill, "False")
 		b.counts(c.name, health.PhaseEnabled, 2, 2)
 	}},
@@ -190,7 +195,10 @@ var healthCases = []healthCase{
 		b.untilNHC(c.name, "has its second step", func(s nhc.Status) bool {
 			return len(s.UnhealthyNodes) == 1 && len(s.UnhealthyNodes[0].Remediations) == 2
 		})
+		b.keep(c.ill, "test.drydock.dev/keep")
 		b.broken(c.ill, "False")
+		b.untilNHC(c.name, "waits for the remediator", isWell)
+		b.keep(c.ill)
 		b.counts(c.name, health.PhaseEnabled, 2, 2)
 	}},
 	{"no-template", "worker-07", "worker-08", healthSpec(1, "remediationTemplate: "+strings.Replace(fenceTemplate, "name: fence", "name: missing", 1)), func(b *bridged, c healthCase) {
@@ -239,7 +247,7 @@ func TestNodeHealthChecksShowWhatTheOperatorShows(t *testing.T) {
 		t.Skip("recorded")
 	}
 	text, err := os.ReadFile(healthRecordings)
-	var recorded map[string][]string
+	var recorded map[string]strands
 	if err == nil {
 		err = json.Unmarshal(text, &recorded)
 	}
@@ -247,8 +255,10 @@ func TestNodeHealthChecksShowWhatTheOperatorShows(t *testing.T) {
 		t.Fatalf("%v: %d recordings", err, len(recorded))
 	}
 	for _, name := range slices.Sorted(maps.Keys(recorded)) {
-		if got, want := r.seen[name], recorded[name]; !slices.Equal(got, want) {
-			t.Errorf("%s: %q, and node-healthcheck-operator shows %q", name, got, want)
+		for _, strand := range slices.Sorted(maps.Keys(recorded[name])) {
+			if got, want := r.seen[name][strand], recorded[name][strand]; !slices.Equal(got, want) {
+				t.Errorf("%s: %s: %q, and node-healthcheck-operator shows %q", name, strand, got, want)
+			}
 		}
 	}
 }
