@@ -2,15 +2,12 @@ package bridge
 
 import (
 	"bufio"
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -30,22 +27,8 @@ import (
 // operatorNamespace is the namespace that maintenance-operator is installed in.
 const operatorNamespace = "maintenance-operator"
 
-// peerBinary is maintenance-operator's own program, built from its repository. With it the tests record what its objects show; without it
-// they hold the bridge to what was recorded.
-var peerBinary = os.Getenv("DRYDOCK_MAINTENANCE_OPERATOR")
-
-// recordings are named after the commit of the operator that was recorded.
-const recordings = "testdata/maintenance-operator-e15d07b.json"
-
-// strands are what clients see of an object, each as the values that it had one after the other. Nothing says when it had them, nor in which
-// order those of different strands came.
-type strands map[string][]string
-
-func (s strands) add(name, value string) {
-	if all := s[name]; len(all) == 0 || all[len(all)-1] != value {
-		s[name] = append(all, value)
-	}
-}
+// ofMaintenanceOperator is what its objects showed.
+var ofMaintenanceOperator = recording{"maintenance-operator", os.Getenv("DRYDOCK_MAINTENANCE_OPERATOR"), "testdata/maintenance-operator-e15d07b.json"}
 
 // see adds what a version of an object shows.
 func (s strands) see(o objects.NodeMaintenance) {
@@ -119,30 +102,12 @@ func preparePeer(t *testing.T) *peer {
 // serve has the objects served.
 func (p *peer) serve() {
 	p.Helper()
-	if peerBinary == "" {
+	if ofMaintenanceOperator.program == "" {
 		p.startBridge()
 		p.untilTheEnd()
 		return
 	}
-	cmd := exec.CommandContext(p.Ctx, peerBinary, "--metrics-bind-address", "0", "--health-probe-bind-address", "0")
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+p.Lane.Cluster.Kubeconfig, "ENABLE_WEBHOOKS=false", "OPERATOR_NAMESPACE="+operatorNamespace)
-	log, err := os.Create(filepath.Join(p.TempDir(), "operator.log"))
-	if err != nil {
-		p.Fatal(err)
-	}
-	cmd.Stdout, cmd.Stderr = log, log
-	if err := cmd.Start(); err != nil {
-		p.Fatal(err)
-	}
-	p.Cleanup(func() {
-		if err := cmd.Process.Kill(); err != nil {
-			p.Error(err)
-		}
-		_ = cmd.Wait() // it was killed
-		if text, err := os.ReadFile(log.Name()); p.Failed() {
-			p.Logf("the operator's log: %v\n%s", err, text)
-		}
-	})
+	ofMaintenanceOperator.start(p.bridged, []string{"ENABLE_WEBHOOKS=false", "OPERATOR_NAMESPACE=" + operatorNamespace})
 }
 
 // path is that of the objects, or of one of them, or of one's subresource.
@@ -379,31 +344,7 @@ func TestMaintenanceOperatorsClientsSeeWhatTheyKnow(t *testing.T) {
 		})
 		seen[c.name] = p.record(c.name)
 	}
-	if peerBinary != "" {
-		text, err := json.MarshalIndent(seen, "", "\t")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(recordings, append(text, '\n'), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		t.Skip("recorded")
-	}
-	text, err := os.ReadFile(recordings)
-	if err != nil {
-		t.Fatalf("%v; seen was %v", err, seen)
-	}
-	var recorded map[string]strands
-	if err := json.NewDecoder(bytes.NewReader(text)).Decode(&recorded); err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range operatorCases {
-		for _, strand := range slices.Sorted(maps.Keys(recorded[c.name])) {
-			if got, want := seen[c.name][strand], recorded[c.name][strand]; !slices.Equal(got, want) {
-				t.Errorf("%s: %s: %q, and maintenance-operator shows %q", c.name, strand, got, want)
-			}
-		}
-	}
+	ofMaintenanceOperator.holds(p.bridged, seen)
 }
 
 // operatorCase is what a client does with an object until it is gone.

@@ -4,11 +4,7 @@ import (
 	"bufio"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"os"
-	"os/exec"
-	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -20,12 +16,8 @@ import (
 	"drydock.dev/drydock/rules/health/nhc"
 )
 
-// healthBinary is node-healthcheck-operator's own program, built from its repository. With it the test records what its objects show; without
-// it the test holds the bridge to what was recorded.
-var healthBinary = os.Getenv("DRYDOCK_NODE_HEALTHCHECK")
-
-// healthRecordings are named after the commit of the operator that was recorded.
-const healthRecordings = "testdata/node-healthcheck-dd44432.json"
+// ofNodeHealthCheck is what the objects of node-healthcheck-operator showed.
+var ofNodeHealthCheck = recording{"node-healthcheck-operator", os.Getenv("DRYDOCK_NODE_HEALTHCHECK"), "testdata/node-healthcheck-dd44432.json"}
 
 // sees adds what a version of an object shows. Counts are 0 there while a check is disabled, and true here.
 func (s strands) sees(status nhc.Status) {
@@ -100,34 +92,6 @@ func (b *bridged) record() *recorder {
 		}
 	}()
 	return r
-}
-
-// startOperator has the operator itself serve the objects.
-func (b *bridged) startOperator() {
-	b.Helper()
-	certs := "/tmp/k8s-webhook-server/serving-certs"
-	if _, err := os.Stat(filepath.Join(certs, "tls.crt")); err != nil {
-		b.Fatalf("%v: the operator's webhook server wants a certificate there, any one", err)
-	}
-	cmd := exec.CommandContext(b.Ctx, healthBinary, "--metrics-bind-address", "0", "--health-probe-bind-address", "0", "--leader-elect=false")
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+b.Lane.Cluster.Kubeconfig, "DEPLOYMENT_NAMESPACE="+healthNamespace)
-	log, err := os.Create(filepath.Join(b.TempDir(), "operator.log"))
-	if err != nil {
-		b.Fatal(err)
-	}
-	cmd.Stdout, cmd.Stderr = log, log
-	if err := cmd.Start(); err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() {
-		if err := cmd.Process.Kill(); err != nil {
-			b.Error(err)
-		}
-		_ = cmd.Wait() // it was killed
-		if text, err := os.ReadFile(log.Name()); b.Failed() {
-			b.Logf("the operator's log: %v\n%s", err, text)
-		}
-	})
 }
 
 // healthCase is what happens to the nodes of an object: ill falls ill, and is well again at the end.
@@ -215,8 +179,8 @@ func TestNodeHealthChecksShowWhatTheOperatorShows(t *testing.T) {
 		"spec": map[string]any{"template": map[string]any{"spec": map[string]any{}}},
 	})
 	r := b.record()
-	if healthBinary != "" {
-		b.startOperator()
+	if ofNodeHealthCheck.program != "" {
+		ofNodeHealthCheck.start(b, []string{"DEPLOYMENT_NAMESPACE=" + healthNamespace}, "--leader-elect=false")
 	} else {
 		b.startBridge()
 		b.untilTheEnd()
@@ -236,29 +200,5 @@ func TestNodeHealthChecksShowWhatTheOperatorShows(t *testing.T) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if healthBinary != "" {
-		text, err := json.MarshalIndent(r.seen, "", "\t")
-		if err == nil {
-			err = os.WriteFile(healthRecordings, append(text, '\n'), 0o644)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Skip("recorded")
-	}
-	text, err := os.ReadFile(healthRecordings)
-	var recorded map[string]strands
-	if err == nil {
-		err = json.Unmarshal(text, &recorded)
-	}
-	if err != nil || len(recorded) != len(healthCases) {
-		t.Fatalf("%v: %d recordings", err, len(recorded))
-	}
-	for _, name := range slices.Sorted(maps.Keys(recorded)) {
-		for _, strand := range slices.Sorted(maps.Keys(recorded[name])) {
-			if got, want := r.seen[name][strand], recorded[name][strand]; !slices.Equal(got, want) {
-				t.Errorf("%s: %s: %q, and node-healthcheck-operator shows %q", name, strand, got, want)
-			}
-		}
-	}
+	ofNodeHealthCheck.holds(b, r.seen)
 }
