@@ -3,6 +3,7 @@ package health
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -44,7 +45,7 @@ type mirrored struct {
 }
 
 // Known implements mirror.Asked.
-func (c *mirrored) Known(ctx context.Context) error { return c.seen(ctx).Check(c.resource, c.object) }
+func (c *mirrored) Known(ctx context.Context) error { return c.Look(ctx).Check(c.resource, c.object) }
 
 // Asked is the health check that an object of some kind asks for.
 type Asked struct {
@@ -124,8 +125,8 @@ func (c *Asked) look(ctx context.Context) (err error) {
 	return err
 }
 
-// seen is a look at it.
-func (c *Asked) seen(ctx context.Context) mirror.Look {
+// Look looks at the check.
+func (c *Asked) Look(ctx context.Context) mirror.Look {
 	err := c.look(ctx)
 	l := mirror.Look{Run: c.view.Run, Unanswered: c.view.Unanswered, Err: err}
 	if s := c.view.Status; s != nil {
@@ -136,7 +137,7 @@ func (c *Asked) seen(ctx context.Context) mirror.Look {
 
 // Find implements mirror.Asked.
 func (c *Asked) Find(ctx context.Context) (found bool, err error) {
-	return c.seen(ctx).Found(c.resource, c.object)
+	return c.Look(ctx).Found(c.resource, c.object)
 }
 
 // Start implements mirror.Asked.
@@ -166,6 +167,9 @@ func (c *Asked) Change(ctx context.Context, before string) error {
 		return nil
 	}
 	id := fmt.Sprintf("%s/%d/%s", c.object.GetUID(), c.object.GetGeneration(), api.MsgConfigure)
+	if said := slices.ContainsFunc(s.Messages, func(r api.Received) bool { return r.ID == id && r.Outcome == api.Applied }); said {
+		id += "/" + digest(s.Spec) // somebody else has changed the check since
+	}
 	if s.Remediating > 0 {
 		if err := s.Spec.Locked(c.asked); err != nil {
 			return &mirror.RefusedError{Why: err.Error()}
@@ -179,6 +183,12 @@ func (c *Asked) Change(ctx context.Context, before string) error {
 		return err
 	}
 	return c.look(ctx)
+}
+
+// digest is short for a spec.
+func digest(s health.Spec) string {
+	text, _ := json.Marshal(s) // it was read from JSON
+	return fmt.Sprintf("%x", sha256.Sum256(text))[:8]
 }
 
 // Say implements mirror.Asked. Whoever may resume a check takes back all pauses.

@@ -3,11 +3,8 @@
 package kep
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
-
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/bridge/kep/objects"
@@ -54,17 +51,13 @@ func (k Kind) Read(o v1alpha1.Object, drydock *client.Client) (mirror.Asked, err
 	p := asked{Asked: bridgeplan.Of(k, o, drydock), object: o.(*objects.NodeMaintenance)}
 	p.Nodes = maxNodes
 	input, complete, err := inputOf(k, p.object)
-	if err = p.Ask(input, err); err != nil {
-		return p, err
-	}
-	if complete {
-		p.complete = true
+	if err = p.Ask(input, err); err == nil && complete {
 		p.Move(api.StageComplete)
-		if !controllerutil.ContainsFinalizer(o, mirror.Finalizer) {
-			return p, errNothing
+		if p.object.Status.RunID == "" {
+			err = errNothing // unless the plan is found that was started for it
 		}
 	}
-	return p, nil
+	return p, err
 }
 
 // errNothing says that an object asks for the end of nothing.
@@ -96,16 +89,7 @@ func inputOf(k Kind, o *objects.NodeMaintenance) (input client.Input, complete b
 // asked implements mirror.Asked.
 type asked struct {
 	*bridgeplan.Asked
-	object   *objects.NodeMaintenance
-	complete bool
-}
-
-// Start implements mirror.Asked.
-func (p asked) Start(ctx context.Context) error {
-	if p.complete {
-		return errNothing
-	}
-	return p.Asked.Start(ctx)
+	object *objects.NodeMaintenance
 }
 
 // View implements mirror.Asked.

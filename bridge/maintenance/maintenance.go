@@ -87,6 +87,9 @@ func end(phase api.Phase) []string {
 
 // Find implements mirror.Asked: the maintenance is among those of the node that began after the object.
 func (o *mirrored) Find(ctx context.Context) (found bool, err error) {
+	if o.asked.Node == "" { // its spec is not read, and was not before: it does not change
+		return false, nil
+	}
 	all, err := o.drydock.List(ctx, client.ListOptions{Node: o.asked.Node})
 	if err != nil {
 		return false, err

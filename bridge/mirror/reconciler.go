@@ -88,6 +88,8 @@ type mirrored struct {
 	*Reconciler
 	object v1alpha1.Object
 	asked  Asked
+	// wrong is what is wrong with the object's spec.
+	wrong error
 	// behind: the workflow does not follow the generation of the object, and has not refused it.
 	behind bool
 }
@@ -98,13 +100,7 @@ func (o *mirrored) follow(ctx context.Context) (reconcile.Result, error) {
 	o.behind = o.shown().RunID != "" && o.shown().ObservedGeneration != o.object.GetGeneration()
 	options := o.Drydock
 	options.By = o.principal(o.object.Asks().RequestedBy())
-	var err error
-	if o.asked, err = o.Kind.Read(o.object, client.New(o.Temporal, options)); err != nil && o.shown().RunID == "" {
-		if o.isDeleted() {
-			return reconcile.Result{}, o.letGo(ctx)
-		}
-		return reconcile.Result{}, o.show(ctx, o.refused(reasonInvalid, err.Error()))
-	}
+	o.asked, o.wrong = o.Kind.Read(o.object, client.New(o.Temporal, options))
 	return o.reconcile(ctx)
 }
 
@@ -153,6 +149,11 @@ func (o *mirrored) reconcile(ctx context.Context) (reconcile.Result, error) {
 		return reconcile.Result{}, err
 	case !found && deleted:
 		return reconcile.Result{}, o.letGo(ctx)
+	case !found && o.wrong != nil:
+		if err := o.letGo(ctx); err != nil {
+			return reconcile.Result{}, err
+		}
+		return reconcile.Result{}, o.show(ctx, o.refused(reasonInvalid, o.wrong.Error()))
 	case !found:
 		if err := o.start(ctx); err != nil {
 			return reconcile.Result{}, err

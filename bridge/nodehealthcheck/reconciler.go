@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -38,6 +39,8 @@ const (
 
 	// manager is the field manager of what is written into objects.
 	manager = "drydock-bridge"
+	// runAnnotation is the object's UID and the first run of its check. A check that has ended, or that Temporal has lost, is not started again.
+	runAnnotation = "drydock.dev/run"
 	// maxNodes bounds the unhealthy nodes of a status.
 	maxNodes = 1000
 )
@@ -88,8 +91,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	case errors.As(err, &noWorker):
 		return reconcile.Result{RequeueAfter: mirror.AskAgain}, nil
 	case errors.As(err, &occupied):
-		o.event(corev1.EventTypeWarning, "Occupied", err.Error())
-		return reconcile.Result{RequeueAfter: refused}, nil
+		return reconcile.Result{RequeueAfter: refused}, o.show(ctx, disabled(err.Error()))
 	case err != nil:
 		o.event(corev1.EventTypeWarning, "Error", err.Error())
 	}
@@ -110,28 +112,66 @@ func (o *mirrored) event(kind, reason, text string) {
 // reconcile returns when to look again.
 func (o *mirrored) reconcile(ctx context.Context) (time.Duration, error) {
 	wrong := o.check.Ask(inputOf(o.object))
-	// None was started before the finalizer was on.
-	found := controllerutil.ContainsFinalizer(o.object, mirror.Finalizer)
-	if found {
-		var err error
-		if found, err = o.check.Find(ctx); err != nil {
-			return 0, err
-		}
-	}
+	found, err := o.find(ctx)
 	deleted := o.object.GetDeletionTimestamp() != nil
 	switch {
+	case errors.Is(err, mirror.ErrLost) && deleted:
+		return 0, o.finalize(ctx, controllerutil.RemoveFinalizer)
+	case errors.Is(err, mirror.ErrLost):
+		return 0, o.show(ctx, disabled(err.Error()))
+	case err != nil:
+		return 0, err
 	case !found && deleted:
 		return 0, o.finalize(ctx, controllerutil.RemoveFinalizer)
 	case deleted:
 		return o.end(ctx)
 	case !found && wrong != nil:
+		if err := o.finalize(ctx, controllerutil.RemoveFinalizer); err != nil {
+			return 0, err
+		}
 		return 0, o.show(ctx, disabled(wrong.Error()))
 	case !found:
 		if err := o.start(ctx); err != nil {
 			return 0, err
 		}
 	}
+	if err := o.remember(ctx); err != nil {
+		return 0, err
+	}
 	return o.follow(ctx)
+}
+
+// find looks for the check of the object. The error is mirror.ErrLost where the one that was started is not there any more.
+func (o *mirrored) find(ctx context.Context) (found bool, err error) {
+	run, begun := strings.CutPrefix(o.object.GetAnnotations()[runAnnotation], string(o.object.GetUID())+" ")
+	if !begun && !controllerutil.ContainsFinalizer(o.object, mirror.Finalizer) { // none was started before that was on
+		return false, nil
+	}
+	look := o.check.Look(ctx)
+	var none *client.NoneError
+	switch {
+	case !begun:
+		return look.Found(Resource, o.object)
+	case errors.As(look.Err, &none), look.Err == nil && look.FirstRunID != run:
+		return false, fmt.Errorf("its health check has ended, or Temporal has lost it: %w", mirror.ErrLost)
+	}
+	return look.Err == nil, look.Err
+}
+
+// remember writes which check is the object's.
+func (o *mirrored) remember(ctx context.Context) error {
+	value := string(o.object.GetUID()) + " " + o.check.Seen().FirstRunID
+	annotations := o.object.GetAnnotations()
+	if annotations[runAnnotation] == value {
+		return nil
+	}
+	before := kube.MergeFrom(o.object.DeepCopy())
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[runAnnotation] = value
+	o.object.SetAnnotations(annotations)
+	return o.Kube.Patch(ctx, o.object, before, kube.FieldOwner(manager))
 }
 
 // inputOf is the input of the check.
@@ -175,7 +215,8 @@ func (o *mirrored) follow(ctx context.Context) (time.Duration, error) {
 	view := o.check.View()
 	if !view.Running {
 		known := o.check.Seen().Known()
-		return 0, o.show(ctx, disabled("the health check has ended: "+cmp.Or(known.Message, known.Reason, "somebody removed it")))
+		why := cmp.Or(known.Message, "somebody removed it")
+		return 0, o.show(ctx, disabled("its health check has ended ("+why+"): "+mirror.ErrLost.Error()))
 	}
 	again := cmp.Or(view.Again, lookAgain)
 	err := o.check.Change(ctx, "")
@@ -187,8 +228,8 @@ func (o *mirrored) follow(ctx context.Context) (time.Duration, error) {
 		return 0, err
 	}
 	seen := o.check.Seen().Status
-	if phase, _, _ := unstructured.NestedString(o.object.Object, "status", "phase"); seen == nil || seen.WaitingFor != "" && phase == "" {
-		return mirror.AskAgain, nil // it has not seen its nodes yet
+	if seen == nil || seen.WaitingFor != "" {
+		return mirror.AskAgain, nil // it does not know its nodes yet
 	}
 	if seen.Remediating > 0 {
 		again = min(again, busyAgain)
@@ -206,14 +247,25 @@ func (o *mirrored) end(ctx context.Context) (time.Duration, error) {
 		_, err := o.check.Say(ctx, message, api.Message{
 			ID: fmt.Sprintf("%s/deleted/%s", o.object.GetUID(), message), By: mirror.Principal(Resource, o.object, ""), Comment: "the object was deleted",
 		})
-		if _, is := mirror.Refused(err); is {
-			return refused, nil
+		if why, is := mirror.Refused(err); is {
+			return refused, o.showEnding(ctx, why)
 		}
 		if err != nil && !errors.Is(err, client.ErrEnded) {
 			return 0, err
 		}
 	}
 	return cmp.Or(view.Again, mirror.AskAgain), nil
+}
+
+// showEnding shows a check that does not end yet, with the reason.
+func (o *mirrored) showEnding(ctx context.Context, why string) error {
+	seen := o.check.Seen().Status
+	if seen == nil {
+		return nil
+	}
+	status := nhc.Show(o.object.GetName(), seen.Spec, seen.Status).Status
+	status.Reason = why
+	return o.show(ctx, status)
 }
 
 // disabled is the status of an object whose check decides nothing.

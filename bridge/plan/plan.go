@@ -145,8 +145,6 @@ func (p *Asked) Change(ctx context.Context, before string) error {
 		return &mirror.RefusedError{Why: p.wrong.Error()}
 	case p.view.Status == nil:
 		return p.view.Unanswered
-	case p.asked.Together() && !mirror.Same(p.asked.DrainPlan, p.view.Status.Plan.DrainPlan): // the API server's rule sees no selectors
-		return &mirror.RefusedError{Why: "drainPlan does not change: create another object"}
 	}
 	changes := changesTo(p.asked, *p.view.Status)
 	if len(changes) > 0 && before != "" {
@@ -157,6 +155,9 @@ func (p *Asked) Change(ctx context.Context, before string) error {
 		if _, err := p.send(ctx, c.name, c.payload, said); err != nil {
 			return err
 		}
+	}
+	if p.asked.Together() && !mirror.Same(p.asked.DrainPlan, p.view.Status.Plan.DrainPlan) { // the API server's rule sees no selectors
+		return &mirror.RefusedError{Why: "drainPlan does not change: create another object"}
 	}
 	if len(changes) == 0 {
 		return nil

@@ -102,6 +102,11 @@ func TestWhoMayAskForPlansAndChecks(t *testing.T) {
 	b.onlyWhoMay(paula, theo, nina)
 }
 
+// owned has an object go with an owner that there is not: the garbage collector would delete it.
+var owned = map[string]any{"metadata": map[string]any{"ownerReferences": []any{
+	map[string]any{"apiVersion": "v1", "kind": "Node", "name": "nobody", "uid": "00000000-0000-0000-0000-000000000000"},
+}}}
+
 // onlyWhoMay has paula ask for a plan, which the others try to change.
 func (b *bridged) onlyWhoMay(paula, theo, nina kubernetes.Interface) {
 	b.Helper()
@@ -118,17 +123,21 @@ func (b *bridged) onlyWhoMay(paula, theo, nina kubernetes.Interface) {
 	said := func(message string) map[string]any {
 		return map[string]any{"metadata": map[string]any{"annotations": map[string]any{"maintenance.drydock.dev/" + message: "why not"}}}
 	}
+	if err := b.patchAs(plans, paula, "paulas", owned, "dry"); err != nil {
+		b.Errorf("paula gives her object an owner: %v", err)
+	}
 	remove := func(as kubernetes.Interface, dryRun ...string) error {
 		return as.CoreV1().RESTClient().Delete().AbsPath("/apis", v1alpha1.GroupVersion.String(), plans.plural, "paulas").
 			Body(&metav1.DeleteOptions{DryRun: dryRun}).Do(b.Ctx).Error()
 	}
 	for says, try := range map[string]func() error{
-		"nina may not maintain node worker-05":   func() error { return b.patchAs(plans, nina, "paulas", pace, "dry") },
-		"nina may not say cancel of paulas":      func() error { return b.patchAs(plans, nina, "paulas", said("cancel"), "dry") },
-		"theo may not say pause of paulas":       func() error { return b.patchAs(plans, theo, "paulas", said("pause"), "dry") },
-		"must be your own name: nina":            func() error { return b.patchAs(plans, nina, "paulas", said("pause-by"), "dry") },
-		"nina may not delete paulas, which ends": func() error { return remove(nina, metav1.DryRunAll) },
-		"update maintenanceplans/cancel granted": func() error { return remove(theo, metav1.DryRunAll) },
+		"nina may not maintain node worker-05":    func() error { return b.patchAs(plans, nina, "paulas", pace, "dry") },
+		"nina may not say cancel of paulas":       func() error { return b.patchAs(plans, nina, "paulas", said("cancel"), "dry") },
+		"theo may not say pause of paulas":        func() error { return b.patchAs(plans, theo, "paulas", said("pause"), "dry") },
+		"must be your own name: nina":             func() error { return b.patchAs(plans, nina, "paulas", said("pause-by"), "dry") },
+		"nina may not delete paulas, which ends":  func() error { return remove(nina, metav1.DryRunAll) },
+		"update maintenanceplans/cancel granted":  func() error { return remove(theo, metav1.DryRunAll) },
+		"nina may not change the owner of paulas": func() error { return b.patchAs(plans, nina, "paulas", owned, "dry") },
 		"of paulas is the bridge's": func() error {
 			return b.patchAs(plans, theo, "paulas", map[string]any{"metadata": map[string]any{"finalizers": nil}}, "dry")
 		},

@@ -197,6 +197,10 @@ func TestWhoMayAskByTheKEPsObjects(t *testing.T) {
 			return b.patchAs(keps, nina, "theos", map[string]any{"spec": map[string]any{"stage": "Cordon"}}, "dry")
 		}},
 		{"nina deletes it", refused, func() error { return remove(nina) }},
+		{"nina gives it an owner", refused, func() error { return b.patchAs(keps, nina, "theos", owned, "dry") }},
+		{"nina includes other pods", refused, func() error {
+			return b.patchAs(keps, nina, "theos", map[string]any{"metadata": map[string]any{"annotations": map[string]any{"drydock.dev/include": "Default"}}}, "dry")
+		}},
 		{"theo takes the finalizer off", "of theos is the bridge's", func() error {
 			return b.patchAs(keps, theo, "theos", map[string]any{"metadata": map[string]any{"finalizers": nil}}, "dry")
 		}},

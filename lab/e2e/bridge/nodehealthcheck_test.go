@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -184,6 +186,38 @@ func TestANodeHealthCheckOfMedik8sIsServed(t *testing.T) {
 	if status := described.GetWorkflowExecutionInfo().GetStatus().String(); err != nil || status != "Completed" {
 		t.Errorf("%v: the check is %s", err, status)
 	}
+
+	// A check that somebody removes stays so, until the object is created anew.
+	b.askFor(nhcs, "gpu", b.nhcSpec(""))
+	b.counts("gpu", health.PhaseEnabled, 2, 2)
+	b.MustDrydock("health", "remove", "gpu")
+	o = b.untilNHC("gpu", "is disabled", func(s nhc.Status) bool { return s.Phase == health.PhaseDisabled })
+	if !strings.Contains(o.Status.Reason, "has ended") {
+		t.Errorf("it shows %+v", o.Status)
+	}
+	b.patch(nhcs, "gpu", map[string]any{"spec": map[string]any{"minHealthy": 0}})
+	b.remove(nhcs, "gpu")
+	b.wasRemoved(nhcs, "gpu")
+	described, err = b.Temporal.DescribeWorkflowExecution(b.Ctx, api.HealthCheckID(b.Cluster, "gpu"), "")
+	if status := described.GetWorkflowExecutionInfo().GetStatus().String(); err != nil || status != "Completed" {
+		t.Errorf("%v: the check is %s, though it was removed", err, status)
+	}
+
+	// Somebody else's check of the name comes first, and the object says so.
+	file := filepath.Join(t.TempDir(), "check.yaml")
+	if err := os.WriteFile(file, []byte("name: gpu\nselector: {matchLabels: {ward: nobody}}\nmaintenance: {}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b.MustDrydock("health", "start", "--file", file)
+	b.askFor(nhcs, "gpu", b.nhcSpec(""))
+	o = b.untilNHC("gpu", "waits", func(s nhc.Status) bool { return s.Phase == health.PhaseDisabled })
+	if !strings.Contains(o.Status.Reason, "somebody else") {
+		t.Errorf("it shows %+v", o.Status)
+	}
+	b.MustDrydock("health", "remove", "gpu")
+	b.counts("gpu", health.PhaseEnabled, 2, 2)
+	b.remove(nhcs, "gpu")
+	b.wasRemoved(nhcs, "gpu")
 
 	// What cannot be checked is not.
 	b.askFor(nhcs, "invalid", b.nhcSpec(", escalatingRemediations: [{order: 1, timeout: 2m, remediationTemplate: {kind: ATemplate, name: a}}]"))
