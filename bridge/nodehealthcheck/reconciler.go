@@ -143,7 +143,7 @@ func (o *mirrored) reconcile(ctx context.Context) (time.Duration, error) {
 
 // find looks for the check of the object. The error is mirror.ErrLost where the one that was started is not there any more.
 func (o *mirrored) find(ctx context.Context) (found bool, err error) {
-	run, begun := strings.CutPrefix(o.object.GetAnnotations()[runAnnotation], string(o.object.GetUID())+" ")
+	run, begun := runOf(o.object)
 	if !begun && !controllerutil.ContainsFinalizer(o.object, mirror.Finalizer) { // none was started before that was on
 		return false, nil
 	}
@@ -156,6 +156,11 @@ func (o *mirrored) find(ctx context.Context) (found bool, err error) {
 		return false, fmt.Errorf("its health check has ended, or Temporal has lost it: %w", mirror.ErrLost)
 	}
 	return look.Err == nil, look.Err
+}
+
+// runOf is the first run of the check that was started for an object.
+func runOf(o *unstructured.Unstructured) (run string, begun bool) {
+	return strings.CutPrefix(o.GetAnnotations()[runAnnotation], string(o.GetUID())+" ")
 }
 
 // remember writes which check is the object's.
@@ -200,11 +205,11 @@ func (o *mirrored) start(ctx context.Context) error {
 	if err := o.finalize(ctx, controllerutil.AddFinalizer); err != nil {
 		return err
 	}
-	now := New() // the cache may not know yet that the object was deleted
+	now := New() // the cache may not know yet that the object was deleted, or that its check was started
 	if err := o.Live.Get(ctx, kube.ObjectKeyFromObject(o.object), now); err != nil {
 		return err
 	}
-	if now.GetUID() != o.object.GetUID() || now.GetDeletionTimestamp() != nil {
+	if _, begun := runOf(now); begun || now.GetUID() != o.object.GetUID() || now.GetDeletionTimestamp() != nil {
 		return apierrors.NewConflict(schema.ParseGroupResource(Resource), o.object.GetName(), errors.New("it has changed"))
 	}
 	return o.check.Start(ctx)
