@@ -45,6 +45,7 @@ import (
 	"drydock.dev/drydock/bridge/maintenanceoperator/objects"
 	"drydock.dev/drydock/bridge/mirror"
 	"drydock.dev/drydock/bridge/nodehealthcheck"
+	"drydock.dev/drydock/bridge/pika"
 	"drydock.dev/drydock/bridge/plan"
 	"drydock.dev/drydock/bridge/v1alpha1"
 	"drydock.dev/drydock/client"
@@ -68,6 +69,8 @@ type Options struct {
 	MaintenanceOperator maintenanceoperator.Options
 	// KEP has the bridge serve KEP-4212's objects (deploy/kubernetes/kep).
 	KEP bool
+	// PIKA says whether and how the objects of PIKA are served.
+	PIKA pika.Options
 	// NodeHealthCheck is the namespace of medik8s' node-healthcheck-operator, whose objects are served in its place; empty serves none.
 	NodeHealthCheck string
 	// Kubernetes and Temporal say how the servers are reached; where they are nil, the environment does.
@@ -177,6 +180,12 @@ func inPlaces(o Options, m manager.Manager, called *calls.Calls, temporal tempor
 				queue: called.Of(objects.ConfigResource), reconciler: limits,
 			},
 		}, o.Logger})
+	}
+	if o.PIKA.Namespace != "" {
+		all = append(all, inPlace{"PIKA", o.PIKA.Namespace, pika.Lease, leases, []*kindController{{
+			resource: pika.Resource, object: pika.New(), manager: m, queue: called.Of(pika.Resource),
+			reconciler: &pika.Reconciler{Kube: m.GetClient(), Live: m.GetAPIReader(), Events: events, Drydock: as(pika.Resource), Options: o.PIKA},
+		}}, o.Logger})
 	}
 	if o.NodeHealthCheck != "" {
 		all = append(all, inPlace{"node-healthcheck-operator", o.NodeHealthCheck, nodehealthcheck.Lease, leases, []*kindController{{

@@ -21,7 +21,7 @@ var Version = "dev"
 const long = `drydock-bridge mirrors Kubernetes objects to Drydock's workflows, and the workflows back: a NodeMaintenance,
 MaintenancePlan or HealthCheck of drydock.dev starts what its spec asks for, and its status shows it. It needs rights on these objects
 and on Temporal, and none on nodes or pods: the workers maintain nodes. Run one or more per cluster; one of them leads. By flags it
-serves the objects of maintenance-operator, of medik8s' node-healthcheck-operator and of KEP-4212 too.
+serves the objects of maintenance-operator, of PIKA, of medik8s' node-healthcheck-operator and of KEP-4212 too.
 
 Temporal is found as by every other Temporal tool: TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, TEMPORAL_API_KEY,
 TEMPORAL_TLS..., or a profile of the Temporal configuration file (TEMPORAL_PROFILE).
@@ -73,7 +73,7 @@ func command(stderr io.Writer) *cobra.Command {
 			default:
 				return usageError{fmt.Errorf("--log-format: %q is neither text nor json", format)}
 			}
-			if err := o.MaintenanceOperator.Validate(); err != nil {
+			if err := errors.Join(o.MaintenanceOperator.Validate(), o.PIKA.Validate()); err != nil {
 				return usageError{err}
 			}
 			o.Logger, o.Version = slog.New(handler), Version
@@ -93,6 +93,9 @@ func command(stderr io.Writer) *cobra.Command {
 	flags.StringVar(&o.MaintenanceOperator.Namespace, "maintenance-operator", "", "serve the objects of maintenance-operator in its place, from when it has stopped: the namespace it is installed in")
 	flags.StringVar(&o.MaintenanceOperator.Input, "maintenance-operator-input", "", `what their maintenances do otherwise than maintenance-operator's, a JSON merge patch of the input: {"readyTimeout":"4h"}`)
 	flags.StringVar(&o.NodeHealthCheck, "node-healthcheck", "", "serve medik8s' NodeHealthCheck objects in the place of their operator, from when it has stopped: the namespace it is installed in")
+	flags.StringVar(&o.PIKA.Namespace, "pika", "", "serve the NotifyMaintenance objects of PIKA in its place, from when it has stopped: the namespace it is installed in")
+	flags.DurationVar(&o.PIKA.SLA, "pika-sla", 0, "the time in which a node is to be empty, PIKA's slaPeriod: 24h; required with --pika")
+	flags.StringVar(&o.PIKA.Input, "pika-input", "", `what their maintenances do otherwise, a JSON merge patch of the input: {"drain":{"mode":"evict"}} has Drydock drain the nodes`)
 	flags.BoolVar(&o.KEP, "kep", false, "serve the NodeMaintenance of KEP-4212 too, in the group "+objects.GroupVersion.Group)
 	flags.StringVar(&level, "log-level", level, "what is logged: debug, info, warn or error")
 	flags.StringVar(&format, "log-format", format, "how it is logged: text or json")

@@ -6,9 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	jsonpatch "gopkg.in/evanphx/json-patch.v4"
-
 	"drydock.dev/drydock/bridge/maintenanceoperator/objects"
+	"drydock.dev/drydock/bridge/mirror"
 	"drydock.dev/drydock/client"
 	"drydock.dev/drydock/rules/spec"
 )
@@ -31,7 +30,7 @@ func inputOf(o *objects.NodeMaintenance, settings json.RawMessage) (client.Input
 	if wait := o.Spec.WaitForPodCompletion; wait != nil && drains {
 		given["waitForPodCompletion"] = spec.WaitForPods{PodSelector: wait.PodSelector, Timeout: spec.Duration(time.Duration(wait.TimeoutSeconds) * time.Second)}
 	}
-	input, err := merged(given, settings)
+	input, err := mirror.Merged(given, settings)
 	if err != nil {
 		return nil, spec.Maintenance{}, fmt.Errorf("--maintenance-operator-input: %w", err)
 	}
@@ -58,17 +57,4 @@ func drainOf(d *objects.DrainSpec) map[string]any {
 		drain["podEvictionFilters"] = d.PodEvictionFilters
 	}
 	return drain
-}
-
-// merged is an input with settings in place of its own fields.
-func merged(given client.Input, settings json.RawMessage) (client.Input, error) {
-	text, err := json.Marshal(given)
-	if err == nil && len(settings) > 0 {
-		text, err = jsonpatch.MergePatch(text, settings)
-	}
-	input := client.Input{}
-	if err == nil {
-		err = json.Unmarshal(text, &input)
-	}
-	return input, err
 }

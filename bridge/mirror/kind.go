@@ -13,6 +13,7 @@ import (
 	"slices"
 	"time"
 
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"drydock.dev/drydock/api"
@@ -101,6 +102,19 @@ func Input(k Kind, o v1alpha1.Object, absent map[string]string) (client.Input, e
 // AskFor has an input name the object that asks for it, and the Kubernetes user who created that; empty where nobody says so.
 func AskFor(input client.Input, resource string, o metav1.Object, user string) {
 	input["object"] = spec.Object{Resource: resource, Name: o.GetName(), UID: string(o.GetUID()), RequestedBy: user}
+}
+
+// Merged is an input with settings in place of its own fields: a JSON merge patch, or empty.
+func Merged(given client.Input, settings json.RawMessage) (client.Input, error) {
+	text, err := json.Marshal(given)
+	if err == nil && len(settings) > 0 {
+		text, err = jsonpatch.MergePatch(text, settings)
+	}
+	input := client.Input{}
+	if err == nil {
+		err = json.Unmarshal(text, &input)
+	}
+	return input, err
 }
 
 // drydocks are fields of inputs that no object has.

@@ -57,13 +57,13 @@ func prepare(t *testing.T, config string) *bridged {
 	}
 	b.roles(manifests + "bridge/rbac.yaml")
 	b.roles(manifests + "rbac-objects.yaml")
-	for _, name := range []string{operatorNamespace, healthNamespace} {
+	for _, name := range []string{operatorNamespace, healthNamespace, pikaNamespace} {
 		ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		if err := site.CreateRole(b.Ctx, b.Kube, ns); err != nil && !apierrors.IsAlreadyExists(err) {
 			t.Fatal(err)
 		}
 	}
-	for _, of := range []string{"maintenance-operator", "node-healthcheck", "kep"} {
+	for _, of := range []string{"maintenance-operator", "node-healthcheck", "pika", "kep"} {
 		b.roles(manifests + of + "/rbac.yaml")
 	}
 	b.kubeconfig = b.Options.Dir + "/bridge.kubeconfig"

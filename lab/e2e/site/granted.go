@@ -29,7 +29,7 @@ var ShippedAccounts = map[string]ShippedAccount{
 	"worker": {User: AccountUser, Files: roleFiles},
 	"bridge": {User: accounts + "drydock-bridge", Files: []string{
 		"../../../deploy/kubernetes/bridge/rbac.yaml", "../../../deploy/kubernetes/maintenance-operator/rbac.yaml",
-		"../../../deploy/kubernetes/node-healthcheck/rbac.yaml", "../../../deploy/kubernetes/kep/rbac.yaml",
+		"../../../deploy/kubernetes/node-healthcheck/rbac.yaml", "../../../deploy/kubernetes/pika/rbac.yaml", "../../../deploy/kubernetes/kep/rbac.yaml",
 	}},
 }
 

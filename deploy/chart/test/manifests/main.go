@@ -89,7 +89,7 @@ func copies(root string) (map[string]string, error) {
 		files[name] = string(content)
 	}
 	for _, source := range []string{
-		"maintenance-operator/rbac.yaml", "node-healthcheck/rbac.yaml", "node-healthcheck/admission.yaml",
+		"maintenance-operator/rbac.yaml", "pika/rbac.yaml", "pika/admission.yaml", "node-healthcheck/rbac.yaml", "node-healthcheck/admission.yaml",
 		"kep/crd.yaml", "kep/rbac.yaml", "kep/admission.yaml",
 	} {
 		content, err := os.ReadFile(filepath.Join(root, kubernetesDir, source))

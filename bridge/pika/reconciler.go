@@ -1,0 +1,346 @@
+// Package pika has NVIDIA's NotifyMaintenance objects drive Drydock, in the place of PIKA: its clients see the same states, conditions,
+// annotations and finalizer in the same order. Drydock is the scheduler besides: it cordons the node, and makes it schedulable again. What is
+// otherwise is in docs/tasks/from-pika.md.
+package pika
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	kube "sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/recorder"
+
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/bridge/mirror"
+	"drydock.dev/drydock/bridge/v1alpha1"
+	"drydock.dev/drydock/client"
+	"drydock.dev/drydock/rules/bounds"
+	"drydock.dev/drydock/rules/notices"
+)
+
+const (
+	// manager is the field manager of what is written into objects.
+	manager = "drydock-bridge"
+	// runAnnotation is the object's UID and the first run of its maintenance. One that Temporal has lost is not started again.
+	runAnnotation = "drydock.dev/run"
+)
+
+// Pauses before an object is looked at again without being called for: while its maintenance runs, while another one has its place or refuses
+// a message, and where the object has changed since it was read.
+const (
+	lookAgain  = 10 * time.Minute
+	occupied   = 10 * time.Second
+	staleAgain = 200 * time.Millisecond
+)
+
+// Reconciler reconciles the objects with the maintenances that they ask for.
+type Reconciler struct {
+	Kube kube.Client
+	// Live reads objects without a cache.
+	Live   kube.Reader
+	Events recorder.EventRecorder
+	// Drydock is how workflows are reached.
+	Drydock *client.Client
+	Options Options
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	object := New()
+	if err := r.Kube.Get(ctx, request.NamespacedName, object); err != nil {
+		return reconcile.Result{}, kube.IgnoreNotFound(err)
+	}
+	o := &mirrored{Reconciler: r, object: object}
+	again, err := o.reconcile(ctx)
+	var (
+		noWorker  *client.NoWorkerError
+		different *client.DifferentError
+		releasing *client.ReleasingError
+	)
+	switch {
+	case apierrors.IsConflict(err):
+		return reconcile.Result{RequeueAfter: staleAgain}, nil
+	case errors.As(err, &noWorker):
+		return reconcile.Result{RequeueAfter: mirror.AskAgain}, nil
+	case errors.As(err, &different), errors.As(err, &releasing):
+		return reconcile.Result{RequeueAfter: occupied}, nil // it begins when the maintenance of another object has ended
+	case err != nil:
+		o.warn("Error", err.Error())
+	}
+	return reconcile.Result{RequeueAfter: again}, err
+}
+
+// mirrored is an object that is being reconciled, with the maintenance that it asks for.
+type mirrored struct {
+	*Reconciler
+	object *unstructured.Unstructured
+	asks   specOf
+	status statusOf
+	view   client.View
+}
+
+func (o *mirrored) warn(reason, text string) {
+	o.Events.Eventf(o.object, nil, corev1.EventTypeWarning, reason, "Maintain", "%s", bounds.Cut(text, bounds.Text))
+}
+
+func (o *mirrored) isDeleted() bool { return o.object.GetDeletionTimestamp() != nil }
+
+// reconcile returns when to look again.
+func (o *mirrored) reconcile(ctx context.Context) (again time.Duration, err error) {
+	if o.asks, o.status, err = read(o.object); err != nil {
+		o.warn("InvalidObject", err.Error())
+		return 0, nil
+	}
+	held := isHeld(o.object)
+	begun := isBefore(notices.MaintenanceScheduled, o.status.MaintenanceStatus)
+	if !held && (o.isDeleted() || begun) {
+		return 0, nil // it has ended
+	}
+	if !o.isDeleted() {
+		if err := o.schedule(ctx); err != nil {
+			return 0, err
+		}
+	}
+	found, err := o.find(ctx)
+	switch {
+	case errors.Is(err, mirror.ErrLost) && o.isDeleted():
+		return 0, o.letGo(ctx)
+	case errors.Is(err, mirror.ErrLost):
+		o.warn("Lost", err.Error())
+		return 0, nil
+	case err != nil:
+		return 0, err
+	case !found && o.isDeleted() && !begun:
+		return 0, o.letGo(ctx)
+	case !found:
+		if started, err := o.start(ctx); err != nil || !started {
+			return 0, err
+		}
+	}
+	if err := o.patch(ctx, func(n *unstructured.Unstructured) { annotate(n, runAnnotation, o.run()) }); err != nil {
+		return 0, err
+	}
+	return o.follow(ctx)
+}
+
+// schedule puts the finalizer and the label on, and then the state.
+func (o *mirrored) schedule(ctx context.Context) error {
+	err := o.patch(ctx, func(n *unstructured.Unstructured) {
+		controllerutil.AddFinalizer(n, finalizer)
+		labels := n.GetLabels()
+		if labels == nil {
+			labels = map[string]string{}
+		}
+		labels[idLabel+o.asks.MaintenanceID] = ""
+		n.SetLabels(labels)
+	})
+	if err != nil {
+		return err
+	}
+	was := o.status
+	o.status.into(notices.MaintenanceScheduled, time.Now())
+	return o.write(ctx, was)
+}
+
+func annotate(o *unstructured.Unstructured, key, value string) {
+	annotations := o.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[key] = value
+	o.SetAnnotations(annotations)
+}
+
+// patch changes the metadata of the object as it was read, or nothing.
+func (o *mirrored) patch(ctx context.Context, change func(*unstructured.Unstructured)) error {
+	was := o.object.DeepCopy()
+	change(o.object)
+	if equality.Semantic.DeepEqual(was.Object, o.object.Object) {
+		return nil
+	}
+	return o.Kube.Patch(ctx, o.object, kube.MergeFromWithOptions(was, kube.MergeFromWithOptimisticLock{}), kube.FieldOwner(manager))
+}
+
+func (o *mirrored) letGo(ctx context.Context) error {
+	return kube.IgnoreNotFound(o.patch(ctx, func(n *unstructured.Unstructured) { controllerutil.RemoveFinalizer(n, finalizer) }))
+}
+
+// write writes the status where it is another.
+func (o *mirrored) write(ctx context.Context, was statusOf) error {
+	if equality.Semantic.DeepEqual(was, o.status) {
+		return nil
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": o.object.GetUID()}, "status": o.status})
+	if err != nil {
+		return err
+	}
+	return o.Kube.Status().Patch(ctx, o.object, kube.RawPatch(types.MergePatchType, patch), kube.FieldOwner(manager))
+}
+
+func (o *mirrored) run() string { return string(o.object.GetUID()) + " " + o.view.FirstRunID }
+
+// runOf is the first run of the maintenance that was started for an object.
+func runOf(o *unstructured.Unstructured) (run string, begun bool) {
+	return strings.CutPrefix(o.GetAnnotations()[runAnnotation], string(o.GetUID())+" ")
+}
+
+// find finds the maintenance that was started for the object.
+func (o *mirrored) find(ctx context.Context) (found bool, err error) {
+	latest, found, err := o.Drydock.Latest(ctx, o.asks.NodeObject, o.asks.MaintenanceID)
+	run, begun := runOf(o.object)
+	switch {
+	case err != nil:
+		return false, err
+	case begun && (!found || latest.FirstRunID != run):
+		return false, fmt.Errorf("node %s has no maintenance %s for %s any more: %w", o.asks.NodeObject, run, o.asks.MaintenanceID, mirror.ErrLost)
+	case !found:
+		return false, nil
+	case !begun:
+		status, err := o.Drydock.LastStatus(ctx, latest)
+		if err != nil {
+			return false, err
+		}
+		if of := status.Spec.Object; of == nil || of.Resource != Resource || of.UID != string(o.object.GetUID()) {
+			return false, nil
+		}
+	}
+	o.view, err = o.Drydock.Observe(ctx, latest)
+	return err == nil, err
+}
+
+// start starts the maintenance. An object that asks for what no maintenance can do is told so, and nothing is started.
+func (o *mirrored) start(ctx context.Context) (started bool, err error) {
+	input, err := o.Options.inputOf(o.object, o.asks, o.status)
+	if err != nil {
+		o.warn("InvalidSpec", err.Error())
+		return false, nil
+	}
+	now := New() // the cache may not know yet that the object was deleted, or that its maintenance was started
+	if err := o.Live.Get(ctx, kube.ObjectKeyFromObject(o.object), now); err != nil {
+		return false, kube.IgnoreNotFound(err)
+	}
+	if _, begun := runOf(now); begun || now.GetUID() != o.object.GetUID() || (now.GetDeletionTimestamp() != nil) != o.isDeleted() {
+		return false, apierrors.NewConflict(schema.ParseGroupResource(Resource), o.object.GetName(), errors.New("it has changed"))
+	}
+	o.view, _, err = o.Drydock.Start(ctx, input)
+	return err == nil, err
+}
+
+// follow has the maintenance do what the object says, and the object show it.
+func (o *mirrored) follow(ctx context.Context) (time.Duration, error) {
+	if !o.view.Running() || o.view.Phase().Ended() {
+		if o.view.Phase() == api.Failed && !o.isDeleted() {
+			return 0, o.show(ctx)
+		}
+		return 0, o.letGo(ctx)
+	}
+	if o.view.Status == nil || o.view.Status.Spec.Type == "" {
+		return mirror.AskAgain, nil
+	}
+	if err := o.show(ctx); err != nil {
+		return 0, err
+	}
+	if o.isDeleted() && isBefore(notices.MaintenanceScheduled, o.status.MaintenanceStatus) {
+		if err := o.patch(ctx, func(n *unstructured.Unstructured) { annotate(n, terminated, "") }); err != nil {
+			return 0, err
+		}
+	}
+	err := o.talk(ctx)
+	if _, is := mirror.Refused(err); is || errors.Is(err, client.ErrEnded) {
+		return occupied, nil
+	}
+	return lookAgain, err
+}
+
+// show has the object come into each state that the maintenance has come into, one after the other, so that who watches it misses none.
+func (o *mirrored) show(ctx context.Context) error {
+	was := o.status
+	was.Conditions, was.TransitionTimestamps = cloned(was.Conditions), cloned(was.TransitionTimestamps)
+	o.status.mirrorAnnotations(o.object.GetAnnotations(), time.Now())
+	if err := o.write(ctx, was); err != nil {
+		return err
+	}
+	if o.view.Status == nil {
+		return nil
+	}
+	for _, reached := range o.view.Status.States {
+		if reached.State == notices.ObjectsDrained && isBefore(o.status.MaintenanceStatus, notices.ObjectsDrained) {
+			if err := o.patch(ctx, func(n *unstructured.Unstructured) { annotate(n, readyAnnotation, "true") }); err != nil {
+				return err
+			}
+			o.status.mirrorAnnotations(o.object.GetAnnotations(), time.Now())
+		}
+		was := o.status
+		was.Conditions, was.TransitionTimestamps = cloned(was.Conditions), cloned(was.TransitionTimestamps)
+		if !o.status.into(reached.State, reached.At) {
+			continue
+		}
+		if reached.State == notices.MaintenanceStarted && o.status.SLAExpires == nil && o.view.Status.Spec.SLA != nil {
+			o.status.SLAExpires = mirror.At(reached.At.Add(time.Duration(o.view.Status.Spec.SLA.After)))
+		}
+		if err := o.write(ctx, was); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func cloned[T any](all []T) []T { return append([]T(nil), all...) }
+
+// talk sends the maintenance what its clients say by annotations, and that the object was deleted. A node that is not ready for production, and
+// of which nobody says that it is, stays out of service until a person decides.
+func (o *mirrored) talk(ctx context.Context) error {
+	says, phase := o.object.GetAnnotations(), o.view.Phase()
+	switch {
+	case phase == api.Draining && says[readyAnnotation] == "true":
+		return o.say(ctx, api.MsgDrained, readyAnnotation+" is true")
+	case phase == api.Ready && says[workAnnotation] == "incomplete":
+		return o.say(ctx, api.MsgFailed, workAnnotation+" is incomplete")
+	case phase == api.Ready && (says[workAnnotation] == "complete" || o.isDeleted()):
+		return o.say(ctx, api.MsgDone, "the work is complete")
+	case phase == api.Ready && says[workAnnotation] == "inprogress" && o.view.Status.StartedAt == nil:
+		return o.say(ctx, api.MsgStarted, workAnnotation+" is inprogress")
+	case phase == api.Validating && says[validatesAnnotation] == "failed":
+		return o.say(ctx, api.MsgValidationFailed, validatesAnnotation+" is failed")
+	case phase == api.Validating && o.isDeleted():
+		return o.say(ctx, api.MsgValidated, "the object was deleted")
+	case o.isDeleted() && o.view.Status.Spec.Object.LeavesCordon() && o.view.Status.CordonedAt == nil:
+		return nil // it takes the cordon over that PIKA's scheduler has set, and gives the node back
+	case o.isDeleted() && isBeforeReady(phase):
+		return o.say(ctx, api.MsgCancel, "the object was deleted")
+	}
+	return nil
+}
+
+func isBeforeReady(phase api.Phase) bool {
+	switch phase {
+	case api.AwaitingApproval, api.Pending, api.Scheduled, api.Cordoning, api.WaitingForPods, api.Draining:
+		return true
+	default:
+		return false
+	}
+}
+
+func (o *mirrored) say(ctx context.Context, name, comment string) error {
+	payload, err := mirror.Complete(api.NodeMaintenanceType, name, nil, api.Message{
+		ID: fmt.Sprintf("%s/%s", o.object.GetUID(), name), Comment: comment,
+		By: v1alpha1.Said(fmt.Sprintf("%s %s/%s", Resource, o.object.GetNamespace(), o.object.GetName())),
+	}, o.view.FirstRunID)
+	if err != nil {
+		return err
+	}
+	_, err = o.Drydock.Send(ctx, o.view.Maintenance, name, payload, comment)
+	return err
+}
