@@ -122,6 +122,24 @@ func (b *bridged) didWhatItMay() {
 	}
 }
 
+// resources are those of the kinds of shipped files.
+var resources = map[string]string{
+	"CustomResourceDefinition": "customresourcedefinitions", "MutatingAdmissionPolicy": "mutatingadmissionpolicies",
+	"MutatingAdmissionPolicyBinding": "mutatingadmissionpolicybindings", "ValidatingAdmissionPolicy": "validatingadmissionpolicies",
+	"ValidatingAdmissionPolicyBinding": "validatingadmissionpolicybindings",
+}
+
+// uninstall deletes them.
+func (b *bridged) uninstall(file string) {
+	b.Helper()
+	for _, o := range b.Manifests(file) {
+		err := b.Kube.CoreV1().RESTClient().Delete().AbsPath("/apis", o.GetAPIVersion(), resources[o.GetKind()], o.GetName()).Do(b.Ctx).Error()
+		if err != nil {
+			b.Errorf("%s %s: %v", o.GetKind(), o.GetName(), err)
+		}
+	}
+}
+
 // install creates the objects of a shipped file, which a test of the same control plane may have created before.
 func (b *bridged) install(file string) {
 	b.Helper()
@@ -130,12 +148,7 @@ func (b *bridged) install(file string) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		resource := map[string]string{
-			"CustomResourceDefinition": "customresourcedefinitions", "MutatingAdmissionPolicy": "mutatingadmissionpolicies",
-			"MutatingAdmissionPolicyBinding": "mutatingadmissionpolicybindings", "ValidatingAdmissionPolicy": "validatingadmissionpolicies",
-			"ValidatingAdmissionPolicyBinding": "validatingadmissionpolicybindings",
-		}[o.GetKind()]
-		err = b.Kube.CoreV1().RESTClient().Post().AbsPath("/apis", o.GetAPIVersion(), resource).
+		err = b.Kube.CoreV1().RESTClient().Post().AbsPath("/apis", o.GetAPIVersion(), resources[o.GetKind()]).
 			Body(text).SetHeader("Content-Type", "application/json").Do(b.Ctx).Error()
 		if err != nil && !apierrors.IsAlreadyExists(err) {
 			b.Fatalf("%s %s: %v", o.GetKind(), o.GetName(), err)

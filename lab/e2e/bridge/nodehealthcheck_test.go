@@ -334,6 +334,9 @@ func TestNodeHealthChecksAreRefusedAsByTheWebhook(t *testing.T) {
 		}
 	}
 	b.refusedWhileRemediating()
+	// Other tests of this control plane have the check itself refuse a change.
+	b.uninstall(manifests + "node-healthcheck/admission.yaml")
+	b.Eventually("the policy is not in force any more", func() error { return try(selector + ", " + template) })
 }
 
 // refusedWhileRemediating tries what is refused of an object whose status has a remediation.
