@@ -171,6 +171,9 @@ func (o *mirrored) find(ctx context.Context) (found bool, err error) {
 		if err != nil {
 			return false, err
 		}
+		if latest.Running() && status.Spec.Type == "" { // it has not read its input yet, and may be the object's
+			return false, &client.NoWorkerError{}
+		}
 		of := status.Spec.Object
 		if of == nil || of.Resource != objects.Resource || of.UID != string(o.object.UID) || !latest.Running() && o.leaves(status.Transitions) {
 			return false, nil

@@ -156,7 +156,7 @@ func (o Options) inputOf(object *unstructured.Unstructured, asks specOf, status 
 	given := client.Input{
 		"node": asks.NodeObject, "requestor": asks.MaintenanceID, "type": asks.MaintenanceType, "owner": asks.Owner,
 		"preflight": spec.PreflightOff, "readyTimeout": "0s", "drain": map[string]any{"mode": spec.ModeExternal, "escalation": []any{}},
-		"sla": map[string]any{"after": after.String()}, "validation": map[string]any{"signal": true},
+		"sla": map[string]any{"after": after.String()}, "validation": map[string]any{"signal": true, "deadline": validates},
 	}
 	if begun {
 		given["priority"] = begunFirst
@@ -172,6 +172,9 @@ func (o Options) inputOf(object *unstructured.Unstructured, asks specOf, status 
 	}
 	return input, decoded.Reserved()
 }
+
+// validates is how long a validation may take: PIKA has no limit.
+const validates = "8760h"
 
 // begunFirst is the priority of what PIKA has begun with.
 const begunFirst = 1000

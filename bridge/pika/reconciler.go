@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -28,6 +29,7 @@ import (
 	"drydock.dev/drydock/client"
 	"drydock.dev/drydock/rules/bounds"
 	"drydock.dev/drydock/rules/notices"
+	"drydock.dev/drydock/rules/spec"
 )
 
 const (
@@ -105,7 +107,7 @@ func (o *mirrored) reconcile(ctx context.Context) (again time.Duration, err erro
 	}
 	held := isHeld(o.object)
 	begun := isBefore(notices.MaintenanceScheduled, o.status.MaintenanceStatus)
-	if !held && (o.isDeleted() || begun) {
+	if _, ran := runOf(o.object); !held && (o.isDeleted() || begun || ran) {
 		return 0, nil // it has ended
 	}
 	if !o.isDeleted() {
@@ -182,7 +184,8 @@ func (o *mirrored) write(ctx context.Context, was statusOf) error {
 	if equality.Semantic.DeepEqual(was, o.status) {
 		return nil
 	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": o.object.GetUID()}, "status": o.status})
+	version := map[string]any{"uid": o.object.GetUID(), "resourceVersion": o.object.GetResourceVersion()}
+	patch, err := json.Marshal(map[string]any{"metadata": version, "status": o.status})
 	if err != nil {
 		return err
 	}
@@ -212,6 +215,9 @@ func (o *mirrored) find(ctx context.Context) (found bool, err error) {
 		if err != nil {
 			return false, err
 		}
+		if latest.Running() && status.Spec.Type == "" { // it has not read its input yet, and may be the object's
+			return false, &client.NoWorkerError{}
+		}
 		if of := status.Spec.Object; of == nil || of.Resource != Resource || of.UID != string(o.object.GetUID()) {
 			return false, nil
 		}
@@ -225,6 +231,9 @@ func (o *mirrored) start(ctx context.Context) (started bool, err error) {
 	input, err := o.Options.inputOf(o.object, o.asks, o.status)
 	if err != nil {
 		o.warn("InvalidSpec", err.Error())
+		if o.isDeleted() { // whoever has begun with it has to give the node back
+			return false, o.letGo(ctx)
+		}
 		return false, nil
 	}
 	now := New() // the cache may not know yet that the object was deleted, or that its maintenance was started
@@ -242,7 +251,7 @@ func (o *mirrored) start(ctx context.Context) (started bool, err error) {
 func (o *mirrored) follow(ctx context.Context) (time.Duration, error) {
 	if !o.view.Running() || o.view.Phase().Ended() {
 		if o.view.Phase() == api.Failed && !o.isDeleted() {
-			return 0, o.show(ctx)
+			return 0, o.fail(ctx)
 		}
 		return 0, o.letGo(ctx)
 	}
@@ -261,7 +270,20 @@ func (o *mirrored) follow(ctx context.Context) (time.Duration, error) {
 	if _, is := mirror.Refused(err); is || errors.Is(err, client.ErrEnded) {
 		return occupied, nil
 	}
+	if at := o.status.SLAExpires; at != nil && o.status.MaintenanceStatus == notices.MaintenanceStarted {
+		return min(lookAgain, max(time.Until(at.Time), time.Second)), err
+	}
 	return lookAgain, err
+}
+
+// fail shows a maintenance that has failed, and has given the node back.
+func (o *mirrored) fail(ctx context.Context) error {
+	was := o.status
+	if !o.status.into(notices.MaintenanceIncomplete, time.Now()) {
+		return nil
+	}
+	o.warn("MaintenanceFailed", o.view.Message())
+	return o.write(ctx, was)
 }
 
 // show has the object come into each state that the maintenance has come into, one after the other, so that who watches it misses none.
@@ -274,6 +296,13 @@ func (o *mirrored) show(ctx context.Context) error {
 	}
 	if o.view.Status == nil {
 		return nil
+	}
+	if at := o.status.SLAExpires; o.status.MaintenanceStatus == notices.MaintenanceStarted && at != nil && time.Now().After(at.Time) {
+		was := o.status
+		o.status.into(notices.SLAExpired, at.Time) // the clock of a maintenance that took the object over began later
+		if err := o.write(ctx, was); err != nil {
+			return err
+		}
 	}
 	for _, reached := range o.view.Status.States {
 		if reached.State == notices.ObjectsDrained && isBefore(o.status.MaintenanceStatus, notices.ObjectsDrained) {
@@ -304,24 +333,29 @@ func cloned[T any](all []T) []T { return append([]T(nil), all...) }
 func (o *mirrored) talk(ctx context.Context) error {
 	says, phase := o.object.GetAnnotations(), o.view.Phase()
 	switch {
-	case phase == api.Draining && says[readyAnnotation] == "true":
+	case o.isDeleted() && o.view.Status.Spec.Object.LeavesCordon() && o.view.Status.CordonedAt == nil:
+		return nil // it takes the cordon over that PIKA's scheduler has set, and gives the node back
+	case o.isDeleted() && isBeforeReady(phase):
+		return o.say(ctx, api.MsgCancel, "the object was deleted")
+	case phase == api.Draining && says[readyAnnotation] == "true" && o.view.Status.Spec.Drain.Mode == spec.ModeExternal:
 		return o.say(ctx, api.MsgDrained, readyAnnotation+" is true")
-	case phase == api.Ready && says[workAnnotation] == "incomplete":
+	case phase == api.Ready && says[workAnnotation] == "incomplete" && !o.hasSaid(api.MsgFailed):
 		return o.say(ctx, api.MsgFailed, workAnnotation+" is incomplete")
 	case phase == api.Ready && (says[workAnnotation] == "complete" || o.isDeleted()):
 		return o.say(ctx, api.MsgDone, "the work is complete")
 	case phase == api.Ready && says[workAnnotation] == "inprogress" && o.view.Status.StartedAt == nil:
 		return o.say(ctx, api.MsgStarted, workAnnotation+" is inprogress")
-	case phase == api.Validating && says[validatesAnnotation] == "failed":
+	case phase == api.Validating && !o.view.IsUndecided() && says[validatesAnnotation] == "failed" && !o.hasSaid(api.MsgValidationFailed):
 		return o.say(ctx, api.MsgValidationFailed, validatesAnnotation+" is failed")
-	case phase == api.Validating && o.isDeleted():
+	case phase == api.Validating && !o.view.IsUndecided() && o.isDeleted():
 		return o.say(ctx, api.MsgValidated, "the object was deleted")
-	case o.isDeleted() && o.view.Status.Spec.Object.LeavesCordon() && o.view.Status.CordonedAt == nil:
-		return nil // it takes the cordon over that PIKA's scheduler has set, and gives the node back
-	case o.isDeleted() && isBeforeReady(phase):
-		return o.say(ctx, api.MsgCancel, "the object was deleted")
 	}
 	return nil
+}
+
+// hasSaid reports whether the object has said something already: what a person has overruled since is not said again.
+func (o *mirrored) hasSaid(name string) bool {
+	return slices.ContainsFunc(o.view.Status.Messages, func(m api.Received) bool { return m.Name == name && m.By == o.principal() && m.Outcome == api.Applied })
 }
 
 func isBeforeReady(phase api.Phase) bool {
@@ -333,10 +367,13 @@ func isBeforeReady(phase api.Phase) bool {
 	}
 }
 
+func (o *mirrored) principal() string {
+	return v1alpha1.Said(fmt.Sprintf("%s %s/%s", Resource, o.object.GetNamespace(), o.object.GetName()))
+}
+
 func (o *mirrored) say(ctx context.Context, name, comment string) error {
 	payload, err := mirror.Complete(api.NodeMaintenanceType, name, nil, api.Message{
-		ID: fmt.Sprintf("%s/%s", o.object.GetUID(), name), Comment: comment,
-		By: v1alpha1.Said(fmt.Sprintf("%s %s/%s", Resource, o.object.GetNamespace(), o.object.GetName())),
+		ID: fmt.Sprintf("%s/%s/%d", o.object.GetUID(), name, len(o.view.Status.Transitions)+o.view.Status.TransitionsDropped), By: o.principal(), Comment: comment,
 	}, o.view.FirstRunID)
 	if err != nil {
 		return err

@@ -205,6 +205,46 @@ func TestANotifyMaintenanceThatIsDeletedOrFails(t *testing.T) {
 	b.MustDrydock("cancel", "worker-03", "--requestor", "id-failed", "--release", "--yes")
 	b.notifyGone("failed")
 	b.Back("worker-03", before["worker-03"])
+	b.failsItsValidation("worker-03", before["worker-03"])
+
+	// One that waits for another's node, and that a person cancels, has ended.
+	b.notify("first", "worker-01")
+	b.notifyIs("first", "ObjectsDrained")
+	b.notify("second", "worker-01")
+	b.untilNotify("second", "has its maintenance", func(n notifyMaintenance) bool { return n.Metadata.Annotations["drydock.dev/run"] != "" })
+	b.MustDrydock("cancel", "worker-01", "--requestor", "id-second", "--yes")
+	ended := b.untilNotify("second", "has ended", func(n notifyMaintenance) bool { return len(n.Metadata.Finalizers) == 0 })
+	b.notifyDelete("first")
+	b.notifyGone("first")
+	now := b.untilNotify("second", "stays as it is", func(n notifyMaintenance) bool { return n.Status.MaintenanceStatus == "MaintenanceScheduled" })
+	if now.Metadata.ResourceVersion != ended.Metadata.ResourceVersion {
+		t.Errorf("it was written again: %+v", now)
+	}
+	b.notifyDelete("second")
+	b.notifyGone("second")
+	b.Back("worker-01", before["worker-01"])
+}
+
+// failsItsValidation has a node that is not good for production: it is not back because its object is deleted.
+func (b *bridged) failsItsValidation(node, before string) {
+	b.Helper()
+	b.notify("invalid", node)
+	b.notifyIs("invalid", "ObjectsDrained")
+	b.says("invalid", "maintenanceClient", "complete")
+	b.notifyIs("invalid", "Validating")
+	b.says("invalid", "validationClient", "failed")
+	b.notifyIs("invalid", "MaintenanceIncomplete")
+	b.notifyDelete("invalid")
+	b.untilNotify("invalid", "waits for a decision", func(n notifyMaintenance) bool {
+		_, terminated := n.Metadata.Annotations["maintenance.ngn2.nvidia.com/terminated"]
+		return terminated
+	})
+	if !b.Node(node).Spec.Unschedulable {
+		b.Error("the node is back")
+	}
+	b.MustDrydock("cancel", node, "--requestor", "id-invalid", "--release", "--yes")
+	b.notifyGone("invalid")
+	b.Back(node, before)
 }
 
 // PIKA's scheduler has cordoned the node of an object that had started.
