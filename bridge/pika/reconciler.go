@@ -266,9 +266,12 @@ func (o *mirrored) follow(ctx context.Context) (time.Duration, error) {
 			return 0, err
 		}
 	}
-	err := o.talk(ctx)
+	said, err := o.talk(ctx)
 	if _, is := mirror.Refused(err); is || errors.Is(err, client.ErrEnded) {
 		return occupied, nil
+	}
+	if said {
+		return mirror.AskAgain, err // there may be more to say
 	}
 	if at := o.status.SLAExpires; at != nil && o.status.MaintenanceStatus == notices.MaintenanceStarted {
 		return min(lookAgain, max(time.Until(at.Time), time.Second)), err
@@ -330,27 +333,45 @@ func cloned[T any](all []T) []T { return append([]T(nil), all...) }
 
 // talk sends the maintenance what its clients say by annotations, and that the object was deleted. A node that is not ready for production, and
 // of which nobody says that it is, stays out of service until a person decides.
-func (o *mirrored) talk(ctx context.Context) error {
-	says, phase := o.object.GetAnnotations(), o.view.Phase()
+func (o *mirrored) talk(ctx context.Context) (said bool, err error) {
+	phase := o.view.Phase()
+	name, why := o.annotated(phase)
 	switch {
-	case o.isDeleted() && o.view.Status.Spec.Object.LeavesCordon() && o.view.Status.CordonedAt == nil:
-		return nil // it takes the cordon over that PIKA's scheduler has set, and gives the node back
 	case o.isDeleted() && isBeforeReady(phase):
-		return o.say(ctx, api.MsgCancel, "the object was deleted")
-	case phase == api.Draining && says[readyAnnotation] == "true" && o.view.Status.Spec.Drain.Mode == spec.ModeExternal:
-		return o.say(ctx, api.MsgDrained, readyAnnotation+" is true")
-	case phase == api.Ready && says[workAnnotation] == "incomplete" && !o.hasSaid(api.MsgFailed):
-		return o.say(ctx, api.MsgFailed, workAnnotation+" is incomplete")
-	case phase == api.Ready && (says[workAnnotation] == "complete" || o.isDeleted()):
-		return o.say(ctx, api.MsgDone, "the work is complete")
-	case phase == api.Ready && says[workAnnotation] == "inprogress" && o.view.Status.StartedAt == nil:
-		return o.say(ctx, api.MsgStarted, workAnnotation+" is inprogress")
-	case phase == api.Validating && !o.view.IsUndecided() && says[validatesAnnotation] == "failed" && !o.hasSaid(api.MsgValidationFailed):
-		return o.say(ctx, api.MsgValidationFailed, validatesAnnotation+" is failed")
-	case phase == api.Validating && !o.view.IsUndecided() && o.isDeleted():
-		return o.say(ctx, api.MsgValidated, "the object was deleted")
+		if o.view.Status.Spec.Object.LeavesCordon() && o.view.Status.CordonedAt == nil {
+			return false, nil // it takes the cordon over that PIKA's scheduler has set, and gives the node back
+		}
+		name, why = api.MsgCancel, deletedNow
+	case name == "" && o.isDeleted() && phase == api.Ready:
+		name, why = api.MsgDone, deletedNow
+	case name == "" && o.isDeleted() && phase == api.Validating && !o.view.IsUndecided():
+		name, why = api.MsgValidated, deletedNow
 	}
-	return nil
+	if name == "" {
+		return false, nil
+	}
+	return true, o.say(ctx, name, why)
+}
+
+const deletedNow = "the object was deleted"
+
+// annotated is the message that an annotation asks for, and why; empty for none.
+func (o *mirrored) annotated(phase api.Phase) (name, why string) {
+	key := map[api.Phase]string{api.Draining: readyAnnotation, api.Ready: workAnnotation, api.Validating: validatesAnnotation}[phase]
+	value := o.object.GetAnnotations()[key]
+	switch why = key + " is " + value; {
+	case phase == api.Draining && value == "true" && o.view.Status.Spec.Drain.Mode == spec.ModeExternal:
+		return api.MsgDrained, why
+	case phase == api.Ready && value == "incomplete" && !o.hasSaid(api.MsgFailed):
+		return api.MsgFailed, why
+	case phase == api.Ready && value == "complete":
+		return api.MsgDone, why
+	case phase == api.Ready && value == "inprogress" && o.view.Status.StartedAt == nil:
+		return api.MsgStarted, why
+	case phase == api.Validating && value == "failed" && !o.view.IsUndecided() && !o.hasSaid(api.MsgValidationFailed):
+		return api.MsgValidationFailed, why
+	}
+	return "", ""
 }
 
 // hasSaid reports whether the object has said something already: what a person has overruled since is not said again.
