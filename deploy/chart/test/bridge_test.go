@@ -187,8 +187,8 @@ func TestTheBridgeGoesWithTheWorkers(t *testing.T) {
 			policies++
 		}
 	}
-	if policies != 2 {
-		t.Errorf("%d policies name the account, and 2 leave to the bridge what is the bridge's", policies)
+	if policies != 5 {
+		t.Errorf("%d policies name the account, and 5 leave to the bridge what is the bridge's", policies)
 	}
 }
 
