@@ -99,8 +99,9 @@ vuln: $(TOOLS)/.vuln-built ## known vulnerabilities in what is called (VULN_DB=U
 		echo "$$out"; echo "NOT CHECKED: the vulnerability database cannot be reached from here (VULN_DB names a mirror)"; break; \
 	else echo "$$out"; exit 1; fi; done
 
-# Tests wait more than they compute: those of two packages a core keep it busy.
-UNIT     := -timeout 30m -p $(shell expr 2 \* $$(getconf _NPROCESSORS_ONLN))
+# Tests wait more than they compute: those of two packages a core keep it busy. golangci-lint vets these modules, dependencies left out, of
+# which go test would read all.
+UNIT     := -vet=off -timeout 30m -p $(shell expr 2 \* $$(getconf _NPROCESSORS_ONLN))
 UNIT_LAB := $$($(STATIC_GO) list ./... | grep -v -e /e2e -e /chaos)
 unit: ## everything but the end-to-end tests
 	@echo "== unit tests"
@@ -122,7 +123,7 @@ endif
 # Each of the tests that run at once has a control plane of its own, some 600 MB. They mostly wait: four keep
 # two cores half busy, and six are hardly faster. They are of two packages, so that little waits for the last test of one.
 E2E_AT_ONCE ?= 4
-E2E := -p 2 -parallel $(shell expr \( $(E2E_AT_ONCE) + 1 \) / 2)
+E2E := -vet=off -p 2 -parallel $(shell expr \( $(E2E_AT_ONCE) + 1 \) / 2)
 # What the programs of the end-to-end tests used of their permissions: each run of a package adds to it.
 PERMISSIONS := $(BIN)/permissions
 E2E_TEST    := cd lab && DRYDOCK_PERMISSIONS=$(PERMISSIONS) $(STATIC_GO) test -timeout 45m -count 1 $(E2E) ./e2e/...
