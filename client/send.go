@@ -188,7 +188,7 @@ func (s *server) update(ctx context.Context, to recipient, m message, answer any
 	waiting, cancel := context.WithTimeout(ctx, sendTimeout)
 	defer cancel()
 	taken, err := s.ask(waiting, to, m, answer)
-	for tries := 1; tries <= sendAgain && isLost(err, tries) && sleep(waiting, nextPause(0)); tries++ {
+	for tries := 1; tries <= sendAgain && isLost(err, tries) && sleep(waiting, againAfter(tries)); tries++ {
 		taken, err = s.ask(waiting, to, m, answer)
 	}
 	var (
@@ -211,6 +211,9 @@ func (s *server) update(ctx context.Context, to recipient, m message, answer any
 
 // sendAgain is how often an update is sent again that was lost.
 const sendAgain = 3
+
+// againAfter is the pause before an update is sent again: Temporal tries a failed workflow task again after seconds.
+func againAfter(tries int) time.Duration { return time.Duration(tries*tries) * 400 * time.Millisecond }
 
 // isLost reports whether an update was lost in Temporal, so that it has to be sent again.
 func isLost(err error, tries int) bool {
