@@ -1,5 +1,4 @@
-// Package lease has a bridge serve the objects of an operator from when that operator has stopped: whoever holds the operator's lease serves
-// them.
+// Package lease has a bridge serve the objects of an operator once that operator has stopped. Whoever holds the operator's lease serves them.
 package lease
 
 import (
@@ -21,8 +20,8 @@ const (
 	renewedAfter = 2 * time.Second
 )
 
-// Serve takes a lease, which waits until whoever has it has stopped, and calls serve then. It returns when ctx ends, and with an error when
-// the lease is lost: another one serves the objects then.
+// Serve waits until nobody holds the lease, takes it, and calls serve. It returns nil when ctx ends, and an error when it loses the lease,
+// because another process serves the objects then.
 func Serve(ctx context.Context, leases coordination.LeasesGetter, namespace, name string, serve func() error) error {
 	host, err := os.Hostname()
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
@@ -197,6 +198,15 @@ func Same(a, b any) bool {
 		}
 	}
 	return reflect.DeepEqual(read[0], read[1])
+}
+
+// RunAnnotation is, in an operator's object, the object's UID and the first run of its workflow. A workflow that has ended, or that Temporal
+// has lost, is not started again.
+const RunAnnotation = "drydock.dev/run"
+
+// RunOf is the first run of the workflow that was started for an operator's object.
+func RunOf(o metav1.Object) (run string, begun bool) {
+	return strings.CutPrefix(o.GetAnnotations()[RunAnnotation], string(o.GetUID())+" ")
 }
 
 // Condition is a condition of a status.

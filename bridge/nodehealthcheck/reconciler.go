@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -39,8 +38,6 @@ const (
 
 	// manager is the field manager of what is written into objects.
 	manager = "drydock-bridge"
-	// runAnnotation is the object's UID and the first run of its check. A check that has ended, or that Temporal has lost, is not started again.
-	runAnnotation = "drydock.dev/run"
 	// maxNodes bounds the unhealthy nodes of a status.
 	maxNodes = 1000
 )
@@ -143,7 +140,7 @@ func (o *mirrored) reconcile(ctx context.Context) (time.Duration, error) {
 
 // find looks for the check of the object. The error is mirror.ErrLost where the one that was started is not there any more.
 func (o *mirrored) find(ctx context.Context) (found bool, err error) {
-	run, begun := runOf(o.object)
+	run, begun := mirror.RunOf(o.object)
 	if !begun && !controllerutil.ContainsFinalizer(o.object, mirror.Finalizer) { // none was started before that was on
 		return false, nil
 	}
@@ -158,23 +155,18 @@ func (o *mirrored) find(ctx context.Context) (found bool, err error) {
 	return look.Err == nil, look.Err
 }
 
-// runOf is the first run of the check that was started for an object.
-func runOf(o *unstructured.Unstructured) (run string, begun bool) {
-	return strings.CutPrefix(o.GetAnnotations()[runAnnotation], string(o.GetUID())+" ")
-}
-
 // remember writes which check is the object's.
 func (o *mirrored) remember(ctx context.Context) error {
 	value := string(o.object.GetUID()) + " " + o.check.Seen().FirstRunID
 	annotations := o.object.GetAnnotations()
-	if annotations[runAnnotation] == value {
+	if annotations[mirror.RunAnnotation] == value {
 		return nil
 	}
 	before := kube.MergeFrom(o.object.DeepCopy())
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
-	annotations[runAnnotation] = value
+	annotations[mirror.RunAnnotation] = value
 	o.object.SetAnnotations(annotations)
 	return o.Kube.Patch(ctx, o.object, before, kube.FieldOwner(manager))
 }
@@ -209,7 +201,7 @@ func (o *mirrored) start(ctx context.Context) error {
 	if err := o.Live.Get(ctx, kube.ObjectKeyFromObject(o.object), now); err != nil {
 		return err
 	}
-	if _, begun := runOf(now); begun || now.GetUID() != o.object.GetUID() || now.GetDeletionTimestamp() != nil {
+	if _, begun := mirror.RunOf(now); begun || now.GetUID() != o.object.GetUID() || now.GetDeletionTimestamp() != nil {
 		return apierrors.NewConflict(schema.ParseGroupResource(Resource), o.object.GetName(), errors.New("it has changed"))
 	}
 	return o.check.Start(ctx)
@@ -287,7 +279,7 @@ func (o *mirrored) show(ctx context.Context, status nhc.Status) error {
 	}
 	was, _, err := unstructured.NestedMap(o.object.Object, "status")
 	if err != nil {
-		was = nil // no object: it is written anew
+		was = nil // it is no object, and is replaced
 	}
 	delete(was, "lastUpdateTime")
 	same, err := equal(was, next)

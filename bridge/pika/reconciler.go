@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -32,8 +31,6 @@ import (
 const (
 	// manager is the field manager of what is written into objects.
 	manager = "drydock-bridge"
-	// runAnnotation is the object's UID and the first run of its maintenance. One that Temporal has lost is not started again.
-	runAnnotation = "drydock.dev/run"
 )
 
 // Pauses before an object is looked at again without being called for: while its maintenance runs, while another one has its place or refuses
@@ -104,7 +101,7 @@ func (o *mirrored) reconcile(ctx context.Context) (again time.Duration, err erro
 	}
 	held := isHeld(o.object)
 	begun := isBefore(notices.MaintenanceScheduled, o.status.MaintenanceStatus)
-	if _, ran := runOf(o.object); !held && (o.isDeleted() || begun || ran) {
+	if _, ran := mirror.RunOf(o.object); !held && (o.isDeleted() || begun || ran) {
 		return 0, nil // it has ended
 	}
 	if !o.isDeleted() {
@@ -128,7 +125,7 @@ func (o *mirrored) reconcile(ctx context.Context) (again time.Duration, err erro
 			return 0, err
 		}
 	}
-	if err := o.patch(ctx, func(n *unstructured.Unstructured) { annotate(n, runAnnotation, o.run()) }); err != nil {
+	if err := o.patch(ctx, func(n *unstructured.Unstructured) { annotate(n, mirror.RunAnnotation, o.run()) }); err != nil {
 		return 0, err
 	}
 	return o.follow(ctx)
@@ -191,15 +188,10 @@ func (o *mirrored) write(ctx context.Context, was statusOf) error {
 
 func (o *mirrored) run() string { return string(o.object.GetUID()) + " " + o.view.FirstRunID }
 
-// runOf is the first run of the maintenance that was started for an object.
-func runOf(o *unstructured.Unstructured) (run string, begun bool) {
-	return strings.CutPrefix(o.GetAnnotations()[runAnnotation], string(o.GetUID())+" ")
-}
-
 // find finds the maintenance that was started for the object.
 func (o *mirrored) find(ctx context.Context) (found bool, err error) {
 	latest, found, err := o.Drydock.Latest(ctx, o.asks.NodeObject, o.asks.MaintenanceID)
-	run, begun := runOf(o.object)
+	run, begun := mirror.RunOf(o.object)
 	switch {
 	case err != nil:
 		return false, err
@@ -223,12 +215,12 @@ func (o *mirrored) find(ctx context.Context) (found bool, err error) {
 	return err == nil, err
 }
 
-// start starts the maintenance. An object that asks for what no maintenance can do is told so, and nothing is started.
+// start starts the maintenance. Where no maintenance can do what the object asks for, an Event says so, and nothing is started.
 func (o *mirrored) start(ctx context.Context) (started bool, err error) {
 	input, err := o.Options.inputOf(o.object, o.asks, o.status)
 	if err != nil {
 		o.warn("InvalidSpec", err.Error())
-		if o.isDeleted() { // whoever has begun with it has to give the node back
+		if o.isDeleted() { // the scheduler that cordoned the node has to give it back
 			return false, o.letGo(ctx)
 		}
 		return false, nil
@@ -237,7 +229,7 @@ func (o *mirrored) start(ctx context.Context) (started bool, err error) {
 	if err := o.Live.Get(ctx, kube.ObjectKeyFromObject(o.object), now); err != nil {
 		return false, kube.IgnoreNotFound(err)
 	}
-	if _, begun := runOf(now); begun || now.GetUID() != o.object.GetUID() || (now.GetDeletionTimestamp() != nil) != o.isDeleted() {
+	if _, begun := mirror.RunOf(now); begun || now.GetUID() != o.object.GetUID() || (now.GetDeletionTimestamp() != nil) != o.isDeleted() {
 		return false, apierrors.NewConflict(schema.ParseGroupResource(Resource), o.object.GetName(), errors.New("it has changed"))
 	}
 	o.view, _, err = o.Drydock.Start(ctx, input)
