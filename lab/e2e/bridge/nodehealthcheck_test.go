@@ -38,6 +38,10 @@ func newNHC(t *testing.T) *bridged {
 	b.roles(manifests + "rbac-health.yaml")
 	b.args = []string{"--node-healthcheck", healthNamespace}
 	b.install(manifests + "node-healthcheck/crd.yaml")
+	// The bridge of another test of this control plane may have left its lease.
+	if err := b.Kube.CoordinationV1().Leases(healthNamespace).Delete(b.Ctx, healthLease, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+		t.Fatal(err)
+	}
 	for _, o := range b.Manifests("../testdata/remediators.yaml") {
 		resource := "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 		if o.GetKind() == "ClusterRole" {
@@ -285,14 +289,6 @@ func TestARemediationOfMedik8sIsTakenOver(t *testing.T) {
 	}
 	b.remove(nhcs, "gpu")
 	b.wasRemoved(nhcs, "gpu")
-	// The next test of this control plane has its own operator.
-	site := b.bridge
-	if err := site.Process.Stop(20 * time.Second); err != nil {
-		t.Error(err)
-	}
-	if err := leases.Delete(b.Ctx, healthLease, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
-		t.Error(err)
-	}
 }
 
 // The policies refuse what the operator's webhook refuses.
