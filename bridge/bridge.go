@@ -50,6 +50,7 @@ import (
 	"drydock.dev/drydock/bridge/v1alpha1"
 	"drydock.dev/drydock/client"
 	"drydock.dev/drydock/config/temporalenv"
+	"drydock.dev/drydock/rules/migration"
 )
 
 // Options are what a bridge runs with.
@@ -167,7 +168,7 @@ func inPlaces(o Options, m manager.Manager, called *calls.Calls, temporal tempor
 	events := m.GetEventRecorder("drydock-bridge")
 	if namespace := o.MaintenanceOperator.Namespace; namespace != "" {
 		limits := &maintenanceoperator.Limits{Kube: m.GetClient(), Events: events, Scheduler: as(objects.ConfigResource).Scheduler(), Namespace: namespace}
-		all = append(all, inPlace{"maintenance-operator", namespace, maintenanceoperator.Lease, leases, []*kindController{
+		all = append(all, inPlace{"maintenance-operator", namespace, migration.LeaseOfMaintenanceOperator, leases, []*kindController{
 			{
 				resource: objects.Resource, object: &objects.NodeMaintenance{}, manager: m, queue: called.Of(objects.Resource),
 				reconciler: &maintenanceoperator.Reconciler{
@@ -182,13 +183,13 @@ func inPlaces(o Options, m manager.Manager, called *calls.Calls, temporal tempor
 		}, o.Logger})
 	}
 	if o.PIKA.Namespace != "" {
-		all = append(all, inPlace{"PIKA", o.PIKA.Namespace, pika.Lease, leases, []*kindController{{
+		all = append(all, inPlace{"PIKA", o.PIKA.Namespace, migration.LeaseOfPIKA, leases, []*kindController{{
 			resource: pika.Resource, object: pika.New(), manager: m, queue: called.Of(pika.Resource),
 			reconciler: &pika.Reconciler{Kube: m.GetClient(), Live: m.GetAPIReader(), Events: events, Drydock: as(pika.Resource), Options: o.PIKA},
 		}}, o.Logger})
 	}
 	if o.NodeHealthCheck != "" {
-		all = append(all, inPlace{"node-healthcheck-operator", o.NodeHealthCheck, nodehealthcheck.Lease, leases, []*kindController{{
+		all = append(all, inPlace{"node-healthcheck-operator", o.NodeHealthCheck, migration.LeaseOfMedik8s, leases, []*kindController{{
 			resource: nodehealthcheck.Resource, object: nodehealthcheck.New(), manager: m, queue: called.Of(nodehealthcheck.Resource),
 			reconciler: &nodehealthcheck.Reconciler{
 				Kube: m.GetClient(), Live: m.GetAPIReader(), Events: events, Drydock: as(nodehealthcheck.Resource),

@@ -15,6 +15,7 @@ import (
 	"drydock.dev/drydock/starter/exit"
 	"drydock.dev/drydock/starter/health"
 	"drydock.dev/drydock/starter/invocation"
+	"drydock.dev/drydock/starter/migrate"
 	"drydock.dev/drydock/starter/plan"
 	"drydock.dev/drydock/starter/profile"
 	"drydock.dev/drydock/starter/setup"
@@ -142,7 +143,7 @@ func addGroups(root *cobra.Command, a *invocation.App) {
 		{"run", "Run maintenances:", []*cobra.Command{newStart(a), newExec(a), newRollout(a), plan.New(a, newAttach(a))}},
 		{"see", "See what happens:", []*cobra.Command{newStatus(a), newList(a), newWatch(a), newPreflight(a), newHistory(a), newReport(a), newAudit(a)}},
 		{"tell", "Tell a maintenance:", tell.Commands(a)},
-		{"cluster", "The cluster as a whole:", []*cobra.Command{newLimits(a), newFreeze(a), newThaw(a), newWindows(a), health.New(a), profile.New(a), newDoctor(a), setup.New(a), codecserver.New(a), uiguard.New(a)}},
+		{"cluster", "The cluster as a whole:", []*cobra.Command{newLimits(a), newFreeze(a), newThaw(a), newWindows(a), health.New(a), profile.New(a), newDoctor(a), setup.New(a), migrate.New(a), codecserver.New(a), uiguard.New(a)}},
 		{"other", "Other commands:", []*cobra.Command{newExplain(a), newSchema(a), newVersion(a)}},
 	}
 	for _, g := range groups {

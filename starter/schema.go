@@ -12,6 +12,7 @@ import (
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/docs/schemas"
 	"drydock.dev/drydock/rules/doctor"
+	"drydock.dev/drydock/rules/migration"
 	"drydock.dev/drydock/rules/preflight"
 	rules "drydock.dev/drydock/rules/profile"
 	"drydock.dev/drydock/rules/record"
@@ -41,6 +42,8 @@ var outputs = map[string]struct {
 	"preflight":       {[]preflight.Report{}, []string{"preflight"}},
 	"doctor":          {doctor.Report{}, []string{"doctor"}},
 	"setup":           {setup.Report{}, []string{"setup"}},
+	"migrate":         {migration.Report{}, []string{"migrate"}},
+	"migrate-shadow":  {migration.Compared{}, []string{"migrate --shadow"}},
 	"history":         {[]record.Record{}, []string{"history"}},
 	"report":          {record.Report{}, []string{"report"}},
 	"audit-verify":    {record.Verdict{}, []string{"audit verify"}},

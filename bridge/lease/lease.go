@@ -11,6 +11,8 @@ import (
 	coordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
+
+	"drydock.dev/drydock/rules/spec"
 )
 
 // How long a lease holds, and how often it is renewed, as controllers usually have it.
@@ -33,7 +35,7 @@ func Serve(ctx context.Context, leases coordination.LeasesGetter, namespace, nam
 	leaderelection.RunOrDie(run, leaderelection.LeaderElectionConfig{
 		Lock: &resourcelock.LeaseLock{
 			LeaseMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Client: leases,
-			LockConfig: resourcelock.ResourceLockConfig{Identity: fmt.Sprintf("drydock-bridge_%s_%d", host, os.Getpid())},
+			LockConfig: resourcelock.ResourceLockConfig{Identity: fmt.Sprintf("%s_%s_%d", spec.Bridge, host, os.Getpid())},
 		},
 		LeaseDuration: leaseFor, RenewDeadline: renewWithin, RetryPeriod: renewedAfter, ReleaseOnCancel: true, Name: name,
 		Callbacks: leaderelection.LeaderCallbacks{

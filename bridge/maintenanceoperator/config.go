@@ -5,14 +5,11 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	kube "sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/recorder"
@@ -21,6 +18,7 @@ import (
 	"drydock.dev/drydock/bridge/maintenanceoperator/objects"
 	"drydock.dev/drydock/bridge/v1alpha1"
 	"drydock.dev/drydock/rules/bounds"
+	"drydock.dev/drydock/rules/migration"
 	"drydock.dev/drydock/rules/schedule"
 )
 
@@ -86,7 +84,7 @@ func (l *Limits) Reconcile(ctx context.Context, request reconcile.Request) (reco
 
 // apply gives the scheduler the limits of a configuration.
 func (l *Limits) apply(ctx context.Context, config *objects.MaintenanceOperatorConfig) error {
-	frozen, limits, err := limitsOf(config.Spec)
+	frozen, limits, err := migration.OperatorLimits(config.Spec.MaxParallelOperations, config.Spec.MaxUnavailable)
 	if err != nil {
 		l.Events.Eventf(config, nil, corev1.EventTypeWarning, "InvalidSpec", "Configure", "%s", bounds.Cut(err.Error(), bounds.Text))
 		return nil
@@ -105,33 +103,4 @@ func (l *Limits) apply(ctx context.Context, config *objects.MaintenanceOperatorC
 		return err
 	}
 	return l.Scheduler.Thaw(ctx, api.ThawRequest{By: by})
-}
-
-// limitsOf are the limits of a configuration. With maxParallelOperations of 0 or less maintenance-operator begins nothing; a maxUnavailable
-// that is negative is no limit to it.
-func limitsOf(s objects.ConfigSpec) (frozen bool, limits schedule.Limits, err error) {
-	limits.MaxParallel = schedule.Count(1)
-	if n := s.MaxParallelOperations; n != nil {
-		if frozen = n.Type == intstr.Int && n.IntVal <= 0; !frozen {
-			if limits.MaxParallel, err = amountOf(n); err != nil {
-				return false, limits, fmt.Errorf("spec.maxParallelOperations: %w", err)
-			}
-		}
-	}
-	if n := s.MaxUnavailable; n != nil && (n.Type == intstr.String || n.IntVal >= 0) {
-		if limits.MaxUnavailable, err = amountOf(n); err != nil {
-			return false, limits, fmt.Errorf("spec.maxUnavailable: %w", err)
-		}
-	}
-	return frozen, limits, nil
-}
-
-// amountOf is an amount; more than all nodes are all nodes.
-func amountOf(n *intstr.IntOrString) (schedule.Amount, error) {
-	if percent, is := strings.CutSuffix(n.StrVal, "%"); is && n.Type == intstr.String {
-		if of, err := strconv.Atoi(percent); err == nil && of > 100 {
-			return schedule.Percent(100), nil
-		}
-	}
-	return schedule.ParseAmount(n.String())
 }

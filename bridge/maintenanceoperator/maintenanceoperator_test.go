@@ -10,7 +10,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/bridge/maintenanceoperator/objects"
@@ -140,38 +139,6 @@ func TestAnObjectThatTheOperatorLeftIsTakenOver(t *testing.T) {
 		_, asked, err := inputOf(anObject(left(c.reason, c.initial, c.deleted)), nil)
 		if got := (taken{asked.Object.Cordoned, asked.Priority > 0, asked.Drain.Mode}); err != nil || got != c.want {
 			t.Errorf("%s: %+v, %v; want %+v", name, got, err, c.want)
-		}
-	}
-}
-
-func TestTheLimitsOfAConfiguration(t *testing.T) {
-	number, text := func(n int) *intstr.IntOrString { return new(intstr.FromInt(n)) }, func(s string) *intstr.IntOrString { return new(intstr.FromString(s)) }
-	for name, c := range map[string]struct {
-		spec   objects.ConfigSpec
-		frozen bool
-		limits string
-		wrong  string
-	}{
-		"none":                 {limits: `{"maxParallel":1}`},
-		"numbers":              {spec: objects.ConfigSpec{MaxParallelOperations: number(3), MaxUnavailable: number(0)}, limits: `{"maxParallel":3,"maxUnavailable":0}`},
-		"percentages":          {spec: objects.ConfigSpec{MaxParallelOperations: text("50%"), MaxUnavailable: text("10%")}, limits: `{"maxParallel":"50%","maxUnavailable":"10%"}`},
-		"no operations":        {spec: objects.ConfigSpec{MaxParallelOperations: number(0), MaxUnavailable: number(2)}, frozen: true, limits: `{"maxParallel":1,"maxUnavailable":2}`},
-		"fewer than none":      {spec: objects.ConfigSpec{MaxParallelOperations: number(-1)}, frozen: true, limits: `{"maxParallel":1}`},
-		"a negative limit":     {spec: objects.ConfigSpec{MaxUnavailable: number(-1)}, limits: `{"maxParallel":1}`},
-		"what is no amount":    {spec: objects.ConfigSpec{MaxParallelOperations: text("abc")}, wrong: "spec.maxParallelOperations"},
-		"nor a limit":          {spec: objects.ConfigSpec{MaxUnavailable: text("abc")}, wrong: "spec.maxUnavailable"},
-		"more than everything": {spec: objects.ConfigSpec{MaxParallelOperations: text("120%")}, limits: `{"maxParallel":"100%"}`},
-	} {
-		frozen, limits, err := limitsOf(c.spec)
-		if c.wrong != "" {
-			if err == nil || !strings.Contains(err.Error(), c.wrong) {
-				t.Errorf("%s: %v", name, err)
-			}
-			continue
-		}
-		got, failed := json.Marshal(limits)
-		if err != nil || failed != nil || frozen != c.frozen || string(got) != c.limits {
-			t.Errorf("%s: %v %v, frozen %t, %s", name, err, failed, frozen, got)
 		}
 	}
 }

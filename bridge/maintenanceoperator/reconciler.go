@@ -39,10 +39,6 @@ type Maintenances interface {
 }
 
 const (
-	// manager is the field manager of what is written into objects.
-	manager = "drydock-bridge"
-	// runAnnotation is the first run of the object's workflow. One that Temporal has lost is not started again.
-	runAnnotation = "drydock.dev/run"
 	// lookAgain, countAgain, occupied and refused are after which times an object is looked at again without being called for: while its
 	// workflow runs, while pods leave the node, while another maintenance has the place of its own, and while its workflow refuses a message.
 	lookAgain  = 10 * time.Minute
@@ -127,7 +123,7 @@ func (o *mirrored) reconcile(ctx context.Context) (reconcile.Result, error) {
 		return reconcile.Result{}, err
 	case !found && o.isDeleted() && !o.isCordoned() && !o.isShared():
 		return reconcile.Result{}, o.letGo(ctx)
-	case !found && o.object.Annotations[runAnnotation] != "":
+	case !found && o.object.Annotations[spec.RunAnnotation] != "":
 		return reconcile.Result{}, nil // it has ended, and the object shows that
 	case !found:
 		if started, err := o.start(ctx); err != nil || !started {
@@ -153,8 +149,8 @@ func (o *mirrored) isShared() bool {
 
 // find finds the maintenance that was started for the object. None was before a finalizer was put on.
 func (o *mirrored) find(ctx context.Context) (found bool, err error) {
-	run := o.object.Annotations[runAnnotation]
-	if run == "" && !o.has(mirror.Finalizer) && !o.has(objects.Finalizer) {
+	run := o.object.Annotations[spec.RunAnnotation]
+	if run == "" && !o.has(spec.ObjectFinalizer) && !o.has(objects.Finalizer) {
 		return false, nil
 	}
 	latest, found, err := o.Maintenances.Latest(ctx, o.object.Spec.NodeName, o.object.Spec.RequestorID)
@@ -198,7 +194,7 @@ func (o *mirrored) start(ctx context.Context) (started bool, err error) {
 	}
 	err = o.patch(ctx, func(m *objects.NodeMaintenance) {
 		if m.DeletionTimestamp == nil { // otherwise the API server takes none
-			controllerutil.AddFinalizer(m, mirror.Finalizer)
+			controllerutil.AddFinalizer(m, spec.ObjectFinalizer)
 		}
 	})
 	if err != nil {
@@ -209,7 +205,7 @@ func (o *mirrored) start(ctx context.Context) (started bool, err error) {
 	if err := o.Live.Get(ctx, kube.ObjectKeyFromObject(o.object), now); err != nil {
 		return false, kube.IgnoreNotFound(err)
 	}
-	if now.UID != o.object.UID || now.Annotations[runAnnotation] != "" || now.DeletionTimestamp.IsZero() == o.isDeleted() {
+	if now.UID != o.object.UID || now.Annotations[spec.RunAnnotation] != "" || now.DeletionTimestamp.IsZero() == o.isDeleted() {
 		return false, apierrors.NewConflict(schema.ParseGroupResource(objects.Resource), o.object.Name, errors.New("it has changed"))
 	}
 	o.view, _, err = o.Maintenances.Start(ctx, input)
@@ -224,7 +220,7 @@ func (o *mirrored) follow(ctx context.Context) (reconcile.Result, error) {
 	if !o.view.Running() || o.view.Phase().Ended() {
 		switch {
 		case o.leaves(o.view.Transitions()):
-			err := o.patch(ctx, func(m *objects.NodeMaintenance) { delete(m.Annotations, runAnnotation) })
+			err := o.patch(ctx, func(m *objects.NodeMaintenance) { delete(m.Annotations, spec.RunAnnotation) })
 			return reconcile.Result{RequeueAfter: staleAgain}, err
 		case o.isDeleted():
 			return reconcile.Result{}, o.letGo(ctx)

@@ -138,7 +138,7 @@ func (p *place) fails(o *objects.NodeMaintenance, status metav1.ConditionStatus)
 func TestAnObjectShowsItsMaintenance(t *testing.T) {
 	p := newPlace(t, anObject(nil))
 	o, did := p.reconcile()
-	if !slices.Equal(did, []string{"start"}) || reasonOf(o) != objects.Pending || !slices.Equal(o.Finalizers, []string{mirror.Finalizer}) || o.Annotations[runAnnotation] != "run-1" {
+	if !slices.Equal(did, []string{"start"}) || reasonOf(o) != objects.Pending || !slices.Equal(o.Finalizers, []string{spec.ObjectFinalizer}) || o.Annotations[spec.RunAnnotation] != "run-1" {
 		t.Errorf("%q: %+v", did, o)
 	}
 	// The node is not cordoned yet: what it was before is not known.
@@ -210,7 +210,7 @@ func TestAnObjectThatIsDeletedWhileItWaitsToBeTakenOver(t *testing.T) {
 	}
 	p.fake.is(api.Cancelled, nil)
 	p.fake.view.Execution = enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED
-	if o, _ := p.reconcile(); o == nil || o.Annotations[runAnnotation] != "" {
+	if o, _ := p.reconcile(); o == nil || o.Annotations[spec.RunAnnotation] != "" {
 		t.Fatalf("%+v", o)
 	}
 	p.fake.view.Status.Transitions = nil

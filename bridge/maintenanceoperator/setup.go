@@ -35,6 +35,3 @@ func (o Options) Validate() error {
 	}
 	return nil
 }
-
-// Lease is the name of maintenance-operator's lease. The process that holds the lease serves the objects.
-const Lease = "a9620a8f.nvidia.com"

@@ -16,6 +16,7 @@ import (
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/bridge/maintenanceoperator/objects"
 	"drydock.dev/drydock/bridge/mirror"
+	"drydock.dev/drydock/rules/spec"
 )
 
 // path are the reasons of Ready, each of which every object has once, in this order. Clients miss a Ready that comes without the others.
@@ -169,8 +170,8 @@ func (o *mirrored) own(ctx context.Context) error {
 	owner := metav1.OwnerReference{APIVersion: "v1", Kind: "Node", Name: o.object.Spec.NodeName, UID: uid}
 	run := o.view.FirstRunID
 	return o.patch(ctx, func(m *objects.NodeMaintenance) {
-		if m.Annotations[runAnnotation] == "" {
-			metav1.SetMetaDataAnnotation(&m.ObjectMeta, runAnnotation, run)
+		if m.Annotations[spec.RunAnnotation] == "" {
+			metav1.SetMetaDataAnnotation(&m.ObjectMeta, spec.RunAnnotation, run)
 		}
 		if uid == "" || m.DeletionTimestamp != nil {
 			return
@@ -194,13 +195,13 @@ func (o *mirrored) letGo(ctx context.Context) error {
 
 func release(m *objects.NodeMaintenance) {
 	controllerutil.RemoveFinalizer(m, objects.Finalizer)
-	controllerutil.RemoveFinalizer(m, mirror.Finalizer)
+	controllerutil.RemoveFinalizer(m, spec.ObjectFinalizer)
 }
 
 // leave has an object of which nothing becomes any more say that its node is not out of service for it. Maintenance-operator has no such end:
 // the reason is the one that clients know for an object that waits.
 func (o *mirrored) leave(ctx context.Context, why string) error {
-	if !o.isDeleted() && (o.reason() != objects.Pending || o.has(mirror.Finalizer)) {
+	if !o.isDeleted() && (o.reason() != objects.Pending || o.has(spec.ObjectFinalizer)) {
 		o.warn("Ended", why)
 		if err := o.become(ctx, objects.Pending); err != nil {
 			return kube.IgnoreNotFound(err)
@@ -217,7 +218,7 @@ func (o *mirrored) patch(ctx context.Context, change func(*objects.NodeMaintenan
 	if equality.Semantic.DeepEqual(before, o.object) {
 		return nil
 	}
-	return o.Kube.Patch(ctx, o.object, kube.MergeFromWithOptions(before, kube.MergeFromWithOptimisticLock{}), kube.FieldOwner(manager))
+	return o.Kube.Patch(ctx, o.object, kube.MergeFromWithOptions(before, kube.MergeFromWithOptimisticLock{}), kube.FieldOwner(spec.Bridge))
 }
 
 func (o *mirrored) patchStatus(ctx context.Context, change func(*objects.NodeMaintenanceStatus)) error {
@@ -226,5 +227,5 @@ func (o *mirrored) patchStatus(ctx context.Context, change func(*objects.NodeMai
 	if equality.Semantic.DeepEqual(before, o.object) {
 		return nil
 	}
-	return o.Kube.Status().Patch(ctx, o.object, kube.MergeFromWithOptions(before, kube.MergeFromWithOptimisticLock{}), kube.FieldOwner(manager))
+	return o.Kube.Status().Patch(ctx, o.object, kube.MergeFromWithOptions(before, kube.MergeFromWithOptimisticLock{}), kube.FieldOwner(spec.Bridge))
 }

@@ -200,13 +200,10 @@ func Same(a, b any) bool {
 	return reflect.DeepEqual(read[0], read[1])
 }
 
-// RunAnnotation is, in an operator's object, the object's UID and the first run of its workflow. A workflow that has ended, or that Temporal
-// has lost, is not started again.
-const RunAnnotation = "drydock.dev/run"
-
-// RunOf is the first run of the workflow that was started for an operator's object.
+// RunOf is the first run of the workflow that was started for an operator's object. One that has ended, or that Temporal has lost, is not
+// started again.
 func RunOf(o metav1.Object) (run string, begun bool) {
-	return strings.CutPrefix(o.GetAnnotations()[RunAnnotation], string(o.GetUID())+" ")
+	return strings.CutPrefix(o.GetAnnotations()[spec.RunAnnotation], string(o.GetUID())+" ")
 }
 
 // Condition is a condition of a status.

@@ -21,13 +21,7 @@ import (
 	"drydock.dev/drydock/bridge/v1alpha1"
 	"drydock.dev/drydock/client"
 	"drydock.dev/drydock/rules/bounds"
-)
-
-const (
-	// Finalizer keeps an object until its workflow has ended what it has begun.
-	Finalizer = "drydock.dev/maintenance"
-	// manager is the field manager of what is written into objects.
-	manager = "drydock-bridge"
+	"drydock.dev/drydock/rules/spec"
 )
 
 // Pauses before an object is looked at again without being called for: AskAgain where nobody could answer, occupied where another workflow
@@ -113,7 +107,7 @@ func (o *mirrored) isDeleted() bool { return !o.object.GetDeletionTimestamp().Is
 // isOver reports whether the object shows the end of its workflow, after which nothing changes.
 func (o *mirrored) isOver() bool {
 	return o.object.Shows().Ended() && o.shown().ObservedGeneration == o.object.GetGeneration() &&
-		!controllerutil.ContainsFinalizer(o.object, Finalizer)
+		!controllerutil.ContainsFinalizer(o.object, spec.ObjectFinalizer)
 }
 
 // hold puts the finalizer on, and letGo takes it off. A cache may be late: what is patched is the object as it was read, or nothing.
@@ -127,10 +121,10 @@ func (o *mirrored) letGo(ctx context.Context) error {
 
 func (o *mirrored) finalize(ctx context.Context, change func(kube.Object, string) bool) error {
 	before := kube.MergeFromWithOptions(o.object.DeepCopyObject().(kube.Object), kube.MergeFromWithOptimisticLock{})
-	if !change(o.object, Finalizer) {
+	if !change(o.object, spec.ObjectFinalizer) {
 		return nil
 	}
-	return o.Kube.Patch(ctx, o.object, before, kube.FieldOwner(manager))
+	return o.Kube.Patch(ctx, o.object, before, kube.FieldOwner(spec.Bridge))
 }
 
 func (o *mirrored) reconcile(ctx context.Context) (reconcile.Result, error) {
@@ -174,7 +168,7 @@ func (o *mirrored) reconcile(ctx context.Context) (reconcile.Result, error) {
 // not searched, which takes long where many objects come at once.
 func (o *mirrored) find(ctx context.Context) (found bool, err error) {
 	if o.shown().RunID == "" {
-		if !controllerutil.ContainsFinalizer(o.object, Finalizer) {
+		if !controllerutil.ContainsFinalizer(o.object, spec.ObjectFinalizer) {
 			return false, nil
 		}
 		return o.asked.Find(ctx)

@@ -18,6 +18,7 @@ import (
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/bridge/v1alpha1"
 	"drydock.dev/drydock/client"
+	"drydock.dev/drydock/rules/spec"
 )
 
 // world is an API server with one object, and the workflow that it asks for.
@@ -64,7 +65,7 @@ func (w *world) did(want ...string) {
 
 func begun() *v1alpha1.NodeMaintenance {
 	o := anObject()
-	o.Finalizers, o.Status.RunID, o.Status.ObservedGeneration, o.Status.Phase = []string{Finalizer}, "first", 1, api.Draining
+	o.Finalizers, o.Status.RunID, o.Status.ObservedGeneration, o.Status.Phase = []string{spec.ObjectFinalizer}, "first", 1, api.Draining
 	return o
 }
 
@@ -72,7 +73,7 @@ func TestAnObjectHasItsWorkflowStartedOnce(t *testing.T) {
 	w := newWorld(t, anObject(), &fakeAsked{view: View{Running: true}})
 	o, result, err := w.reconcile()
 	w.did("start") // nobody can have started it before the finalizer was on
-	if err != nil || result.RequeueAfter != lookAgain || o.Status.RunID != "first" || o.Status.ObservedGeneration != 1 || !slices.Contains(o.Finalizers, Finalizer) {
+	if err != nil || result.RequeueAfter != lookAgain || o.Status.RunID != "first" || o.Status.ObservedGeneration != 1 || !slices.Contains(o.Finalizers, spec.ObjectFinalizer) {
 		t.Errorf("%v, %v: %+v", result, err, o)
 	}
 	written := o.ResourceVersion
@@ -83,7 +84,7 @@ func TestAnObjectHasItsWorkflowStartedOnce(t *testing.T) {
 	}
 	// One that was started before the bridge could write that is found. The spec may have changed meanwhile.
 	held := anObject()
-	held.Finalizers = []string{Finalizer}
+	held.Finalizers = []string{spec.ObjectFinalizer}
 	w = newWorld(t, held, &fakeAsked{view: View{Running: true}, found: true})
 	o, _, err = w.reconcile()
 	w.did("find", "change")

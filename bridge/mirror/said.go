@@ -18,6 +18,7 @@ import (
 	"drydock.dev/drydock/bridge/v1alpha1"
 	"drydock.dev/drydock/client"
 	"drydock.dev/drydock/rules/bounds"
+	"drydock.dev/drydock/rules/spec"
 )
 
 // byName is behind the name of an annotation in that which says who wrote it: the admission policy writes that, and says who may send what.
@@ -76,7 +77,7 @@ func (o *mirrored) takeOff(ctx context.Context, key, comment string) error {
 	if err != nil {
 		return err
 	}
-	err = o.Kube.Patch(ctx, o.object, kube.RawPatch(types.JSONPatchType, data), kube.FieldOwner(manager))
+	err = o.Kube.Patch(ctx, o.object, kube.RawPatch(types.JSONPatchType, data), kube.FieldOwner(spec.Bridge))
 	if apierrors.IsInvalid(err) { // it says something else by now, or nothing any more
 		return nil
 	}

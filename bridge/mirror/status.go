@@ -16,6 +16,7 @@ import (
 
 	"drydock.dev/drydock/bridge/v1alpha1"
 	"drydock.dev/drydock/rules/bounds"
+	"drydock.dev/drydock/rules/spec"
 )
 
 // Reasons of conditions that are no phases.
@@ -137,7 +138,7 @@ func (o *mirrored) show(ctx context.Context, is v1alpha1.Status) error {
 	if err != nil {
 		return err
 	}
-	err = o.Kube.Status().Patch(ctx, o.object, kube.RawPatch(types.ApplyPatchType, patch), kube.FieldOwner(manager), kube.ForceOwnership)
+	err = o.Kube.Status().Patch(ctx, o.object, kube.RawPatch(types.ApplyPatchType, patch), kube.FieldOwner(spec.Bridge), kube.ForceOwnership)
 	if err != nil {
 		return kube.IgnoreNotFound(err)
 	}

@@ -28,16 +28,13 @@ import (
 	"drydock.dev/drydock/rules/bounds"
 	"drydock.dev/drydock/rules/health"
 	"drydock.dev/drydock/rules/health/nhc"
+	"drydock.dev/drydock/rules/spec"
 )
 
 const (
 	// Resource is what the objects are, as kubectl has it.
 	Resource = "nodehealthchecks." + nhc.Group
-	// Lease is the name of the operator's lease. The process that holds it serves the objects.
-	Lease = "e1f13584.medik8s.io"
 
-	// manager is the field manager of what is written into objects.
-	manager = "drydock-bridge"
 	// maxNodes bounds the unhealthy nodes of a status.
 	maxNodes = 1000
 )
@@ -141,7 +138,7 @@ func (o *mirrored) reconcile(ctx context.Context) (time.Duration, error) {
 // find looks for the check of the object. The error is mirror.ErrLost where the one that was started is not there any more.
 func (o *mirrored) find(ctx context.Context) (found bool, err error) {
 	run, begun := mirror.RunOf(o.object)
-	if !begun && !controllerutil.ContainsFinalizer(o.object, mirror.Finalizer) { // none was started before that was on
+	if !begun && !controllerutil.ContainsFinalizer(o.object, spec.ObjectFinalizer) { // none was started before that was on
 		return false, nil
 	}
 	look := o.check.Look(ctx)
@@ -159,16 +156,16 @@ func (o *mirrored) find(ctx context.Context) (found bool, err error) {
 func (o *mirrored) remember(ctx context.Context) error {
 	value := string(o.object.GetUID()) + " " + o.check.Seen().FirstRunID
 	annotations := o.object.GetAnnotations()
-	if annotations[mirror.RunAnnotation] == value {
+	if annotations[spec.RunAnnotation] == value {
 		return nil
 	}
 	before := kube.MergeFrom(o.object.DeepCopy())
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
-	annotations[mirror.RunAnnotation] = value
+	annotations[spec.RunAnnotation] = value
 	o.object.SetAnnotations(annotations)
-	return o.Kube.Patch(ctx, o.object, before, kube.FieldOwner(manager))
+	return o.Kube.Patch(ctx, o.object, before, kube.FieldOwner(spec.Bridge))
 }
 
 // inputOf is the input of the check.
@@ -186,10 +183,10 @@ func inputOf(o *unstructured.Unstructured) (input client.Input, err error) {
 // finalize changes the finalizers of the object as it was read, or nothing.
 func (o *mirrored) finalize(ctx context.Context, change func(kube.Object, string) bool) error {
 	before := kube.MergeFromWithOptions(o.object.DeepCopy(), kube.MergeFromWithOptimisticLock{})
-	if !change(o.object, mirror.Finalizer) {
+	if !change(o.object, spec.ObjectFinalizer) {
 		return nil
 	}
-	return kube.IgnoreNotFound(o.Kube.Patch(ctx, o.object, before, kube.FieldOwner(manager)))
+	return kube.IgnoreNotFound(o.Kube.Patch(ctx, o.object, before, kube.FieldOwner(spec.Bridge)))
 }
 
 // start starts the check.
@@ -297,7 +294,7 @@ func (o *mirrored) show(ctx context.Context, status nhc.Status) error {
 	if err != nil {
 		return err
 	}
-	if err := o.Kube.Status().Patch(ctx, o.object, kube.RawPatch(types.MergePatchType, patch), kube.FieldOwner(manager)); err != nil {
+	if err := o.Kube.Status().Patch(ctx, o.object, kube.RawPatch(types.MergePatchType, patch), kube.FieldOwner(spec.Bridge)); err != nil {
 		return kube.IgnoreNotFound(err)
 	}
 	if phase := string(status.Phase); phase != before {

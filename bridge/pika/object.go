@@ -23,8 +23,6 @@ const (
 	Group    = "ngn2.nvidia.com"
 	Kind     = "NotifyMaintenance"
 	Resource = "notifymaintenances." + Group
-	// Lease is the name of PIKA's lease. The process that holds it serves the objects.
-	Lease = "a316e27f.nvidia.com"
 )
 
 // What PIKA and its clients read of an object beside its fields.

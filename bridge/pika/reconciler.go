@@ -26,11 +26,7 @@ import (
 	"drydock.dev/drydock/client"
 	"drydock.dev/drydock/rules/bounds"
 	"drydock.dev/drydock/rules/notices"
-)
-
-const (
-	// manager is the field manager of what is written into objects.
-	manager = "drydock-bridge"
+	"drydock.dev/drydock/rules/spec"
 )
 
 // Pauses before an object is looked at again without being called for: while its maintenance runs, while another one has its place or refuses
@@ -125,7 +121,7 @@ func (o *mirrored) reconcile(ctx context.Context) (again time.Duration, err erro
 			return 0, err
 		}
 	}
-	if err := o.patch(ctx, func(n *unstructured.Unstructured) { annotate(n, mirror.RunAnnotation, o.run()) }); err != nil {
+	if err := o.patch(ctx, func(n *unstructured.Unstructured) { annotate(n, spec.RunAnnotation, o.run()) }); err != nil {
 		return 0, err
 	}
 	return o.follow(ctx)
@@ -166,7 +162,7 @@ func (o *mirrored) patch(ctx context.Context, change func(*unstructured.Unstruct
 	if equality.Semantic.DeepEqual(was.Object, o.object.Object) {
 		return nil
 	}
-	return o.Kube.Patch(ctx, o.object, kube.MergeFromWithOptions(was, kube.MergeFromWithOptimisticLock{}), kube.FieldOwner(manager))
+	return o.Kube.Patch(ctx, o.object, kube.MergeFromWithOptions(was, kube.MergeFromWithOptimisticLock{}), kube.FieldOwner(spec.Bridge))
 }
 
 func (o *mirrored) letGo(ctx context.Context) error {
@@ -183,7 +179,7 @@ func (o *mirrored) write(ctx context.Context, was statusOf) error {
 	if err != nil {
 		return err
 	}
-	return o.Kube.Status().Patch(ctx, o.object, kube.RawPatch(types.MergePatchType, patch), kube.FieldOwner(manager))
+	return o.Kube.Status().Patch(ctx, o.object, kube.RawPatch(types.MergePatchType, patch), kube.FieldOwner(spec.Bridge))
 }
 
 func (o *mirrored) run() string { return string(o.object.GetUID()) + " " + o.view.FirstRunID }

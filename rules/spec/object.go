@@ -9,6 +9,16 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
+// What drydock-bridge writes into objects.
+const (
+	// Bridge is its field manager, and begins the names under which bridges hold leases.
+	Bridge = "drydock-bridge"
+	// ObjectFinalizer keeps an object until its workflow has ended what it has begun.
+	ObjectFinalizer = "drydock.dev/maintenance"
+	// RunAnnotation is, in the object of another system, the first run of its workflow, after the object's UID where it has a place of its own.
+	RunAnnotation = "drydock.dev/run"
+)
+
 // Object is the Kubernetes object that asked for a workflow. The bridge starts such workflows, and shows them in the object.
 type Object struct {
 	// Resource is what it is, as kubectl has it, such as `nodemaintenances.drydock.dev`.

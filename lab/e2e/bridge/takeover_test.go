@@ -3,6 +3,7 @@ package bridge
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -11,6 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"drydock.dev/drydock/bridge/maintenanceoperator/objects"
+	"drydock.dev/drydock/lab/e2e/site"
+	"drydock.dev/drydock/rules/spec"
 )
 
 // leftState is a state in which maintenance-operator may leave an object and its node when it stops.
@@ -123,12 +126,17 @@ func TestObjectsOfMaintenanceOperatorAreTakenOver(t *testing.T) {
 	p.mu.Unlock()
 	p.MustStay(*work)
 	for _, s := range leftStates {
-		if s.ends != "" {
+		if s.ends != "" && !slices.Contains(goBack, s.name) {
 			p.delete(s.name)
 		}
 	}
 	for i, s := range leftStates {
-		p.isGone(s.name)
+		if slices.Contains(goBack, s.name) {
+			p.MustDrydock("cancel", nodes[i].Name, "--requestor", "any."+s.name, "--release", "--yes")
+			p.shows(s.name, objects.Pending)
+		} else {
+			p.isGone(s.name)
+		}
 		p.Eventually(s.name+"'s node is given back", func() error {
 			if n := p.Node(nodes[i].Name); n.Spec.Unschedulable != s.stays {
 				return errors.New("unschedulable is " + fmt.Sprint(n.Spec.Unschedulable))
@@ -136,4 +144,32 @@ func TestObjectsOfMaintenanceOperatorAreTakenOver(t *testing.T) {
 			return nil
 		})
 	}
+	p.givenBack()
+}
+
+// goBack are the states whose objects go back to the operator. Their maintenances are cancelled, after which they are Pending.
+var goBack = []string{"pending", "cordon-begun", "draining", "draining-other", "ready", "failed"}
+
+// givenBack has the marks of the bridge taken off the objects that are left, which it refuses while a bridge serves them. The operator then
+// finds them as its own: Pending, with none of Drydock's marks, and deletable.
+func (p *peer) givenBack() {
+	p.Helper()
+	p.asAdministrator()
+	back := []string{"migrate", "--from", "maintenance-operator", "--back", "--yes"}
+	p.Exits(p.Drydock(back...), 1, "stop the bridge")
+	bridge := p.bridge
+	if err := bridge.Process.Stop(site.StopTime); err != nil {
+		p.Fatal(err)
+	}
+	p.MustDrydock(back...)
+	for _, name := range goBack {
+		var o objects.NodeMaintenance
+		if err := p.send("get", "nodemaintenances", name, nil, &o); err != nil {
+			p.Fatal(err)
+		}
+		if len(o.Finalizers) > 0 || o.Annotations[spec.RunAnnotation] != "" {
+			p.Errorf("%s has %q, %q", name, o.Finalizers, o.Annotations)
+		}
+	}
+	p.Exits(p.Drydock(back...), 0, "No object has a mark")
 }
