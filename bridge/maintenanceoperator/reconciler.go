@@ -12,9 +12,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	kube "sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -23,32 +21,17 @@ import (
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/bridge/maintenanceoperator/objects"
 	"drydock.dev/drydock/bridge/mirror"
-	"drydock.dev/drydock/bridge/v1alpha1"
 	"drydock.dev/drydock/client"
 	"drydock.dev/drydock/rules/bounds"
 	"drydock.dev/drydock/rules/spec"
 )
 
-// Maintenances are the maintenances of Drydock, which client.Client has.
-type Maintenances interface {
-	Latest(ctx context.Context, node, requestor string) (client.Maintenance, bool, error)
-	LastStatus(ctx context.Context, m client.Maintenance) (*api.Status, error)
-	Observe(ctx context.Context, m client.Maintenance) (client.View, error)
-	Start(ctx context.Context, in client.Input) (v client.View, adopted bool, err error)
-	Send(ctx context.Context, to client.Maintenance, name string, payload any, comment string) (client.Sent, error)
-}
-
+// Pauses before an object is looked at again without being called for: while its workflow runs, while pods leave the node, and while its
+// workflow refuses a message.
 const (
-	// lookAgain, countAgain, occupied and refused are after which times an object is looked at again without being called for: while its
-	// workflow runs, while pods leave the node, while another maintenance has the place of its own, and while its workflow refuses a message.
 	lookAgain  = 10 * time.Minute
 	countAgain = 10 * time.Second
-	occupied   = 10 * time.Second
 	refused    = 15 * time.Second
-	// clocks is how far the clocks of the API server and of Temporal may be apart.
-	clocks = 5 * time.Minute
-	// staleAgain is how soon an object is read again that has changed since it was read.
-	staleAgain = 200 * time.Millisecond
 )
 
 // Reconciler reconciles NodeMaintenance objects with the maintenances that they ask for.
@@ -58,7 +41,7 @@ type Reconciler struct {
 	Live   kube.Reader
 	Events recorder.EventRecorder
 	// Maintenances is how Drydock is reached.
-	Maintenances Maintenances
+	Maintenances mirror.Maintenances
 	// Input is a JSON merge patch for the input of each maintenance; empty changes nothing.
 	Input json.RawMessage
 	// Limits says after what time objects are deleted.
@@ -73,20 +56,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	o := &mirrored{Reconciler: r, object: object}
 	result, err := o.reconcile(ctx)
-	var (
-		noWorker  *client.NoWorkerError
-		different *client.DifferentError
-		releasing *client.ReleasingError
-	)
-	switch {
-	case apierrors.IsConflict(err):
-		return reconcile.Result{RequeueAfter: staleAgain}, nil
-	case errors.As(err, &noWorker):
-		return reconcile.Result{RequeueAfter: mirror.AskAgain}, nil
-	case errors.As(err, &different), errors.As(err, &releasing):
-		// Two objects may ask for one node and requestor. The second begins when the maintenance of the first has ended.
-		return reconcile.Result{RequeueAfter: occupied}, nil
-	case err != nil:
+	if soon, is := mirror.Soon(err); is {
+		return reconcile.Result{RequeueAfter: soon}, nil
+	}
+	if err != nil {
 		o.warn("Error", err.Error())
 	}
 	return result, err
@@ -101,6 +74,16 @@ type mirrored struct {
 
 func (o *mirrored) warn(reason, text string) {
 	o.Events.Eventf(o.object, nil, corev1.EventTypeWarning, reason, "Maintain", "%s", bounds.Cut(text, bounds.Text))
+}
+
+func (o *mirrored) foreign() mirror.Foreign {
+	return mirror.Foreign{Resource: objects.Resource, Object: o.object}
+}
+
+// ran reports whether a maintenance was started for the object.
+func (o *mirrored) ran() bool {
+	_, begun := mirror.RunOf(o.object)
+	return begun
 }
 
 func (o *mirrored) isDeleted() bool { return !o.object.GetDeletionTimestamp().IsZero() }
@@ -123,7 +106,7 @@ func (o *mirrored) reconcile(ctx context.Context) (reconcile.Result, error) {
 		return reconcile.Result{}, err
 	case !found && o.isDeleted() && !o.isCordoned() && !o.isShared():
 		return reconcile.Result{}, o.letGo(ctx)
-	case !found && o.object.Annotations[spec.RunAnnotation] != "":
+	case !found && o.ran():
 		return reconcile.Result{}, nil // it has ended, and the object shows that
 	case !found:
 		if started, err := o.start(ctx); err != nil || !started {
@@ -149,34 +132,12 @@ func (o *mirrored) isShared() bool {
 
 // find finds the maintenance that was started for the object. None was before a finalizer was put on.
 func (o *mirrored) find(ctx context.Context) (found bool, err error) {
-	run := o.object.Annotations[spec.RunAnnotation]
-	if run == "" && !o.has(spec.ObjectFinalizer) && !o.has(objects.Finalizer) {
+	_, begun := mirror.RunOf(o.object)
+	if !begun && !o.has(spec.ObjectFinalizer) && !o.has(objects.Finalizer) {
 		return false, nil
 	}
-	latest, found, err := o.Maintenances.Latest(ctx, o.object.Spec.NodeName, o.object.Spec.RequestorID)
-	switch {
-	case err != nil:
-		return false, err
-	case run != "" && (!found || latest.FirstRunID != run):
-		return false, fmt.Errorf("node %s has no maintenance %s for %s any more: %w", o.object.Spec.NodeName, run, o.object.Spec.RequestorID, mirror.ErrLost)
-	case !found, !latest.Running() && latest.Started.Before(o.object.CreationTimestamp.Add(-clocks)):
-		return false, nil
-	}
-	if run == "" {
-		status, err := o.Maintenances.LastStatus(ctx, latest)
-		if err != nil {
-			return false, err
-		}
-		if latest.Running() && status.Spec.Type == "" { // it has not read its input yet, and may be the object's
-			return false, &client.NoWorkerError{}
-		}
-		of := status.Spec.Object
-		if of == nil || of.Resource != objects.Resource || of.UID != string(o.object.UID) || !latest.Running() && o.leaves(status.Transitions) {
-			return false, nil
-		}
-	}
-	o.view, err = o.Maintenances.Observe(ctx, latest)
-	return err == nil, err
+	o.view, found, err = o.foreign().Find(ctx, o.Maintenances, o.object.Spec.NodeName, o.object.Spec.RequestorID)
+	return found && (begun || o.view.Running() || !o.leaves(o.view.Transitions())), err
 }
 
 // leaves reports whether a maintenance that has ended left the cordon on the node that maintenance-operator had set for an object which is
@@ -200,13 +161,8 @@ func (o *mirrored) start(ctx context.Context) (started bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	// The cache may not know yet that the object was deleted, or that its maintenance was started.
-	now := &objects.NodeMaintenance{}
-	if err := o.Live.Get(ctx, kube.ObjectKeyFromObject(o.object), now); err != nil {
+	if err := o.foreign().Unchanged(ctx, o.Live, &objects.NodeMaintenance{}); err != nil {
 		return false, kube.IgnoreNotFound(err)
-	}
-	if now.UID != o.object.UID || now.Annotations[spec.RunAnnotation] != "" || now.DeletionTimestamp.IsZero() == o.isDeleted() {
-		return false, apierrors.NewConflict(schema.ParseGroupResource(objects.Resource), o.object.Name, errors.New("it has changed"))
 	}
 	o.view, _, err = o.Maintenances.Start(ctx, input)
 	return err == nil, err
@@ -221,7 +177,7 @@ func (o *mirrored) follow(ctx context.Context) (reconcile.Result, error) {
 		switch {
 		case o.leaves(o.view.Transitions()):
 			err := o.patch(ctx, func(m *objects.NodeMaintenance) { delete(m.Annotations, spec.RunAnnotation) })
-			return reconcile.Result{RequeueAfter: staleAgain}, err
+			return reconcile.Result{RequeueAfter: time.Second}, err
 		case o.isDeleted():
 			return reconcile.Result{}, o.letGo(ctx)
 		}
@@ -276,7 +232,7 @@ func (o *mirrored) talk(ctx context.Context) error {
 // saidFailed reports whether the maintenance failed by the object's condition, and not because somebody else has said so.
 func (o *mirrored) saidFailed() bool {
 	by, failed := failedBy(o.view.Status)
-	return failed && by == o.principal()
+	return failed && by == o.foreign().Principal()
 }
 
 // failedBy is who said last that the requestor had failed.
@@ -289,19 +245,8 @@ func failedBy(s *api.Status) (by string, failed bool) {
 	return "", false
 }
 
-func (o *mirrored) principal() string {
-	return v1alpha1.Said(fmt.Sprintf("%s %s/%s", objects.Resource, o.object.Namespace, o.object.Name))
-}
-
 func (o *mirrored) say(ctx context.Context, name, id, comment string) error {
-	payload, err := mirror.Complete(api.NodeMaintenanceType, name, nil, api.Message{
-		ID: fmt.Sprintf("%s/%s/%s", o.object.UID, name, id), By: o.principal(), Comment: bounds.Cut(comment, bounds.Text),
-	}, o.view.FirstRunID)
-	if err != nil {
-		return err
-	}
-	_, err = o.Maintenances.Send(ctx, o.view.Maintenance, name, payload, comment)
-	return err
+	return o.foreign().Say(ctx, o.Maintenances, o.view, name, id, comment)
 }
 
 // collect deletes an object that was Ready long ago, as maintenance-operator does: its node is given back then, unless others work on it.

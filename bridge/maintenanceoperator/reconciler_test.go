@@ -57,7 +57,7 @@ func (f *fakeMaintenances) Send(_ context.Context, _ client.Maintenance, name st
 func (f *fakeMaintenances) is(phase api.Phase, change func(*api.Status)) {
 	f.view.FirstRunID, f.view.Execution = "run-1", enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING
 	if f.view.Status == nil {
-		f.view.Status = &api.Status{Spec: spec.Maintenance{Type: "planned", Object: &spec.Object{Resource: objects.Resource, UID: "uid-1"}}}
+		f.view.Status = &api.Status{Spec: spec.Maintenance{Type: "planned", Object: &spec.Object{Resource: objects.Resource, Namespace: "default", Name: "nvidia-operator-worker-01", UID: "uid-1"}}}
 	}
 	f.view.Status.Phase = phase
 	f.view.Status.Transitions = append(f.view.Status.Transitions, api.Transition{Phase: phase})
@@ -138,7 +138,7 @@ func (p *place) fails(o *objects.NodeMaintenance, status metav1.ConditionStatus)
 func TestAnObjectShowsItsMaintenance(t *testing.T) {
 	p := newPlace(t, anObject(nil))
 	o, did := p.reconcile()
-	if !slices.Equal(did, []string{"start"}) || reasonOf(o) != objects.Pending || !slices.Equal(o.Finalizers, []string{spec.ObjectFinalizer}) || o.Annotations[spec.RunAnnotation] != "run-1" {
+	if !slices.Equal(did, []string{"start"}) || reasonOf(o) != objects.Pending || !slices.Equal(o.Finalizers, []string{spec.ObjectFinalizer}) || o.Annotations[spec.RunAnnotation] != "uid-1 run-1" {
 		t.Errorf("%q: %+v", did, o)
 	}
 	// The node is not cordoned yet: what it was before is not known.
@@ -238,7 +238,7 @@ func TestARequestorFailsAndWorksAgain(t *testing.T) {
 			s.Messages = append(s.Messages, api.Received{Name: api.MsgFailed, Outcome: api.Applied, By: who})
 		}
 	}
-	ours := (&mirrored{object: anObject(nil)}).principal()
+	ours := (&mirrored{object: anObject(nil)}).foreign().Principal()
 	p.fake.is(api.RequestorFailed, by(ours))
 	o, did := p.reconcile()
 	if len(did) > 0 || reasonOf(o) != objects.RequestorFailed {

@@ -170,8 +170,8 @@ func (o *mirrored) own(ctx context.Context) error {
 	owner := metav1.OwnerReference{APIVersion: "v1", Kind: "Node", Name: o.object.Spec.NodeName, UID: uid}
 	run := o.view.FirstRunID
 	return o.patch(ctx, func(m *objects.NodeMaintenance) {
-		if m.Annotations[spec.RunAnnotation] == "" {
-			metav1.SetMetaDataAnnotation(&m.ObjectMeta, spec.RunAnnotation, run)
+		if !o.ran() {
+			mirror.Remember(m, run)
 		}
 		if uid == "" || m.DeletionTimestamp != nil {
 			return
@@ -210,15 +210,8 @@ func (o *mirrored) leave(ctx context.Context, why string) error {
 	return o.letGo(ctx)
 }
 
-// patch changes an object, if the change is one. A cache may be late: what is patched is the object as it was read, or nothing, so that a
-// client's change of its requestors is never overwritten.
 func (o *mirrored) patch(ctx context.Context, change func(*objects.NodeMaintenance)) error {
-	before := o.object.DeepCopy()
-	change(o.object)
-	if equality.Semantic.DeepEqual(before, o.object) {
-		return nil
-	}
-	return o.Kube.Patch(ctx, o.object, kube.MergeFromWithOptions(before, kube.MergeFromWithOptimisticLock{}), kube.FieldOwner(spec.Bridge))
+	return mirror.Patch(ctx, o.Kube, o.object, change)
 }
 
 func (o *mirrored) patchStatus(ctx context.Context, change func(*objects.NodeMaintenanceStatus)) error {

@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"strings"
 	"time"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
@@ -102,7 +101,9 @@ func Input(k Kind, o v1alpha1.Object, absent map[string]string) (client.Input, e
 
 // AskFor has an input name the object that asks for it, and the Kubernetes user who created that; empty where nobody says so.
 func AskFor(input client.Input, resource string, o metav1.Object, user string) {
-	input["object"] = spec.Object{Resource: resource, Name: o.GetName(), UID: string(o.GetUID()), RequestedBy: user}
+	asks := objectOf(resource, o)
+	asks.RequestedBy = user
+	input["object"] = asks
 }
 
 // Merged is an input with settings in place of its own fields: a JSON merge patch, or empty.
@@ -123,12 +124,16 @@ var drydocks = []string{"object", "lockstep", "remediation"}
 
 // Owns reports whether an object has asked for a workflow whose input names who did.
 func Owns(resource string, o metav1.Object, asker *spec.Object) bool {
-	return asker != nil && asker.Resource == resource && asker.Name == o.GetName() && asker.UID == string(o.GetUID())
+	return asker != nil && asker.Resource == resource && asker.Namespace == o.GetNamespace() && asker.Name == o.GetName() && asker.UID == string(o.GetUID())
 }
 
 // Principal is who acts by an object: a user, where one is known.
 func Principal(resource string, o metav1.Object, user string) string {
-	return v1alpha1.Said(cmp.Or(user, resource+" "+o.GetName()))
+	return v1alpha1.Said(cmp.Or(user, objectOf(resource, o).String()))
+}
+
+func objectOf(resource string, o metav1.Object) spec.Object {
+	return spec.Object{Resource: resource, Namespace: o.GetNamespace(), Name: o.GetName(), UID: string(o.GetUID())}
 }
 
 // Look is a look at a workflow that has the name of its object.
@@ -198,12 +203,6 @@ func Same(a, b any) bool {
 		}
 	}
 	return reflect.DeepEqual(read[0], read[1])
-}
-
-// RunOf is the first run of the workflow that was started for an operator's object. One that has ended, or that Temporal has lost, is not
-// started again.
-func RunOf(o metav1.Object) (run string, begun bool) {
-	return strings.CutPrefix(o.GetAnnotations()[spec.RunAnnotation], string(o.GetUID())+" ")
 }
 
 // Condition is a condition of a status.

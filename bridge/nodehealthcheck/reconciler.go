@@ -12,9 +12,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	kube "sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -40,12 +38,11 @@ const (
 )
 
 // Pauses before an object is looked at again without being called for: while its check runs, while it remediates, because a call tells of the
-// first nodes alone, while something is refused or in the way, and where the object has changed since it was read.
+// first nodes alone, and while something is refused or in the way.
 const (
-	lookAgain  = 10 * time.Minute
-	busyAgain  = time.Minute
-	refused    = 15 * time.Second
-	staleAgain = 200 * time.Millisecond
+	lookAgain = 10 * time.Minute
+	busyAgain = time.Minute
+	refused   = 15 * time.Second
 )
 
 // New is an object without content.
@@ -75,18 +72,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	o := &mirrored{Reconciler: r, object: object, check: bridgehealth.Of(Resource, object, r.Drydock)}
 	o.check.Nodes = maxNodes
 	again, err := o.reconcile(ctx)
-	var (
-		noWorker *client.NoWorkerError
-		occupied *mirror.OccupiedError
-	)
-	switch {
-	case apierrors.IsConflict(err):
-		return reconcile.Result{RequeueAfter: staleAgain}, nil
-	case errors.As(err, &noWorker):
-		return reconcile.Result{RequeueAfter: mirror.AskAgain}, nil
-	case errors.As(err, &occupied):
+	var occupied *mirror.OccupiedError
+	if soon, is := mirror.Soon(err); is {
+		return reconcile.Result{RequeueAfter: soon}, nil
+	}
+	if errors.As(err, &occupied) {
 		return reconcile.Result{RequeueAfter: refused}, o.show(ctx, disabled(err.Error()))
-	case err != nil:
+	}
+	if err != nil {
 		o.event(corev1.EventTypeWarning, "Error", err.Error())
 	}
 	return reconcile.Result{RequeueAfter: again}, err
@@ -97,6 +90,10 @@ type mirrored struct {
 	*Reconciler
 	object *unstructured.Unstructured
 	check  *bridgehealth.Asked
+}
+
+func (o *mirrored) foreign() mirror.Foreign {
+	return mirror.Foreign{Resource: Resource, Object: o.object}
 }
 
 func (o *mirrored) event(kind, reason, text string) {
@@ -154,18 +151,7 @@ func (o *mirrored) find(ctx context.Context) (found bool, err error) {
 
 // remember writes which check is the object's.
 func (o *mirrored) remember(ctx context.Context) error {
-	value := string(o.object.GetUID()) + " " + o.check.Seen().FirstRunID
-	annotations := o.object.GetAnnotations()
-	if annotations[spec.RunAnnotation] == value {
-		return nil
-	}
-	before := kube.MergeFrom(o.object.DeepCopy())
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
-	annotations[spec.RunAnnotation] = value
-	o.object.SetAnnotations(annotations)
-	return o.Kube.Patch(ctx, o.object, before, kube.FieldOwner(spec.Bridge))
+	return mirror.Patch(ctx, o.Kube, o.object, func(n *unstructured.Unstructured) { mirror.Remember(n, o.check.Seen().FirstRunID) })
 }
 
 // inputOf is the input of the check.
@@ -182,11 +168,7 @@ func inputOf(o *unstructured.Unstructured) (input client.Input, err error) {
 
 // finalize changes the finalizers of the object as it was read, or nothing.
 func (o *mirrored) finalize(ctx context.Context, change func(kube.Object, string) bool) error {
-	before := kube.MergeFromWithOptions(o.object.DeepCopy(), kube.MergeFromWithOptimisticLock{})
-	if !change(o.object, spec.ObjectFinalizer) {
-		return nil
-	}
-	return kube.IgnoreNotFound(o.Kube.Patch(ctx, o.object, before, kube.FieldOwner(spec.Bridge)))
+	return kube.IgnoreNotFound(mirror.Patch(ctx, o.Kube, o.object, func(n *unstructured.Unstructured) { change(n, spec.ObjectFinalizer) }))
 }
 
 // start starts the check.
@@ -194,12 +176,8 @@ func (o *mirrored) start(ctx context.Context) error {
 	if err := o.finalize(ctx, controllerutil.AddFinalizer); err != nil {
 		return err
 	}
-	now := New() // the cache may not know yet that the object was deleted, or that its check was started
-	if err := o.Live.Get(ctx, kube.ObjectKeyFromObject(o.object), now); err != nil {
+	if err := o.foreign().Unchanged(ctx, o.Live, New()); err != nil {
 		return err
-	}
-	if _, begun := mirror.RunOf(now); begun || now.GetUID() != o.object.GetUID() || now.GetDeletionTimestamp() != nil {
-		return apierrors.NewConflict(schema.ParseGroupResource(Resource), o.object.GetName(), errors.New("it has changed"))
 	}
 	return o.check.Start(ctx)
 }

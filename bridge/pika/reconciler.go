@@ -7,14 +7,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	kube "sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -29,12 +26,10 @@ import (
 	"drydock.dev/drydock/rules/spec"
 )
 
-// Pauses before an object is looked at again without being called for: while its maintenance runs, while another one has its place or refuses
-// a message, and where the object has changed since it was read.
+// Pauses before an object is looked at again without being called for: while its maintenance runs, and while that refuses a message.
 const (
-	lookAgain  = 10 * time.Minute
-	occupied   = 10 * time.Second
-	staleAgain = 200 * time.Millisecond
+	lookAgain = 10 * time.Minute
+	refused   = 10 * time.Second
 )
 
 // Reconciler reconciles the objects with the maintenances that they ask for.
@@ -56,19 +51,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	o := &mirrored{Reconciler: r, object: object}
 	again, err := o.reconcile(ctx)
-	var (
-		noWorker  *client.NoWorkerError
-		different *client.DifferentError
-		releasing *client.ReleasingError
-	)
-	switch {
-	case apierrors.IsConflict(err):
-		return reconcile.Result{RequeueAfter: staleAgain}, nil
-	case errors.As(err, &noWorker):
-		return reconcile.Result{RequeueAfter: mirror.AskAgain}, nil
-	case errors.As(err, &different), errors.As(err, &releasing):
-		return reconcile.Result{RequeueAfter: occupied}, nil // it begins when the maintenance of another object has ended
-	case err != nil:
+	if soon, is := mirror.Soon(err); is {
+		return reconcile.Result{RequeueAfter: soon}, nil
+	}
+	if err != nil {
 		o.warn("Error", err.Error())
 	}
 	return reconcile.Result{RequeueAfter: again}, err
@@ -85,6 +71,10 @@ type mirrored struct {
 
 func (o *mirrored) warn(reason, text string) {
 	o.Events.Eventf(o.object, nil, corev1.EventTypeWarning, reason, "Maintain", "%s", bounds.Cut(text, bounds.Text))
+}
+
+func (o *mirrored) foreign() mirror.Foreign {
+	return mirror.Foreign{Resource: Resource, Object: o.object}
 }
 
 func (o *mirrored) isDeleted() bool { return o.object.GetDeletionTimestamp() != nil }
@@ -105,7 +95,8 @@ func (o *mirrored) reconcile(ctx context.Context) (again time.Duration, err erro
 			return 0, err
 		}
 	}
-	found, err := o.find(ctx)
+	var found bool
+	o.view, found, err = o.foreign().Find(ctx, o.Drydock, o.asks.NodeObject, o.asks.MaintenanceID)
 	switch {
 	case errors.Is(err, mirror.ErrLost) && o.isDeleted():
 		return 0, o.letGo(ctx)
@@ -121,7 +112,7 @@ func (o *mirrored) reconcile(ctx context.Context) (again time.Duration, err erro
 			return 0, err
 		}
 	}
-	if err := o.patch(ctx, func(n *unstructured.Unstructured) { annotate(n, spec.RunAnnotation, o.run()) }); err != nil {
+	if err := o.patch(ctx, func(n *unstructured.Unstructured) { mirror.Remember(n, o.view.FirstRunID) }); err != nil {
 		return 0, err
 	}
 	return o.follow(ctx)
@@ -146,23 +137,8 @@ func (o *mirrored) schedule(ctx context.Context) error {
 	return o.write(ctx, was)
 }
 
-func annotate(o *unstructured.Unstructured, key, value string) {
-	annotations := o.GetAnnotations()
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
-	annotations[key] = value
-	o.SetAnnotations(annotations)
-}
-
-// patch changes the metadata of the object as it was read, or nothing.
 func (o *mirrored) patch(ctx context.Context, change func(*unstructured.Unstructured)) error {
-	was := o.object.DeepCopy()
-	change(o.object)
-	if equality.Semantic.DeepEqual(was.Object, o.object.Object) {
-		return nil
-	}
-	return o.Kube.Patch(ctx, o.object, kube.MergeFromWithOptions(was, kube.MergeFromWithOptimisticLock{}), kube.FieldOwner(spec.Bridge))
+	return mirror.Patch(ctx, o.Kube, o.object, change)
 }
 
 func (o *mirrored) letGo(ctx context.Context) error {
@@ -182,35 +158,6 @@ func (o *mirrored) write(ctx context.Context, was statusOf) error {
 	return o.Kube.Status().Patch(ctx, o.object, kube.RawPatch(types.MergePatchType, patch), kube.FieldOwner(spec.Bridge))
 }
 
-func (o *mirrored) run() string { return string(o.object.GetUID()) + " " + o.view.FirstRunID }
-
-// find finds the maintenance that was started for the object.
-func (o *mirrored) find(ctx context.Context) (found bool, err error) {
-	latest, found, err := o.Drydock.Latest(ctx, o.asks.NodeObject, o.asks.MaintenanceID)
-	run, begun := mirror.RunOf(o.object)
-	switch {
-	case err != nil:
-		return false, err
-	case begun && (!found || latest.FirstRunID != run):
-		return false, fmt.Errorf("node %s has no maintenance %s for %s any more: %w", o.asks.NodeObject, run, o.asks.MaintenanceID, mirror.ErrLost)
-	case !found:
-		return false, nil
-	case !begun:
-		status, err := o.Drydock.LastStatus(ctx, latest)
-		if err != nil {
-			return false, err
-		}
-		if latest.Running() && status.Spec.Type == "" { // it has not read its input yet, and may be the object's
-			return false, &client.NoWorkerError{}
-		}
-		if of := status.Spec.Object; of == nil || of.Resource != Resource || of.UID != string(o.object.GetUID()) {
-			return false, nil
-		}
-	}
-	o.view, err = o.Drydock.Observe(ctx, latest)
-	return err == nil, err
-}
-
 // start starts the maintenance. Where no maintenance can do what the object asks for, an Event says so, and nothing is started.
 func (o *mirrored) start(ctx context.Context) (started bool, err error) {
 	input, err := o.Options.inputOf(o.object, o.asks, o.status)
@@ -221,12 +168,8 @@ func (o *mirrored) start(ctx context.Context) (started bool, err error) {
 		}
 		return false, nil
 	}
-	now := New() // the cache may not know yet that the object was deleted, or that its maintenance was started
-	if err := o.Live.Get(ctx, kube.ObjectKeyFromObject(o.object), now); err != nil {
+	if err := o.foreign().Unchanged(ctx, o.Live, New()); err != nil {
 		return false, kube.IgnoreNotFound(err)
-	}
-	if _, begun := mirror.RunOf(now); begun || now.GetUID() != o.object.GetUID() || (now.GetDeletionTimestamp() != nil) != o.isDeleted() {
-		return false, apierrors.NewConflict(schema.ParseGroupResource(Resource), o.object.GetName(), errors.New("it has changed"))
 	}
 	o.view, _, err = o.Drydock.Start(ctx, input)
 	return err == nil, err
@@ -247,13 +190,13 @@ func (o *mirrored) follow(ctx context.Context) (time.Duration, error) {
 		return 0, err
 	}
 	if o.isDeleted() && isBefore(notices.MaintenanceScheduled, o.status.MaintenanceStatus) {
-		if err := o.patch(ctx, func(n *unstructured.Unstructured) { annotate(n, terminated, "") }); err != nil {
+		if err := o.patch(ctx, func(n *unstructured.Unstructured) { mirror.Annotate(n, terminated, "") }); err != nil {
 			return 0, err
 		}
 	}
 	said, err := o.talk(ctx)
 	if _, is := mirror.Refused(err); is || errors.Is(err, client.ErrEnded) {
-		return occupied, nil
+		return refused, nil
 	}
 	if said {
 		return mirror.AskAgain, err // there may be more to say
@@ -294,7 +237,7 @@ func (o *mirrored) show(ctx context.Context) error {
 	}
 	for _, reached := range o.view.Status.States {
 		if reached.State == notices.ObjectsDrained && isBefore(o.status.MaintenanceStatus, notices.ObjectsDrained) {
-			if err := o.patch(ctx, func(n *unstructured.Unstructured) { annotate(n, readyAnnotation, "true") }); err != nil {
+			if err := o.patch(ctx, func(n *unstructured.Unstructured) { mirror.Annotate(n, readyAnnotation, "true") }); err != nil {
 				return err
 			}
 			o.status.mirrorAnnotations(o.object.GetAnnotations(), time.Now())

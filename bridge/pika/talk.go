@@ -6,8 +6,6 @@ import (
 	"slices"
 
 	"drydock.dev/drydock/api"
-	"drydock.dev/drydock/bridge/mirror"
-	"drydock.dev/drydock/bridge/v1alpha1"
 	"drydock.dev/drydock/rules/spec"
 )
 
@@ -56,7 +54,9 @@ func (o *mirrored) annotated(phase api.Phase) (name, why string) {
 
 // hasSaid reports whether the object has said something already: what a person has overruled since is not said again.
 func (o *mirrored) hasSaid(name string) bool {
-	return slices.ContainsFunc(o.view.Status.Messages, func(m api.Received) bool { return m.Name == name && m.By == o.principal() && m.Outcome == api.Applied })
+	return slices.ContainsFunc(o.view.Status.Messages, func(m api.Received) bool {
+		return m.Name == name && m.By == o.foreign().Principal() && m.Outcome == api.Applied
+	})
 }
 
 func isBeforeReady(phase api.Phase) bool {
@@ -68,17 +68,6 @@ func isBeforeReady(phase api.Phase) bool {
 	}
 }
 
-func (o *mirrored) principal() string {
-	return v1alpha1.Said(fmt.Sprintf("%s %s/%s", Resource, o.object.GetNamespace(), o.object.GetName()))
-}
-
 func (o *mirrored) say(ctx context.Context, name, comment string) error {
-	payload, err := mirror.Complete(api.NodeMaintenanceType, name, nil, api.Message{
-		ID: fmt.Sprintf("%s/%s/%d", o.object.GetUID(), name, len(o.view.Status.Transitions)+o.view.Status.TransitionsDropped), By: o.principal(), Comment: comment,
-	}, o.view.FirstRunID)
-	if err != nil {
-		return err
-	}
-	_, err = o.Drydock.Send(ctx, o.view.Maintenance, name, payload, comment)
-	return err
+	return o.foreign().Say(ctx, o.Drydock, o.view, name, fmt.Sprint(len(o.view.Status.Transitions)+o.view.Status.TransitionsDropped), comment)
 }
