@@ -22,8 +22,9 @@ func newCeiling(limit int, lag time.Duration) *ceiling {
 	return &ceiling{limit: limit, bound: limit, lag: lag}
 }
 
-// set puts the highest of the limits that may be in force from now on.
-func (c *ceiling) set(limits ...int) {
+// set puts the highest of the limits that may be in force from now on. What was given back before does not lower the bound to them.
+func (c *ceiling) set(now time.Time, limits ...int) {
+	c.at(now)
 	c.limit = 0
 	for _, l := range limits {
 		c.limit = max(c.limit, l)

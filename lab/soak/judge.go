@@ -76,9 +76,9 @@ func newJudge(parallel, unavailable, zone int, minAvailable map[string]int, repo
 }
 
 // limits says which limits may be in force from now on.
-func (j *judge) limits(parallel, unavailable []int) {
-	j.parallel.set(parallel...)
-	j.unavailable.set(unavailable...)
+func (j *judge) limits(now time.Time, parallel, unavailable []int) {
+	j.parallel.set(now, parallel...)
+	j.unavailable.set(now, unavailable...)
 }
 
 // node judges a new version of a node. cordonedBy tells that this version was made by the soak's own operator, who is no

@@ -117,42 +117,47 @@ func TestJudgeFindsWhatMustNeverBe(t *testing.T) {
 			s.sees(seen(0, held("a")), seen(1, held("a")), seen(2, held("a")))
 		}, want: []string{ruleParallel}},
 		{name: "granted under the limit before", happens: func(s *scene) {
-			s.limits([]int{1}, []int{3})
+			s.limits(s.now, []int{1}, []int{3})
 			s.sees(seen(0, held("a")), seen(1, held("a")))
+		}},
+		{name: "granted before the limit fell, and held after others were given back", happens: func(s *scene) {
+			s.sees(seen(0, held("a")), seen(1, held("a")), seen(0), seen(1))
+			s.limits(s.now, []int{1}, []int{3})
+			s.sees(seen(2, held("a")), seen(4, held("a")))
 		}},
 		{name: "granted anew under a lowered limit", happens: func(s *scene) {
 			s.sees(seen(0, held("a")), seen(1, held("a")))
-			s.limits([]int{1}, []int{3})
+			s.limits(s.now, []int{1}, []int{3})
 			s.sees(seen(0), seen(2, held("a")))
 		}, want: []string{ruleParallel}},
 		{name: "one of two limits, nobody knows which", happens: func(s *scene) {
-			s.limits([]int{2, 3}, []int{3})
+			s.limits(s.now, []int{2, 3}, []int{3})
 			s.sees(seen(0, held("a")), seen(1, held("a")), seen(3, held("a")))
 		}},
 		{name: "more in a zone than its limit", happens: func(s *scene) {
-			s.limits([]int{9}, []int{9})
+			s.limits(s.now, []int{9}, []int{9})
 			s.sees(seen(0, held("a")), seen(2, held("a")), seen(1, held("a")), seen(4, held("a")))
 		}, want: []string{ruleGroup}},
 		{name: "more unavailable than the limit", happens: func(s *scene) {
-			s.limits([]int{9}, []int{3})
+			s.limits(s.now, []int{9}, []int{3})
 			s.sees(seen(0, held("a")), seen(1, held("a")), seen(2, held("a")), seen(3, held("a")))
 		}, want: []string{ruleUnavailable}},
 		{name: "nodes that fail by themselves", happens: func(s *scene) {
 			s.sees(seen(0, held("a")), seen(1, held("a")), seen(2, broken), seen(3, broken), seen(4, broken))
 		}},
 		{name: "granted while nobody could know that nodes had failed and healed", happens: func(s *scene) {
-			s.limits([]int{9}, []int{3})
+			s.limits(s.now, []int{9}, []int{3})
 			s.sees(seen(2, broken), seen(3, broken), seen(2), seen(3))
 			s.sees(seen(0, held("a")), seen(1, held("a")), seen(2, held("a")), seen(3, held("a")))
 		}},
 		{name: "granted long after nodes had failed and healed", happens: func(s *scene) {
-			s.limits([]int{9}, []int{3})
+			s.limits(s.now, []int{9}, []int{3})
 			s.sees(seen(2, broken), seen(3, broken), seen(2), seen(3))
 			s.now = s.now.Add(2 * observationLag)
 			s.sees(seen(0, held("a")), seen(1, held("a")), seen(2, held("a")), seen(3, held("a")))
 		}, want: []string{ruleUnavailable}},
 		{name: "a node that is out of service already costs nothing", happens: func(s *scene) {
-			s.limits([]int{9}, []int{0})
+			s.limits(s.now, []int{9}, []int{0})
 			s.sees(seen(2, broken))
 			s.sees(seen(2, broken, held("a")))
 		}},

@@ -121,7 +121,7 @@ func (w *watcher) operated(n *corev1.Node) {
 func (w *watcher) limits(parallel, unavailable []int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.judge.limits(parallel, unavailable)
+	w.judge.limits(time.Now(), parallel, unavailable)
 }
 
 // node is a node's latest version.
