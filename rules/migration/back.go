@@ -26,15 +26,17 @@ func (m Marked) String() string {
 // Back are the objects that the bridge's marks are to be taken off when a system serves them again. Served says that a bridge still serves
 // them, and underWay which nodes it has out of service.
 func Back(s System, c Cluster) (all []Marked, served string, underWay []string) {
+	if l := c.lease(s.Lease()); l != nil {
+		if holder, held := c.holder(l); held && strings.HasPrefix(holder, spec.Bridge+"_") {
+			served = fmt.Sprintf("%s holds the lease %s: stop the bridge", holder, named(l))
+		}
+	}
 	for _, kind := range s.Reads() {
+		if kind == leases {
+			continue
+		}
 		for i := range c.Objects[kind] {
 			o := &c.Objects[kind][i]
-			if kind == leases {
-				if holder := text(o.Object, "spec", "holderIdentity"); o.GetName() == s.Lease() && strings.HasPrefix(holder, spec.Bridge+"_") {
-					served = fmt.Sprintf("%s holds the lease %s: stop the bridge", holder, named(o))
-				}
-				continue
-			}
 			_, ran := o.GetAnnotations()[spec.RunAnnotation]
 			m := Marked{
 				Kind: kind, Namespace: o.GetNamespace(), Name: o.GetName(), ResourceVersion: o.GetResourceVersion(), Finalizers: o.GetFinalizers(), Ran: ran,

@@ -12,6 +12,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"drydock.dev/drydock/rules/bounds"
@@ -50,16 +51,16 @@ var kuredFlags = map[string]translation{
 	"concurrency":                  to("strategy.maxParallel of the plan, and drydock limits for all that takes nodes out"),
 	"lock-ttl":                     without("a slot has no time to live: a node that nobody declares done keeps it (readyTimeout, onReadyTimeout)"),
 	"lock-release-delay":           to("strategy.pauseBetween of the plan"),
-	"reboot-days":                  to("the window kured"),
-	"start-time":                   to("the window kured"),
-	"end-time":                     to("the window kured"),
-	"time-zone":                    to("the window kured"),
-	"blocking-pod-selector":        to("maintenance.waitForPodCompletion: the cordoned node waits for them; there the node is not cordoned meanwhile"),
+	"reboot-days":                  to("a window of the worker's configuration"),
+	"start-time":                   to("a window of the worker's configuration"),
+	"end-time":                     to("a window of the worker's configuration"),
+	"time-zone":                    to("a window of the worker's configuration"),
+	"blocking-pod-selector":        to("maintenance.waitForPodCompletion: the cordoned node waits for them"),
 	"prometheus-url":               without("a check in the validation holds the node; drydock freeze stops everything"),
 	"alert-filter-regexp":          without("the query of such a check"),
 	"alert-filter-match-only":      without("the query of such a check"),
 	"alert-firing-only":            without("the query of such a check"),
-	"drain-timeout":                to("strategy.blockedAfter of the plan, with onBlocked skip: the node is given back and tried again"),
+	"drain-timeout":                to("strategy.blockedAfter of the plan, with onBlocked skip: the node is given back and tried again, three times; without the flag kured waits for ever"),
 	"drain-delay":                  without("a hook beforeCordon of the worker's configuration"),
 	"drain-grace-period":           to("maintenance.drain.gracePeriodSeconds"),
 	"drain-pod-selector":           to("maintenance.drain.podSelector"),
@@ -80,8 +81,8 @@ var kuredFlags = map[string]translation{
 	"prefer-no-schedule-taint":     without("none: pods may move to nodes that come later"),
 }
 
-// secretFlags have secrets in their values.
-var secretFlags = []string{"notify-url", "slack-hook-url"}
+// secretFlags may have secrets in their values.
+var secretFlags = []string{"notify-url", "slack-hook-url", "prometheus-url", "reboot-command", "reboot-sentinel-command"}
 
 // daemon is a kured of the cluster.
 type daemon struct {
@@ -152,6 +153,11 @@ func (d daemon) flag(name string) string {
 
 func (d daemon) name() string { return d.of.Namespace + "/" + d.of.Name }
 
+// runsOn reports whether its pods may run on a node, by their node selector.
+func (d daemon) runsOn(n *corev1.Node) bool {
+	return labels.SelectorFromSet(d.of.Spec.Template.Spec.NodeSelector).Matches(labels.Set(n.Labels))
+}
+
 // concurrency is how many nodes restart at a time.
 func (d daemon) concurrency() int {
 	n, err := strconv.Atoi(d.flag("concurrency"))
@@ -179,54 +185,56 @@ func (k kured) Report(c Cluster) Report {
 		r.Found = append(r.Found, "no DaemonSet that runs kured")
 		r.Problems = append(r.Problems, "No DaemonSet has a container with the image or the program kured. "+c.Unread[daemonSets])
 	}
+	r.Take = []string{"# Put the windows and the work into the worker's configuration, and have what you like set reboot-required=true on nodes."}
+	var creates []string
+	config := map[string]any{}
 	for _, d := range all {
-		k.report(&r, d)
+		name := reboots
+		if len(all) > 1 {
+			name += "-" + d.of.Namespace + "-" + d.of.Name
+		}
+		if k.report(&r, d, name, config) {
+			r.Take = append(r.Take, "drydock plan create "+name+" --file "+name+".yaml --dry-run")
+			creates = append(creates, "drydock plan create "+name+" --file "+name+".yaml --yes",
+				"drydock plan schedule "+name+" --every "+d.every()+" --file "+name+".yaml --yes")
+		}
+		r.Take = append(r.Take, "# Remove kured once nobody holds its lock: it does not know Drydock's marks.",
+			fmt.Sprintf("kubectl -n %s delete daemonset %s", d.of.Namespace, d.of.Name))
+		r.Back = append(r.Back, "drydock plan schedule "+name+" --delete --yes",
+			"# Wait until the plan has ended (drydock plan status "+name+"), or cancel it (drydock plan cancel "+name+"): nodes that are out come back.")
 	}
-	r.Take = []string{
-		"# Put the window and the work into the worker's configuration, and have what you like set reboot-required=true on nodes.",
-		"drydock plan create reboots --file reboots.yaml --dry-run",
-		"# Remove kured once nobody holds its lock: it does not know Drydock's marks.",
+	if len(config) > 0 {
+		r.input("worker.yaml", "Part of the worker's configuration", config)
 	}
-	for _, d := range all {
-		r.Take = append(r.Take, fmt.Sprintf("kubectl -n %s delete daemonset %s", d.of.Namespace, d.of.Name))
-	}
-	r.Take = append(r.Take, "drydock plan create reboots --file reboots.yaml --yes",
-		"drydock plan schedule reboots --every "+every(all)+" --file reboots.yaml --yes")
-	r.Back = []string{
-		"drydock plan schedule reboots --delete --yes",
-		"# Wait until the plan has ended (drydock plan status reboots), or cancel it (drydock plan cancel reboots): nodes that are out come back.",
-		"# Apply kured's DaemonSet again.",
-	}
+	r.Take = append(r.Take, creates...)
+	r.Back = append(r.Back, "# Apply kured's DaemonSet again.")
 	return r
 }
 
 // every is how often the plan runs: kured's period, an hour where it has none.
-func every(all []daemon) string {
-	for _, d := range all {
-		if wait, err := time.ParseDuration(d.flag("period")); err == nil && wait >= time.Minute {
-			return period.Text(wait.Round(time.Minute))
-		}
+func (d daemon) every() string {
+	if wait, err := time.ParseDuration(d.flag("period")); err == nil && wait >= time.Minute {
+		return period.Text(wait.Round(time.Minute))
 	}
 	return "1h"
 }
 
-// report says what becomes of a kured: of its flags, and as a plan.
-func (k kured) report(r *Report, d daemon) {
+// report says what becomes of a kured: of its flags, and as a plan of a name. It reports whether that plan is right.
+func (k kured) report(r *Report, d daemon, name string, config map[string]any) bool {
 	r.Found = append(r.Found, fmt.Sprintf("DaemonSet %s: %s on %s", d.name(), d.image, number.Of(int(d.of.Status.DesiredNumberScheduled), "node")))
-	for _, name := range slices.Sorted(maps.Keys(d.flags)) {
-		becomes, known := kuredFlags[name]
-		value := bounds.Cut(strings.Join(d.flags[name], ", "), maxValue)
-		if slices.Contains(secretFlags, name) {
+	for _, flag := range slices.Sorted(maps.Keys(d.flags)) {
+		value := bounds.Cut(strings.Join(d.flags[flag], ", "), maxValue)
+		if slices.Contains(secretFlags, flag) {
 			value = "(not shown)"
 		}
-		if known {
-			r.add(becomes, "--"+name, value)
+		if becomes, known := kuredFlags[flag]; known {
+			r.add(becomes, "--"+flag, value)
 		}
 	}
 	if d.flag("annotate-nodes") != "true" {
 		r.Problems = append(r.Problems, fmt.Sprintf("DaemonSet %s has no --annotate-nodes: only who holds its lock can be seen, not which nodes wait for it", d.name()))
 	}
-	drain := map[string]any{"force": true, "deleteEmptyDir": true}
+	drain := map[string]any{"protectedFor": "0s", "force": true, "deleteEmptyDir": true}
 	if s := d.flag("drain-pod-selector"); s != "" {
 		drain["podSelector"] = s
 	}
@@ -237,10 +245,15 @@ func (k kured) report(r *Report, d daemon) {
 		drain["skipWaitForDeleteTimeout"] = fmt.Sprintf("%ds", n)
 	}
 	maintenance := map[string]any{"work": "reboot", "drain": drain, "validation": map[string]any{"newBootID": true}}
-	if blocking := d.flags["blocking-pod-selector"]; len(blocking) == 1 {
+	fits := true
+	switch blocking := d.flags["blocking-pod-selector"]; len(blocking) {
+	case 0:
+	case 1:
 		maintenance["waitForPodCompletion"] = map[string]any{"podSelector": blocking[0]}
-	} else if len(blocking) > 1 {
-		r.add(without("one selector is waited for: label the pods alike"), "--blocking-pod-selector", number.Of(len(blocking), "selector"))
+		r.Problems = append(r.Problems, fmt.Sprintf("%s: a node with a pod of %s stays cordoned, and keeps its slot, until that pod ends; kured leaves such a node as it is", d.name(), blocking[0]))
+	default:
+		fits = false
+		r.Problems = append(r.Problems, fmt.Sprintf("%s: %s of pods keep kured from a node, and a plan waits for the pods of one: give them a label that they share", d.name(), number.Of(len(blocking), "selector")))
 	}
 	strategy := map[string]any{"maxParallel": d.concurrency(), "maxFailures": 0, "onBlocked": plan.SkipBlocked}
 	if delay, err := time.ParseDuration(d.flag("lock-release-delay")); err == nil && delay > 0 {
@@ -250,23 +263,23 @@ func (k kured) report(r *Report, d daemon) {
 		strategy["blockedAfter"] = period.Text(timeout)
 	}
 	input := map[string]any{"selector": wantsReboot + "=true", "reason": "updates want a restart", "strategy": strategy, "maintenance": maintenance}
-	config := map[string]any{"work": map[string]any{"reboot": map[string]any{
+	part(config, "work")["reboot"] = map[string]any{
 		"job":     map[string]any{"templateFile": "/etc/drydock/reboot-job.yaml", "namespace": "drydock-work"},
 		"success": "newBootID", "deadline": "20m",
-	}}}
+	}
 	w, note, err := d.hours().window()
 	switch {
 	case err != nil:
-		r.Problems = append(r.Problems, fmt.Sprintf("DaemonSet %s: its days and times: %v", d.name(), err))
+		fits = false
+		r.Problems = append(r.Problems, fmt.Sprintf("%s: its days and times: %v", d.name(), err))
 	case w != nil:
-		input["windows"] = []string{Kured}
-		config["windows"] = map[string]any{Kured: w}
+		input["windows"] = []string{name}
+		part(config, "windows")[name] = w
 		if note != "" {
 			r.add(without(note), "--start-time, --end-time", "")
 		}
 	}
-	r.plan(reboots, "drydock plan create reboots --file reboots.yaml", input)
-	r.input("worker.yaml", "Part of the worker's configuration", config)
+	return r.plan(name, "drydock plan create "+name+" --file "+name+".yaml", input) && fits
 }
 
 func (k kured) Claims(c Cluster) (claims []Claim) {
@@ -286,10 +299,11 @@ func (k kured) Claims(c Cluster) (claims []Claim) {
 	for i := range c.Nodes {
 		n := &c.Nodes[i]
 		wants, is := n.Annotations[kuredWants]
-		if !is || holders[n.Name] || len(all) == 0 {
+		of := slices.IndexFunc(all, func(d daemon) bool { return d.runsOn(n) })
+		if !is || holders[n.Name] || of < 0 {
 			continue
 		}
-		claim := Claim{Node: n.Name, For: all[0].name(), State: "wants a restart", Becomes: "label it " + wantsReboot + "=true: the plan takes it"}
+		claim := Claim{Node: n.Name, For: all[of].name(), State: "wants a restart", Becomes: "label it " + wantsReboot + "=true: the plan takes it"}
 		if since, err := time.Parse(time.RFC3339, wants); err == nil {
 			claim.Asked = since.UTC()
 		}
@@ -333,7 +347,7 @@ func (k kured) Refusals(c Cluster, asked []Claim) (map[string]string, error) {
 			return nil, fmt.Errorf("the DaemonSet %s: its days and times: %w", d.name(), err)
 		}
 		if w != nil {
-			s.windows[Kured], s.opens[d.name()] = *w, Kured
+			s.windows[d.name()], s.opens[d.name()] = *w, d.name()
 		}
 	}
 	return s.over(k.given.Limits).refusals(c, k.Claims(c), asked)

@@ -31,10 +31,11 @@ func (maintenanceOperator) Reads() []schema.GroupVersionResource {
 	return []schema.GroupVersionResource{nodeMaintenances, operatorConfigs, leases}
 }
 
-// config is the operator's configuration; only the one called default counts.
-func (maintenanceOperator) config(c Cluster) *unstructured.Unstructured {
+// config is the operator's configuration: the one called default in its namespace, which its lease tells.
+func (m maintenanceOperator) config(c Cluster) *unstructured.Unstructured {
+	l := c.lease(m.Lease())
 	for i := range c.Objects[operatorConfigs] {
-		if o := &c.Objects[operatorConfigs][i]; o.GetName() == "default" {
+		if o := &c.Objects[operatorConfigs][i]; o.GetName() == "default" && (l == nil || l.GetNamespace() == o.GetNamespace()) {
 			return o
 		}
 	}
@@ -60,7 +61,7 @@ var requestFields = []field{
 
 func (m maintenanceOperator) Report(c Cluster) Report {
 	r := Report{From: MaintenanceOperator, Claims: m.Claims(c)}
-	namespace := c.operator(&r, m.Lease(), "maintenance-operator")
+	is := c.operator(&r, m.Lease(), operator{"maintenance-operator", "maintenance-operator"})
 	objects := c.objects(&r, nodeMaintenances, "NodeMaintenance")
 	if config := m.config(c); config != nil {
 		r.settings("MaintenanceOperatorConfig", config, operatorSettings)
@@ -70,17 +71,18 @@ func (m maintenanceOperator) Report(c Cluster) Report {
 		r.Problems = append(r.Problems, s.unknown.Error())
 	}
 	r.Take = []string{
-		"sed 's/namespace: maintenance-operator$/namespace: " + namespace + "/' deploy/kubernetes/maintenance-operator/rbac.yaml | kubectl apply -f -",
-		"drydock-bridge --cluster NAME --lease-namespace drydock --maintenance-operator " + namespace,
-		"kubectl -n " + namespace + " scale deployment maintenance-operator --replicas 0",
+		"sed 's/namespace: maintenance-operator$/namespace: " + is.namespace + "/' deploy/kubernetes/maintenance-operator/rbac.yaml | kubectl apply -f -",
+		"drydock-bridge --cluster NAME --lease-namespace drydock --maintenance-operator " + is.namespace,
+		"kubectl -n " + is.namespace + " scale deployment " + is.deployment + " --replicas 0",
 		"kubectl delete validatingwebhookconfiguration maintenance-operator-validating-webhook --ignore-not-found",
 		"# The bridge takes the operator's lease once it is free, and goes on with each object where it stands.",
 	}
 	r.Back = []string{
-		"# Wait until no object is past Pending, or cancel what runs (drydock list, drydock cancel) and cordon its nodes again.",
-		"# Stop the bridge, and restore the operator's webhook.",
+		"# Wait until no object is past Pending, or cancel those that are: drydock cancel NODE gives the node back.",
+		"# Stop the bridge. Cancel what still waits (drydock list, drydock cancel): it would take the nodes beside the operator.",
+		"# Restore the operator's webhook.",
 		"drydock migrate --from maintenance-operator --back",
-		"kubectl -n " + namespace + " scale deployment maintenance-operator --replicas 1",
+		"kubectl -n " + is.namespace + " scale deployment " + is.deployment + " --replicas 1",
 	}
 	return r
 }
@@ -90,7 +92,7 @@ func (maintenanceOperator) Claims(c Cluster) (claims []Claim) {
 		o := &c.Objects[nodeMaintenances][i]
 		reason, since := condition(o, "Ready")
 		claim := Claim{
-			Node: text(o.Object, "spec", "nodeName"), For: named(o), Asked: o.GetCreationTimestamp().UTC(), State: reason,
+			Node: text(o.Object, "spec", "nodeName"), For: named(o), requestor: text(o.Object, "spec", "requestorID"), Asked: o.GetCreationTimestamp().UTC(), State: reason,
 			Out: reason != "" && reason != "Pending",
 		}
 		if reason == "" {

@@ -71,7 +71,7 @@ func checks(c Cluster) (all []check) {
 
 func (m medik8s) Report(c Cluster) Report {
 	r := Report{From: Medik8s, Claims: m.Claims(c)}
-	namespace := c.operator(&r, m.Lease(), "node-healthcheck-operator")
+	is := c.operator(&r, m.Lease(), operator{"node-healthcheck-operator", "node-healthcheck-controller-manager"})
 	objects := c.objects(&r, nodeHealthChecks, "NodeHealthCheck")
 	r.fields("NodeHealthCheck", objects, medik8sFields)
 	for _, one := range checks(c) {
@@ -90,10 +90,10 @@ func (m medik8s) Report(c Cluster) Report {
 		}
 	}
 	r.Take = []string{
-		"sed 's/namespace: node-healthcheck-operator$/namespace: " + namespace + "/' deploy/kubernetes/node-healthcheck/rbac.yaml | kubectl apply -f -",
+		"sed 's/namespace: node-healthcheck-operator$/namespace: " + is.namespace + "/' deploy/kubernetes/node-healthcheck/rbac.yaml | kubectl apply -f -",
 		"kubectl apply -f deploy/kubernetes/node-healthcheck/admission.yaml",
-		"drydock-bridge --cluster NAME --lease-namespace drydock --node-healthcheck " + namespace,
-		"kubectl -n " + namespace + " scale deployment node-healthcheck-controller-manager --replicas 0",
+		"drydock-bridge --cluster NAME --lease-namespace drydock --node-healthcheck " + is.namespace,
+		"kubectl -n " + is.namespace + " scale deployment " + is.deployment + " --replicas 0",
 		"# Delete the operator's ValidatingWebhookConfiguration. The bridge takes the operator's lease once it is free.",
 		"# Without objects: drydock health start with the files above, one check after the other, while the operator's is paused.",
 	}

@@ -95,6 +95,8 @@ type Claim struct {
 	Node string `json:"node"`
 	// For is what it is claimed for: an object, a profile or a lock of the system.
 	For string `json:"for"`
+	// requestor is who asks, where For is not: the scheduler ranks requestors.
+	requestor string
 	// Asked is since when, as far as the system says so.
 	Asked time.Time `json:"asked,omitzero"`
 	// State is the system's word for how it stands. Out: the node is out of service, or about to be.

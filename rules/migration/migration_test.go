@@ -106,3 +106,55 @@ func TestReportsOfNothing(t *testing.T) {
 		}
 	}
 }
+
+// What would not mean the same is a problem, and there is no step that creates it.
+func TestWhatCannotGoOverIsAProblem(t *testing.T) {
+	plan := func(name, namespace, spec string) string {
+		return "apiVersion: upgrade.cattle.io/v1\nkind: Plan\nmetadata: {name: " + name + ", namespace: " + namespace + "}\nspec: {nodeSelector: {matchLabels: {a: b}}, upgrade: {image: a}, " + spec + "}"
+	}
+	kured := func(name, args string) string {
+		return "apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: " + name + ", namespace: kube-system}\nspec: {template: {spec: {containers: [{image: kured, args: [" + args + "]}]}}}"
+	}
+	for about, c := range map[string]struct {
+		system  string
+		objects []string
+		problem string
+		// files are the names of the files that are written, creates is how many plans are created.
+		files   string
+		creates int
+	}{
+		"a Plan that is held":          {UpgradeController, []string{plan("os", "a", "concurrency: 0")}, "concurrency: 0 applies it to no node", "", 0},
+		"a window that never opens":    {UpgradeController, []string{plan("os", "a", "concurrency: 1, window: {startTime: '1:00', endTime: '2:00'}")}, "days, startTime and endTime", "", 0},
+		"two Plans of a name":          {UpgradeController, []string{plan("os", "a", "concurrency: 1"), plan("os", "b", "concurrency: 1")}, "", "a-os.yaml job-a-os.yaml b-os.yaml job-b-os.yaml worker.yaml", 2},
+		"a Plan by the name of a file": {UpgradeController, []string{plan("worker", "a", "concurrency: 1")}, "another file has that name", "worker.yaml job-worker.yaml", 1},
+		"two kureds":                   {Kured, []string{kured("one", ""), kured("two", "--start-time=1:00")}, "", "reboots-kube-system-one.yaml reboots-kube-system-two.yaml worker.yaml", 2},
+		"several selectors of pods":    {Kured, []string{kured("one", "--blocking-pod-selector=a=b, --blocking-pod-selector=c=d")}, "a label that they share", "reboots.yaml worker.yaml", 0},
+	} {
+		s, err := Of(c.system, Given{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		cluster := Cluster{At: noon, Objects: map[schema.GroupVersionResource][]unstructured.Unstructured{}}
+		for _, text := range c.objects {
+			var o unstructured.Unstructured
+			if err := yaml.Unmarshal([]byte(text), &o.Object); err != nil {
+				t.Fatal(err)
+			}
+			cluster.Objects[s.Reads()[0]] = append(cluster.Objects[s.Reads()[0]], o)
+		}
+		r := s.Report(cluster)
+		var files []string
+		for _, input := range r.Inputs {
+			files = append(files, input.File)
+		}
+		creates := 0
+		for _, step := range r.Take {
+			if strings.HasPrefix(step, "drydock plan create") && strings.HasSuffix(step, "--yes") {
+				creates++
+			}
+		}
+		if !strings.Contains(strings.Join(r.Problems, "; "), c.problem) || strings.Join(files, " ") != c.files || creates != c.creates {
+			t.Errorf("%s: %q, files %q, %d plans", about, r.Problems, files, creates)
+		}
+	}
+}

@@ -3,7 +3,9 @@ package migration
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -78,30 +80,53 @@ func condition(o *unstructured.Unstructured, kind string) (reason string, since 
 	return "", time.Time{}
 }
 
-// operator says whether a system's operator runs, by its lease, and in which namespace it is: otherwise where no lease says it.
-func (c Cluster) operator(r *Report, lease, otherwise string) (namespace string) {
+// operator is what is known of a system's operator.
+type operator struct{ namespace, deployment string }
+
+// operator finds a system's operator by its lease, and says whether it runs: otherwise is what it is where no lease says so.
+func (c Cluster) operator(r *Report, lease string, otherwise operator) operator {
+	l := c.lease(lease)
+	if l == nil {
+		if why := c.Unread[leases]; why != "" {
+			r.Problems = append(r.Problems, "Leases cannot be read: "+why)
+		}
+		r.Found = append(r.Found, fmt.Sprintf("no lease %s: it runs without --leader-elect, or not at all", lease))
+		r.Problems = append(r.Problems, fmt.Sprintf("Nothing tells whether it runs, and in which namespace: the commands say %s. Stop it before the bridge starts", otherwise.namespace))
+		return otherwise
+	}
+	is := operator{l.GetNamespace(), otherwise.deployment}
+	holder, held := c.holder(l)
+	if !held {
+		r.Found = append(r.Found, fmt.Sprintf("lease %s: nobody holds it", named(l)))
+		return is
+	}
+	r.Found = append(r.Found, fmt.Sprintf("lease %s: held by %s", named(l), holder))
+	pod, _, _ := strings.Cut(holder, "_")
+	if of := podOfDeployment.FindStringSubmatch(pod); of != nil {
+		is.deployment = of[1]
+	}
+	return is
+}
+
+// podOfDeployment is the name of a pod of a Deployment, with the Deployment's.
+var podOfDeployment = regexp.MustCompile(`^(.+)-[a-z0-9]{5,10}-[a-z0-9]{5}$`)
+
+// lease is the lease of a name, nil if there is none.
+func (c Cluster) lease(name string) *unstructured.Unstructured {
 	for i := range c.Objects[leases] {
-		l := &c.Objects[leases][i]
-		if l.GetName() != lease {
-			continue
+		if l := &c.Objects[leases][i]; l.GetName() == name {
+			return l
 		}
-		holder := text(l.Object, "spec", "holderIdentity")
-		renewed, err := time.Parse(time.RFC3339, text(l.Object, "spec", "renewTime"))
-		seconds, secondsErr := as[int](l.Object, "spec", "leaseDurationSeconds")
-		switch {
-		case holder == "" || err != nil || secondsErr != nil || c.At.Sub(renewed) > time.Duration(seconds)*time.Second:
-			r.Found = append(r.Found, fmt.Sprintf("lease %s: nobody holds it", named(l)))
-		default:
-			r.Found = append(r.Found, fmt.Sprintf("lease %s: held by %s, renewed %s", named(l), holder, renewed.UTC().Format(time.RFC3339)))
-		}
-		return l.GetNamespace()
 	}
-	if why := c.Unread[leases]; why != "" {
-		r.Problems = append(r.Problems, "Leases cannot be read: "+why)
-	}
-	r.Found = append(r.Found, fmt.Sprintf("no lease %s: it runs without --leader-elect, or not at all", lease))
-	r.Problems = append(r.Problems, fmt.Sprintf("Nothing tells whether it runs, and in which namespace: the commands say %s. Stop it before the bridge starts", otherwise))
-	return otherwise
+	return nil
+}
+
+// holder is who holds a lease, if somebody does who has renewed it in time.
+func (c Cluster) holder(l *unstructured.Unstructured) (holder string, held bool) {
+	holder = text(l.Object, "spec", "holderIdentity")
+	renewed, err := time.Parse(time.RFC3339, text(l.Object, "spec", "renewTime"))
+	seconds, unread := as[int](l.Object, "spec", "leaseDurationSeconds")
+	return holder, holder != "" && err == nil && unread == nil && c.At.Sub(renewed) <= time.Duration(seconds)*time.Second
 }
 
 // objects are those of a kind, and are counted in the report.
@@ -148,14 +173,18 @@ func (r *Report) settings(of string, o *unstructured.Unstructured, all []field) 
 // maxValue bounds the text of a setting's value, in bytes.
 const maxValue = 200
 
-// input is a file of YAML.
-func (r *Report) input(file, comment string, value any) {
+// input adds a file of YAML, and reports whether it could.
+func (r *Report) input(file, comment string, value any) bool {
 	encoded, err := yaml.Marshal(value)
+	if err == nil && slices.ContainsFunc(r.Inputs, func(i Input) bool { return i.File == file }) {
+		err = errors.New("another file has that name: rename one of what they are made of")
+	}
 	if err != nil {
 		r.Problems = append(r.Problems, fmt.Sprintf("%s cannot be written: %v", file, err))
-		return
+		return false
 	}
 	r.Inputs = append(r.Inputs, Input{File: file, Text: "# " + comment + "\n" + string(encoded)})
+	return true
 }
 
 // oneLine is an error that has a line for each field that is wrong, in one.
@@ -168,8 +197,8 @@ func isReady(node *corev1.Node) bool {
 	})
 }
 
-// plan is the input of a plan, which is checked.
-func (r *Report) plan(name, comment string, input map[string]any) {
+// plan adds the input of a plan, and reports whether it is right.
+func (r *Report) plan(name, comment string, input map[string]any) bool {
 	encoded, err := json.Marshal(input)
 	if err == nil {
 		_, err = plan.Decode(name, encoded)
@@ -177,5 +206,5 @@ func (r *Report) plan(name, comment string, input map[string]any) {
 	if err != nil {
 		r.Problems = append(r.Problems, fmt.Sprintf("%s.yaml is to be mended: %s", name, oneLine(err)))
 	}
-	r.input(name+".yaml", comment, input)
+	return r.input(name+".yaml", comment, input) && err == nil
 }

@@ -29,7 +29,7 @@ var pikaFields = []field{
 
 func (p pika) Report(c Cluster) Report {
 	r := Report{From: PIKA, Claims: p.Claims(c)}
-	namespace := c.operator(&r, p.Lease(), "pika")
+	namespace := c.operator(&r, p.Lease(), operator{namespace: "pika"}).namespace
 	objects := c.objects(&r, notifyMaintenances, "NotifyMaintenance")
 	r.fields("NotifyMaintenance", objects, pikaFields)
 	r.add(to("--pika-sla of the bridge"), "slaPeriod of notifyMaintenanceConfig.yaml", "")
@@ -55,7 +55,7 @@ func (pika) Claims(c Cluster) (claims []Claim) {
 		o := &c.Objects[notifyMaintenances][i]
 		status := text(o.Object, "status", "maintenanceStatus")
 		claim := Claim{
-			Node: text(o.Object, "spec", "nodeObject"), For: named(o), Asked: o.GetCreationTimestamp().UTC(), State: status,
+			Node: text(o.Object, "spec", "nodeObject"), For: named(o), requestor: text(o.Object, "spec", "maintenanceID"), Asked: o.GetCreationTimestamp().UTC(), State: status,
 			Out: status != "" && status != string(notices.MaintenanceScheduled),
 		}
 		switch {

@@ -113,10 +113,10 @@ func (s sap) Refusals(c Cluster, asked []Claim) (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	back := map[string][]string{}
+	back := map[string][]Claim{}
 	for _, claim := range asked {
 		if claim.Out {
-			back[claim.Node] = append(back[claim.Node], claim.For)
+			back[claim.Node] = append(back[claim.Node], claim)
 		}
 	}
 	nodes := make([]profile.Node, len(c.Nodes))
@@ -143,7 +143,7 @@ func (s sap) Refusals(c Cluster, asked []Claim) (map[string]string, error) {
 }
 
 // before is a node as it was before some of its profiles came into maintenance.
-func before(n *corev1.Node, profiles []string) (*corev1.Node, error) {
+func before(n *corev1.Node, profiles []Claim) (*corev1.Node, error) {
 	if len(profiles) == 0 {
 		return n, nil
 	}
@@ -152,8 +152,8 @@ func before(n *corev1.Node, profiles []string) (*corev1.Node, error) {
 		return nil, fmt.Errorf("node %s: %w", n.Name, err)
 	}
 	n = n.DeepCopy()
-	for _, name := range profiles {
-		data.Profiles[name] = state.Profile{Transition: data.Profiles[name].Transition, Current: state.Required, Previous: state.Required}
+	for _, claim := range profiles {
+		data.Profiles[claim.For] = state.Profile{Transition: claim.Asked, Current: state.Required, Previous: state.Required}
 	}
 	if n.Annotations[state.DataAnnotation], err = data.Write(); err != nil {
 		return nil, fmt.Errorf("node %s: %w", n.Name, err)

@@ -78,8 +78,8 @@ func (s *Shadow) Look(c Cluster) ([]Compared, error) {
 		if claim.Out && (first || known && !is.System.IsZero()) {
 			continue // it was taken before
 		}
-		if known && claim.Asked.IsZero() {
-			claim.Asked = is.Asked
+		if known && (claim.Out || claim.Asked.IsZero()) {
+			claim.Asked = is.Asked // since when it waited
 		}
 		asked = append(asked, claim)
 	}

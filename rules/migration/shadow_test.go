@@ -151,7 +151,7 @@ func TestWindowsOfTheSystemCount(t *testing.T) {
 	unstructured.RemoveNestedField(free.Object, "status", "applying")
 	asked := []Claim{{Node: "worker-02", For: "system-upgrade/os"}}
 	got, err := s.Refusals(c, asked) // Saturday noon, and it opens from 1 to 5
-	if why := got[asked[0].Key()]; err != nil || !strings.Contains(why, "window os") {
+	if why := got[asked[0].Key()]; err != nil || !strings.Contains(why, "window system-upgrade/os") {
 		t.Errorf("%v, %v", got, err)
 	}
 	c.At = noon.Add(14 * time.Hour)
@@ -167,7 +167,7 @@ func TestAProfileThatWasJustTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := clusterOf(t, SAP, s)
-	taken := Claim{Node: "worker-01", For: "os", Out: true}
+	taken := Claim{Node: "worker-01", For: "os", Out: true, Asked: noon.Add(-2 * time.Hour)}
 	got, err := s.Refusals(c, []Claim{taken})
 	if why := got[taken.Key()]; err != nil || !strings.Contains(why, "wants") {
 		t.Errorf("%v, %v", got, err)

@@ -1,6 +1,7 @@
 package migration
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -60,7 +61,7 @@ func (s slots) refusals(c Cluster, all, asked []Claim) (map[string]string, error
 	busy := map[string]int{}
 	for _, claim := range all {
 		if claim.Out && !asks[claim.Key()] {
-			in.Granted = append(in.Granted, schedule.Grant{RequestID: claim.Key(), Node: claim.Node, Requestor: claim.For})
+			in.Granted = append(in.Granted, schedule.Grant{RequestID: claim.Key(), Node: claim.Node, Requestor: cmp.Or(claim.requestor, claim.For)})
 			busy[claim.For]++
 		}
 	}
@@ -70,7 +71,7 @@ func (s slots) refusals(c Cluster, all, asked []Claim) (map[string]string, error
 			continue
 		}
 		busy[claim.For]++
-		request := schedule.Request{ID: claim.Key(), Node: claim.Node, Requestor: claim.For, Created: claim.Asked}
+		request := schedule.Request{ID: claim.Key(), Node: claim.Node, Requestor: cmp.Or(claim.requestor, claim.For), Created: claim.Asked}
 		if name, has := s.opens[claim.For]; has {
 			request.Windows = []string{name}
 		}

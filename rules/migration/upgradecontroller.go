@@ -2,8 +2,8 @@ package migration
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 	"time"
@@ -38,7 +38,7 @@ func (upgradeController) Reads() []schema.GroupVersionResource {
 var planFields = []field{
 	{[]string{"concurrency"}, to("strategy.maxParallel; the cluster's limits hold besides")},
 	{[]string{"nodeSelector"}, to("selector, without the nodes that are through")},
-	{[]string{"cordon"}, to("maintenance.cordon, which is always so")},
+	{[]string{"cordon"}, to("maintenance.cordon, where nothing is drained")},
 	{[]string{"drain"}, to("maintenance.drain")},
 	{[]string{"drain", "timeout"}, to("strategy.blockedAfter, with onBlocked skip: the node is given back and tried again")},
 	{[]string{"drain", "disableEviction"}, without("drain.escalation with bypassBudget, which is recorded: budgets are asked until then")},
@@ -78,8 +78,10 @@ type upgradePlan struct {
 }
 
 type planSecret struct {
-	Name string `json:"name"`
-	Path string `json:"path"`
+	Name          string `json:"name"`
+	Path          string `json:"path"`
+	IgnoreUpdates bool   `json:"ignoreUpdates"`
+	DefaultMode   *int32 `json:"defaultMode"`
 }
 
 type planWindow struct {
@@ -117,51 +119,75 @@ func (u upgradeController) Report(c Cluster) Report {
 	r := Report{From: UpgradeController, Claims: u.Claims(c)}
 	objects := c.objects(&r, upgradePlans, "Plan")
 	r.fields("Plan", objects, planFields)
-	config := map[string]any{}
+	if len(objects) > 0 {
+		r.add(without("a Job that fails is not tried again; the plan pauses, and drydock plan retry tries the node again"), "SYSTEM_UPGRADE_JOB_BACKOFF_LIMIT", "")
+	}
+	r.Take = []string{
+		"# Put work, windows and the Jobs' files into the worker's configuration. Apply deploy/kubernetes/rbac-work.yaml, and its Role and",
+		"# RoleBinding once more for the namespace of each Plan, where its Jobs run.",
+	}
+	config, names := map[string]any{}, map[string]int{}
 	for i := range objects {
-		u.report(&r, &objects[i], config)
+		names[objects[i].GetName()]++
+	}
+	for i := range objects {
+		o := &objects[i]
+		name := o.GetName()
+		if names[name] > 1 {
+			name = o.GetNamespace() + "-" + name
+		}
+		if u.report(&r, o, name, config) {
+			r.Take = append(r.Take, takePlan(o, name)...)
+		}
 	}
 	if len(config) > 0 {
 		r.input("worker.yaml", "Part of the worker's configuration", config)
 	}
-	r.Take = []string{
-		"# Put work, windows and the Jobs' files into the worker's configuration, and grant deploy/kubernetes/rbac-work.yaml.",
-	}
-	for i := range objects {
-		name := objects[i].GetName()
-		r.Take = append(r.Take, "drydock plan create "+name+" --file "+name+".yaml --dry-run",
-			fmt.Sprintf(`kubectl -n %s patch plan.upgrade.cattle.io %s --type merge -p '{"spec":{"concurrency":0}}'`, objects[i].GetNamespace(), name),
-			"# Once "+name+" is applied to no node (kubectl get plan.upgrade.cattle.io -o wide):",
-			"drydock plan create "+name+" --file "+name+".yaml --yes")
-	}
 	r.Back = []string{
 		"# Cancel the plans (drydock plan cancel NAME) or wait for their end, and label the nodes that are through as the Plan has it:",
-		"kubectl label node NODE " + donePrefix + "NAME=HASH   # HASH is the Plan's status.latestHash",
-		"# Give the Plans their concurrency again.",
+		"kubectl label node NODE --overwrite " + donePrefix + "NAME=HASH   # HASH is the Plan's status.latestHash",
+		"# Take that label off the nodes that have the value disabled, and give the Plans their concurrency again.",
 	}
 	return r
 }
 
-// report writes the inputs that a Plan becomes.
-func (upgradeController) report(r *Report, o *unstructured.Unstructured, config map[string]any) {
+// takePlan are the steps by which a plan of Drydock takes the place of a Plan.
+func takePlan(o *unstructured.Unstructured, name string) []string {
+	return []string{
+		"drydock plan create " + name + " --file " + name + ".yaml --dry-run",
+		fmt.Sprintf(`kubectl -n %s patch plan.upgrade.cattle.io %s --type merge -p '{"spec":{"concurrency":0}}'`, o.GetNamespace(), o.GetName()),
+		"# Wait until it is applied to no node: kubectl get plan.upgrade.cattle.io -A -o wide. A node whose Job has failed stays there:",
+		"kubectl label node NODE --overwrite " + donePrefix + o.GetName() + "=disabled   # then delete its Job",
+		"drydock plan create " + name + " --file " + name + ".yaml --yes",
+	}
+}
+
+// report writes the inputs that a Plan becomes under a name, and reports whether there are any.
+func (upgradeController) report(r *Report, o *unstructured.Unstructured, name string, config map[string]any) bool {
+	wrong := func(format string, args ...any) bool {
+		r.Problems = append(r.Problems, "Plan "+named(o)+": "+fmt.Sprintf(format, args...))
+		return false
+	}
 	p, err := as[upgradePlan](o.Object, "spec")
 	if err != nil {
-		r.Problems = append(r.Problems, fmt.Sprintf("Plan %s: %v", named(o), err))
-		return
+		return wrong("%v", err)
 	}
-	name, hash, version := o.GetName(), text(o.Object, "status", "latestHash"), cmp.Or(text(o.Object, "status", "latestVersion"), p.Version)
+	hash, version := text(o.Object, "status", "latestHash"), cmp.Or(text(o.Object, "status", "latestVersion"), p.Version)
 	r.Found = append(r.Found, fmt.Sprintf("Plan %s: version %s, applied to %s", named(o), cmp.Or(version, "not known"), cmp.Or(strings.Join(applying(o), ", "), "no node")))
-	selector, err := p.selector(name, hash)
-	if err != nil {
-		r.Problems = append(r.Problems, fmt.Sprintf("Plan %s: nodeSelector: %v", named(o), err))
-		return
-	}
-	if p.Upgrade == nil {
-		r.Problems = append(r.Problems, fmt.Sprintf("Plan %s: upgrade: is missing", named(o)))
-		return
+	selector, err := p.selector(o.GetName(), hash)
+	w, note, noWindow := p.window()
+	switch {
+	case err != nil:
+		return wrong("nodeSelector: %v", err)
+	case p.Upgrade == nil:
+		return wrong("upgrade: is missing")
+	case p.Concurrency < 1:
+		return wrong("concurrency: %d applies it to no node: a plan of Drydock has no such pace", p.Concurrency)
+	case noWindow != nil:
+		return wrong("window: %v", noWindow)
 	}
 	maintenance, blockedAfter := p.maintenance(name)
-	strategy := map[string]any{"maxParallel": max(p.Concurrency, 1)}
+	strategy := map[string]any{"maxParallel": p.Concurrency}
 	if blockedAfter > 0 {
 		strategy["onBlocked"], strategy["blockedAfter"] = "skip", period.Text(blockedAfter)
 	}
@@ -169,23 +195,20 @@ func (upgradeController) report(r *Report, o *unstructured.Unstructured, config 
 		strategy["pauseBetween"] = period.Text(d.Duration)
 	}
 	input := map[string]any{"selector": selector.String(), "reason": "upgrade to " + cmp.Or(version, "the latest version"), "strategy": strategy, "maintenance": maintenance}
-	part(config, "work")[name] = map[string]any{
-		"job":      map[string]any{"templateFile": "/etc/drydock/job-" + name + ".yaml", "namespace": o.GetNamespace()},
-		"deadline": period.Text(p.deadline()),
-	}
-	w, note, err := p.hours().window()
-	switch {
-	case err != nil:
-		r.Problems = append(r.Problems, fmt.Sprintf("Plan %s: window: %v", named(o), err))
-	case w != nil:
+	if w != nil {
 		part(config, "windows")[name] = w
 		input["windows"] = []string{name}
 		if note != "" {
 			r.add(without(note), "Plan "+named(o)+" window", "")
 		}
 	}
-	r.plan(name, "drydock plan create "+name+" --file "+name+".yaml", input)
-	r.input("job-"+name+".yaml", "The work of "+name+": name the image by its digest", p.job(name, hash, version))
+	part(config, "work")[name] = map[string]any{
+		"job":      map[string]any{"templateFile": "/etc/drydock/job-" + name + ".yaml", "namespace": o.GetNamespace()},
+		"deadline": period.Text(p.deadline()),
+	}
+	fits := r.plan(name, "drydock plan create "+name+" --file "+name+".yaml", input)
+	comment := "The work of " + name + ": name the image by its digest. Where it restarts the node, add success: newBootID to the work"
+	return r.input("job-"+name+".yaml", comment, p.job(name, hash, version)) && fits
 }
 
 // part is a part of a configuration.
@@ -213,11 +236,14 @@ func (p upgradePlan) selector(name, hash string) (labels.Selector, error) {
 func (p upgradePlan) maintenance(name string) (m map[string]any, blockedAfter time.Duration) {
 	m = map[string]any{"work": name}
 	d := p.Drain
+	if p.deadline() > defaultReadyTimeout {
+		m["readyTimeout"] = period.Text(p.deadline()) // the work may not have longer
+	}
 	if d == nil {
-		m["drain"] = map[string]any{"mode": "none"}
+		m["drain"], m["cordon"] = map[string]any{"mode": "none"}, p.Cordon
 		return m, 0
 	}
-	drain := map[string]any{"force": d.Force, "deleteEmptyDir": isTrue(d.DeleteLocalData) && isTrue(d.DeleteEmptydirData)}
+	drain := map[string]any{"protectedFor": "0s", "force": d.Force, "deleteEmptyDir": isTrue(d.DeleteLocalData) && isTrue(d.DeleteEmptydirData)}
 	if d.GracePeriod != nil && *d.GracePeriod >= 0 {
 		drain["gracePeriodSeconds"] = *d.GracePeriod
 	}
@@ -239,11 +265,14 @@ func (p upgradePlan) maintenance(name string) (m map[string]any, blockedAfter ti
 
 func isTrue(b *bool) bool { return b == nil || *b }
 
-// deadline is that of a Job: the controller's own is 10 minutes. One without an end gets a day.
+// defaultReadyTimeout is that of a maintenance.
+const defaultReadyTimeout = time.Hour
+
+// deadline is that of a Job. The controller's manifest has 15 minutes where a Plan says nothing. One without an end gets a day.
 func (p upgradePlan) deadline() time.Duration {
 	switch s := p.JobActiveDeadlineSecs; {
 	case s == nil || *s < 0:
-		return 10 * time.Minute
+		return 15 * time.Minute
 	case *s == 0:
 		return 24 * time.Hour
 	default:
@@ -251,76 +280,15 @@ func (p upgradePlan) deadline() time.Duration {
 	}
 }
 
-func (p upgradePlan) hours() hours {
+// window is when Jobs are begun, nil if that is always. The controller wants all of its fields but the zone.
+func (p upgradePlan) window() (w *window.Window, note string, err error) {
 	if p.Window == nil {
-		return hours{}
+		return nil, "", nil
 	}
-	return hours{days: p.Window.Days, start: p.Window.StartTime, end: p.Window.EndTime, zone: p.Window.TimeZone}
-}
-
-// job is the Job that the controller makes for each node, without what Drydock does itself: the drain, and the node to run on.
-func (p upgradePlan) job(name, hash, version string) map[string]any {
-	pod := corev1.PodSpec{
-		RestartPolicy: corev1.RestartPolicyNever, HostIPC: true, HostPID: true, HostNetwork: true, DNSPolicy: corev1.DNSClusterFirstWithHostNet,
-		ServiceAccountName: p.ServiceAccountName, PriorityClassName: p.PriorityClassName, ImagePullSecrets: p.ImagePullSecrets, Tolerations: p.Tolerations,
-		Volumes: []corev1.Volume{{Name: "host-root", VolumeSource: corev1.VolumeSource{
-			HostPath: &corev1.HostPathVolumeSource{Path: "/", Type: new(corev1.HostPathDirectory)},
-		}}},
+	if len(p.Window.Days) == 0 || p.Window.StartTime == "" || p.Window.EndTime == "" {
+		return nil, "", errors.New("days, startTime and endTime: without one of them no Job is ever begun")
 	}
-	for _, secret := range p.Secrets {
-		pod.Volumes = append(pod.Volumes, corev1.Volume{Name: "secret-" + secret.Name, VolumeSource: corev1.VolumeSource{
-			Secret: &corev1.SecretVolumeSource{SecretName: secret.Name},
-		}})
-	}
-	privileged := &corev1.SecurityContext{Privileged: new(true), Capabilities: &corev1.Capabilities{Add: []corev1.Capability{"CAP_SYS_BOOT"}}}
-	container := func(as string, of planContainer, otherwise *corev1.SecurityContext) corev1.Container {
-		built := corev1.Container{
-			Name: as, Image: tagged(of.Image, version), Command: of.Command, Args: of.Args, EnvFrom: of.EnvFrom,
-			SecurityContext: cmp.Or(of.SecurityContext, otherwise), TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
-			VolumeMounts: []corev1.VolumeMount{{Name: "host-root", MountPath: "/host"}},
-		}
-		fromField := func(name, path string) corev1.EnvVar {
-			return corev1.EnvVar{Name: name, ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: path}}}
-		}
-		built.Env = slices.Concat(
-			[]corev1.EnvVar{
-				fromField("SYSTEM_UPGRADE_NODE_NAME", "spec.nodeName"), fromField("SYSTEM_UPGRADE_POD_NAME", "metadata.name"),
-				fromField("SYSTEM_UPGRADE_POD_UID", "metadata.uid"),
-			}, of.Env, []corev1.EnvVar{
-				{Name: "SYSTEM_UPGRADE_PLAN_NAME", Value: name}, {Name: "SYSTEM_UPGRADE_PLAN_LATEST_HASH", Value: hash},
-				{Name: "SYSTEM_UPGRADE_PLAN_LATEST_VERSION", Value: version},
-			})
-		for _, secret := range p.Secrets {
-			at := cmp.Or(secret.Path, secret.Name)
-			if !path.IsAbs(at) {
-				at = path.Join("/run/system-upgrade/secrets", at)
-			}
-			built.VolumeMounts = append(built.VolumeMounts, corev1.VolumeMount{Name: "secret-" + secret.Name, MountPath: at, ReadOnly: true})
-		}
-		for _, v := range of.Volumes {
-			built.VolumeMounts = append(built.VolumeMounts, corev1.VolumeMount{Name: v.Name, MountPath: v.Destination})
-			if !slices.ContainsFunc(pod.Volumes, func(there corev1.Volume) bool { return there.Name == v.Name }) {
-				pod.Volumes = append(pod.Volumes, corev1.Volume{Name: v.Name, VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: v.Source}}})
-			}
-		}
-		return built
-	}
-	if p.Prepare != nil {
-		pod.InitContainers = []corev1.Container{container("prepare", *p.Prepare, nil)}
-	}
-	pod.Containers = []corev1.Container{container("upgrade", *p.Upgrade, privileged)}
-	return map[string]any{
-		"apiVersion": "batch/v1", "kind": "Job",
-		"spec": map[string]any{"backoffLimit": 2, "template": map[string]any{"spec": pod}},
-	}
-}
-
-// tagged is an image, with a tag if it has neither tag nor digest.
-func tagged(image, tag string) string {
-	if tag == "" || strings.Contains(image, "@") || strings.Contains(image[strings.LastIndex(image, "/")+1:], ":") {
-		return image
-	}
-	return image + ":" + strings.ReplaceAll(tag, "+", "-")
+	return hours{days: p.Window.Days, start: p.Window.StartTime, end: p.Window.EndTime, zone: p.Window.TimeZone}.window()
 }
 
 // applying are the hostnames of the nodes that a Plan is applied to now.
@@ -351,7 +319,7 @@ func (upgradeController) Claims(c Cluster) (claims []Claim) {
 			switch out := slices.Contains(busy, cmp.Or(n.Labels[corev1.LabelHostname], n.Name)); {
 			case out:
 				claim.State, claim.Out = "applying", true
-				claim.Becomes = "left alone: let its Job end, or delete it and uncordon the node"
+				claim.Becomes = "left alone: let its Job end, or label the node disabled, delete its Job and uncordon it"
 			case !selector.Matches(labels.Set(n.Labels)):
 				continue
 			}
@@ -371,12 +339,12 @@ func (u upgradeController) Refusals(c Cluster, asked []Claim) (map[string]string
 			return nil, fmt.Errorf("the Plan %s: %w", named(o), err)
 		}
 		s.paces[named(o)] = max(p.Concurrency, 0)
-		w, _, err := p.hours().window()
+		w, _, err := p.window()
 		if err != nil {
 			return nil, fmt.Errorf("the Plan %s: window: %w", named(o), err)
 		}
 		if w != nil {
-			s.windows[o.GetName()], s.opens[named(o)] = *w, o.GetName()
+			s.windows[named(o)], s.opens[named(o)] = *w, named(o)
 		}
 	}
 	return s.over(u.given.Limits).refusals(c, u.Claims(c), asked)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,18 +29,19 @@ func (o *options) goBack(ctx context.Context, system migration.System, r *reader
 	}
 	marked, served, underWay := migration.Back(system, cluster)
 	switch {
+	case len(r.refused) > 0:
+		return fmt.Errorf("it cannot be told whether the bridge has stopped, and which objects have its marks: %s", strings.Join(r.refused, "; "))
 	case served != "":
 		return fmt.Errorf("the objects are served: %s", served)
 	case len(marked) == 0:
 		_, err := fmt.Fprintln(o.app.Stdout, "No object has a mark of Drydock's bridge.")
 		return err
 	}
-	question := fmt.Sprintf("Take the marks of Drydock's bridge off %s?", number.Of(len(marked), "object"))
-	if len(underWay) > 0 {
-		question = fmt.Sprintf("%s out of service: %s. %s goes on there from what the objects say. %s",
-			number.Are(len(underWay), "node"), underWay[0], o.from, question)
+	for _, node := range underWay {
+		fmt.Fprintf(o.app.Stderr, "%s: %s goes on from what the object says.\n", node, o.from)
 	}
-	if err := o.app.Confirm(question, "nothing was changed", o.yes); err != nil {
+	fmt.Fprintln(o.app.Stderr, "Maintenances of Drydock that still wait or run for these objects go on: cancel them first (drydock list, drydock cancel).")
+	if err := o.app.Confirm(fmt.Sprintf("Take the marks of Drydock's bridge off %s?", number.Of(len(marked), "object")), "nothing was changed", o.yes); err != nil {
 		return err
 	}
 	var failed []error

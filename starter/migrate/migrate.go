@@ -118,43 +118,51 @@ func (o *options) system() (migration.System, error) {
 	given := migration.Given{Environment: profile.Environment{
 		Variable: o.app.Env.LookupEnv, AllowUnset: true, Environment: check.Environment{CEL: cel.Compile},
 	}}
-	var wrong []error
-	amount := func(flag, text string) (a schedule.Amount) {
-		if text != "" {
-			var err error
-			if a, err = schedule.ParseAmount(text); err != nil {
-				wrong = append(wrong, fmt.Errorf("--%s: %w", flag, err))
-			}
-		}
-		return a
-	}
-	given.Limits.MaxParallel, given.Limits.MaxUnavailable = amount("max-parallel", o.maxParallel), amount("max-unavailable", o.maxUnavailable)
-	switch {
-	case o.from == "":
-		wrong = append(wrong, fmt.Errorf("missing --from SYSTEM: one of %s", strings.Join(migration.Names(), ", ")))
-	case o.file != "" && o.from != migration.SAP:
-		wrong = append(wrong, fmt.Errorf("--file: only for --from %s", migration.SAP))
-	case !o.shadow && (o.until != 0 || o.maxParallel != "" || o.maxUnavailable != ""):
-		wrong = append(wrong, errors.New("--for, --max-parallel and --max-unavailable: only with --shadow"))
-	case o.shadow && o.back:
-		wrong = append(wrong, errors.New("--shadow and --back: one of them"))
-	case (o.shadow || o.back) && o.write != "":
-		wrong = append(wrong, errors.New("--write: neither with --shadow nor with --back"))
-	}
-	if err := errors.Join(wrong...); err != nil {
-		return nil, exit.UsageError("%w", err)
-	}
+	var err error
 	if o.file != "" {
-		var err error
-		if given.File, err = o.readFile(); err != nil {
-			return nil, exit.UsageError("%w", err)
-		}
+		given.File, err = o.readFile()
+	}
+	err = errors.Join(err, o.together(), amount(&given.Limits.MaxParallel, "max-parallel", o.maxParallel),
+		amount(&given.Limits.MaxUnavailable, "max-unavailable", o.maxUnavailable))
+	if err != nil {
+		return nil, exit.UsageError("%w", err)
 	}
 	system, err := migration.Of(o.from, given)
 	if err != nil {
 		return nil, exit.UsageError("--from %w", err)
 	}
 	return system, nil
+}
+
+// amount reads the value of a flag, if it is given.
+func amount(a *schedule.Amount, flag, text string) (err error) {
+	if text == "" {
+		return nil
+	}
+	if *a, err = schedule.ParseAmount(text); err != nil {
+		return fmt.Errorf("--%s: %w", flag, err)
+	}
+	return nil
+}
+
+// together refuses flags that do not go together.
+func (o *options) together() error {
+	limits := o.maxParallel != "" || o.maxUnavailable != ""
+	switch {
+	case o.from == "":
+		return fmt.Errorf("missing --from SYSTEM: one of %s", strings.Join(migration.Names(), ", "))
+	case o.file != "" && o.from != migration.SAP:
+		return fmt.Errorf("--file: only for --from %s", migration.SAP)
+	case limits && (o.from == migration.SAP || o.from == migration.Medik8s):
+		return fmt.Errorf("--max-parallel and --max-unavailable: not for --from %s, which has rules of its own", o.from)
+	case !o.shadow && (o.until != 0 || limits):
+		return errors.New("--for, --max-parallel and --max-unavailable: only with --shadow")
+	case o.shadow && o.back:
+		return errors.New("--shadow and --back: one of them")
+	case (o.shadow || o.back) && o.write != "":
+		return errors.New("--write: neither with --shadow nor with --back")
+	}
+	return nil
 }
 
 func (o *options) readFile() ([]byte, error) {
@@ -170,7 +178,7 @@ func (o *options) readFile() ([]byte, error) {
 	return io.ReadAll(io.LimitReader(from, conf.MaxFile+1))
 }
 
-// write writes the files, all or none: it overwrites nothing.
+// write writes the files. It overwrites nothing: where a name is taken, none is written.
 func write(directory string, files []migration.Input) error {
 	for _, f := range files {
 		at := filepath.Join(directory, f.File)
@@ -208,28 +216,33 @@ func (o *options) follow(ctx context.Context, system migration.System, r *reader
 	shadow := migration.NewShadow(system)
 	notes := o.app.Messages(&o.output)
 	fmt.Fprintf(notes, "Following %s: what it does is compared with what Drydock would do. Nothing is changed.\n", o.from)
+	trouble := ""
 	for {
+		var compared []migration.Compared
 		cluster, err := r.look()
-		if err != nil {
-			return err
+		if err == nil {
+			compared, err = shadow.Look(cluster)
 		}
-		compared, err := shadow.Look(cluster)
+		if err != nil && err.Error() != trouble { // a setting may be mended while this goes on
+			fmt.Fprintf(notes, "%s cannot be compared now: %v\n", o.from, err)
+		}
+		trouble = ""
 		if err != nil {
-			return exit.Hint(fmt.Errorf("%s cannot be compared: %w", o.from, err), `"%s migrate --from %s" shows what is to be mended.`, o.app.Name, o.from)
+			trouble = err.Error()
 		}
 		if err := o.tell(compared); err != nil {
 			return err
 		}
 		select {
 		case <-changes:
+			continue
 		case <-time.After(lookAgain):
+			continue
 		case <-over:
-			terminal.Show(notes, views.Shadow(shadow, o.app.Clock().Sub(began)))
-			return nil
 		case <-ctx.Done():
-			terminal.Show(notes, views.Shadow(shadow, o.app.Clock().Sub(began)))
-			return nil
 		}
+		terminal.Show(notes, views.Shadow(shadow, o.app.Clock().Sub(began)))
+		return nil
 	}
 }
 

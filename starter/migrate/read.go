@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
@@ -37,7 +38,11 @@ const (
 type reader struct {
 	client dynamic.Interface
 	kinds  []schema.GroupVersionResource
-	app    *invocation.App
+	// lease is the only one of all leases that is read.
+	lease string
+	app   *invocation.App
+	// refused is what the account may not list.
+	refused []string
 	// caches are those of a reader that follows.
 	caches map[schema.GroupVersionResource]cache.Store
 }
@@ -49,7 +54,7 @@ func newReader(config *rest.Config, system migration.System, app *invocation.App
 	if err != nil {
 		return nil, err
 	}
-	return &reader{client: client, kinds: append([]schema.GroupVersionResource{nodes}, system.Reads()...), app: app}, nil
+	return &reader{client: client, kinds: append([]schema.GroupVersionResource{nodes}, system.Reads()...), lease: system.Lease(), app: app}, nil
 }
 
 // read reads everything once. A kind that the API server does not serve, or that the account may not list, is left out, and why is said; nodes
@@ -60,10 +65,16 @@ func (r *reader) read(ctx context.Context) (migration.Cluster, error) {
 	found, unread := map[schema.GroupVersionResource][]runtime.Object{}, map[schema.GroupVersionResource]string{}
 	for _, kind := range r.kinds {
 		options := metav1.ListOptions{Limit: 500}
+		if kind.Group == coordinationv1.GroupName {
+			options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, r.lease).String()
+		}
 		for {
 			page, err := r.client.Resource(kind).List(ctx, options)
 			if kind != nodes && (apierrors.IsNotFound(err) || apierrors.IsForbidden(err)) {
 				unread[kind] = err.Error()
+				if apierrors.IsForbidden(err) {
+					r.refused = append(r.refused, err.Error())
+				}
 				break
 			}
 			if err != nil {
@@ -85,7 +96,7 @@ func (r *reader) read(ctx context.Context) (migration.Cluster, error) {
 	return c, err
 }
 
-// follow keeps everything in caches from now on. The channel has something when something has changed.
+// follow keeps everything but leases in caches from now on. The channel has something when something has changed.
 func (r *reader) follow(ctx context.Context) (<-chan struct{}, error) {
 	first, err := r.read(ctx)
 	if err != nil {
@@ -101,10 +112,11 @@ func (r *reader) follow(ctx context.Context) (<-chan struct{}, error) {
 	r.caches = map[schema.GroupVersionResource]cache.Store{}
 	var synced []cache.InformerSynced
 	for _, kind := range r.kinds {
-		if why, is := first.Unread[kind]; is && kind.Group != coordinationv1.GroupName {
-			return nil, fmt.Errorf("listing %s: %s", kind.GroupResource(), why)
-		} else if is {
+		if kind.Group == coordinationv1.GroupName {
 			continue // a lease says who serves objects, which is not compared
+		}
+		if why, is := first.Unread[kind]; is {
+			return nil, fmt.Errorf("listing %s: %s", kind.GroupResource(), why)
 		}
 		informer := cache.NewSharedInformer(r.listAndWatch(kind), &unstructured.Unstructured{}, 0)
 		handler, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{

@@ -19,7 +19,9 @@ func left(name string) leftState {
 }
 
 // asAdministrator has command lines run as the cluster's administrator, and not as the worker.
-func (p *peer) asAdministrator() { p.Environment = append(p.Environment, "KUBECONFIG="+p.Lane.Cluster.Kubeconfig) }
+func (p *peer) asAdministrator() {
+	p.Environment = append(p.Environment, "KUBECONFIG="+p.Lane.Cluster.Kubeconfig)
+}
 
 // comes has an object come to a reason, as the operator would.
 func (p *peer) comes(name, reason string) {
