@@ -234,17 +234,7 @@ func (k kured) report(r *Report, d daemon, name string, config map[string]any) b
 	if d.flag("annotate-nodes") != "true" {
 		r.Problems = append(r.Problems, fmt.Sprintf("DaemonSet %s has no --annotate-nodes: only who holds its lock can be seen, not which nodes wait for it", d.name()))
 	}
-	drain := map[string]any{"protectedFor": "0s", "force": true, "deleteEmptyDir": true}
-	if s := d.flag("drain-pod-selector"); s != "" {
-		drain["podSelector"] = s
-	}
-	if n, err := strconv.Atoi(d.flag("drain-grace-period")); err == nil && n >= 0 {
-		drain["gracePeriodSeconds"] = n
-	}
-	if n, err := strconv.Atoi(d.flag("skip-wait-for-delete-timeout")); err == nil && n > 0 {
-		drain["skipWaitForDeleteTimeout"] = fmt.Sprintf("%ds", n)
-	}
-	maintenance := map[string]any{"work": "reboot", "drain": drain, "validation": map[string]any{"newBootID": true}}
+	maintenance := map[string]any{"work": "reboot", "drain": d.drain(), "validation": map[string]any{"newBootID": true}}
 	fits := true
 	switch blocking := d.flags["blocking-pod-selector"]; len(blocking) {
 	case 0:
@@ -255,14 +245,7 @@ func (k kured) report(r *Report, d daemon, name string, config map[string]any) b
 		fits = false
 		r.Problems = append(r.Problems, fmt.Sprintf("%s: %s of pods keep kured from a node, and a plan waits for the pods of one: give them a label that they share", d.name(), number.Of(len(blocking), "selector")))
 	}
-	strategy := map[string]any{"maxParallel": d.concurrency(), "maxFailures": 0, "onBlocked": plan.SkipBlocked}
-	if delay, err := time.ParseDuration(d.flag("lock-release-delay")); err == nil && delay > 0 {
-		strategy["pauseBetween"] = period.Text(delay)
-	}
-	if timeout, err := time.ParseDuration(d.flag("drain-timeout")); err == nil && timeout > 0 {
-		strategy["blockedAfter"] = period.Text(timeout)
-	}
-	input := map[string]any{"selector": wantsReboot + "=true", "reason": "updates want a restart", "strategy": strategy, "maintenance": maintenance}
+	input := map[string]any{"selector": wantsReboot + "=true", "reason": "updates want a restart", "strategy": d.strategy(), "maintenance": maintenance}
 	part(config, "work")["reboot"] = map[string]any{
 		"job":     map[string]any{"templateFile": "/etc/drydock/reboot-job.yaml", "namespace": "drydock-work"},
 		"success": "newBootID", "deadline": "20m",
@@ -280,6 +263,33 @@ func (k kured) report(r *Report, d daemon, name string, config map[string]any) b
 		}
 	}
 	return r.plan(name, "drydock plan create "+name+" --file "+name+".yaml", input) && fits
+}
+
+// drain is kured's drain, which loses the data of emptyDir volumes and pods without a controller, and leaves no pod alone.
+func (d daemon) drain() map[string]any {
+	drain := map[string]any{"protectedFor": "0s", "force": true, "deleteEmptyDir": true}
+	if s := d.flag("drain-pod-selector"); s != "" {
+		drain["podSelector"] = s
+	}
+	if n, err := strconv.Atoi(d.flag("drain-grace-period")); err == nil && n >= 0 {
+		drain["gracePeriodSeconds"] = n
+	}
+	if n, err := strconv.Atoi(d.flag("skip-wait-for-delete-timeout")); err == nil && n > 0 {
+		drain["skipWaitForDeleteTimeout"] = fmt.Sprintf("%ds", n)
+	}
+	return drain
+}
+
+// strategy is the pace of a plan.
+func (d daemon) strategy() map[string]any {
+	strategy := map[string]any{"maxParallel": d.concurrency(), "maxFailures": 0, "onBlocked": plan.SkipBlocked}
+	if delay, err := time.ParseDuration(d.flag("lock-release-delay")); err == nil && delay > 0 {
+		strategy["pauseBetween"] = period.Text(delay)
+	}
+	if timeout, err := time.ParseDuration(d.flag("drain-timeout")); err == nil && timeout > 0 {
+		strategy["blockedAfter"] = period.Text(timeout)
+	}
+	return strategy
 }
 
 func (k kured) Claims(c Cluster) (claims []Claim) {

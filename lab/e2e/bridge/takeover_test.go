@@ -48,7 +48,7 @@ var leftStates = []leftState{
 	{name: "ready-now", reason: objects.Ready, held: true, initial: "false", cordoned: true, ends: objects.Ready},
 	{name: "ready-other", reason: objects.Ready, held: true, initial: "true", cordoned: true, ready: time.Minute, ends: objects.Ready, stays: true},
 	{name: "ready-long", reason: objects.Ready, held: true, initial: "false", cordoned: true, ready: 3 * time.Hour},
-	{name: "failed", reason: objects.RequestorFailed, held: true, initial: "false", cordoned: true, ready: time.Minute, failed: true, ends: objects.RequestorFailed},
+	{name: "gave-up", reason: objects.RequestorFailed, held: true, initial: "false", cordoned: true, ready: time.Minute, failed: true, ends: objects.RequestorFailed},
 	{name: "failed-unseen", reason: objects.Ready, held: true, initial: "false", cordoned: true, ready: time.Minute, failed: true, ends: objects.RequestorFailed},
 	{name: "deleted-cordon", reason: objects.Cordon, held: true, initial: "false", cordoned: true, deleted: true},
 	{name: "deleted-draining", reason: objects.Draining, held: true, initial: "false", cordoned: true, deleted: true},
@@ -148,7 +148,7 @@ func TestObjectsOfMaintenanceOperatorAreTakenOver(t *testing.T) {
 }
 
 // goBack are the states whose objects go back to the operator. Their maintenances are cancelled, after which they are Pending.
-var goBack = []string{"pending", "cordon-begun", "draining", "draining-other", "ready", "failed"}
+var goBack = []string{"pending", "cordon-begun", "draining", "draining-other", "ready", "gave-up"}
 
 // givenBack has the marks of the bridge taken off the objects that are left, which it refuses while a bridge serves them. The operator then
 // finds them as its own: Pending, with none of Drydock's marks, and deletable.
