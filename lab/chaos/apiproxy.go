@@ -161,7 +161,7 @@ func (p *apiProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		t.hit()
-		if t.cell.kind == killWorker {
+		if t.cell.kind == killWorker || t.cell.kind == killBridge {
 			hangUp(r) // whoever asked is dead, and had not asked yet
 		}
 		if r.Context().Err() != nil {
@@ -212,7 +212,7 @@ func (p *apiProxy) writes() []string {
 
 // forward asks the API server and notes which pod the request was to end.
 func (p *apiProxy) forward(ctx context.Context, r *http.Request, in *request) (*http.Response, error) {
-	if allNodes(in) {
+	if allNodes(in) || allObjects(in) {
 		in.query.Set("labelSelector", p.selector)
 	}
 	to := *p.target

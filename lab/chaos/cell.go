@@ -143,6 +143,8 @@ func maintainBoth(ctx context.Context, a *attempt) error {
 		fields = `,"windows":["always"]` + fields
 	}
 	switch wanted := shapeFor(a.cell); {
+	case wanted.objects:
+		return mirrored{a}.ask(ctx, fields)
 	case wanted.profiles:
 		return profiled{a}.move(ctx)
 	case wanted.heals != "":
@@ -275,6 +277,12 @@ func (a *attempt) fault(ctx context.Context) (strike, recovery func() error) {
 			defer a.calls.expired.Store(false)
 			return world.Sleep(ctx, cutFor)
 		}
+	case killBridge:
+		strike = func() error { a.bridge.Kill(); return nil }
+	case deleteObject:
+		strike = func() error { return mirrored{a}.deleteFirst(ctx) }
+	case loseLease:
+		strike = func() error { return a.takeLease(ctx) }
 	case kubeletBack:
 		strike = func() error { return wardOf(a).comeBack(ctx) }
 		recovery = func() error { return wardOf(a).isBackInService(ctx) }

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 
 	"drydock.dev/drydock/deploy/devstack"
@@ -24,6 +25,8 @@ type stack struct {
 	audit    string
 	observer *observer
 	receiver *receiver
+	// objects are nil if no fault is about the bridge.
+	objects dynamic.ResourceInterface
 	// remedies are nil if no fault is about health checks.
 	remedies *remedies
 }
@@ -51,6 +54,8 @@ var short = map[string]bool{
 	"out-of-service/after/kubelet-back":      true,
 	"remediation-progress/after/reset-check": true,
 	"say-done/before/reset-transition":       true,
+	"show-object/after/kill-bridge":          true,
+	"hold-object/after/api-drop":             true,
 	"slot-granted/after/api-409":             true,
 	"slot-granted/after/reset-scheduler":     true,
 	"taint/before/api-409":                   true,
@@ -112,6 +117,11 @@ func explore(ctx context.Context, cells []cell, lanes int, progress func(string,
 	defer s.receiver.server.Close()
 	if slices.ContainsFunc(cells, func(c cell) bool { return c.step.heals != "" }) {
 		if s.remedies, err = newRemedies(watching, s.cluster.Kubeconfig); err != nil {
+			return nil, err
+		}
+	}
+	if slices.ContainsFunc(cells, func(c cell) bool { return c.step.objects }) {
+		if err = s.defineObjects(ctx); err != nil {
 			return nil, err
 		}
 	}

@@ -45,6 +45,10 @@ const (
 	resetTransition     kind = "reset-transition"
 	terminateTransition kind = "terminate-transition"
 
+	killBridge   kind = "kill-bridge"
+	deleteObject kind = "delete-object"
+	loseLease    kind = "lose-lease"
+
 	stripMark         kind = "strip-mark"
 	liftCordon        kind = "lift-cordon"
 	expireCredentials kind = "expire-credentials"
@@ -55,7 +59,7 @@ var kinds = []kind{
 	killWorker, cutTemporal, restartTemporal, api429, api409, api500, apiTimeout, apiDrop,
 	resetMaintenance, resetScheduler, poison, foreign, foreignWorker, foreignCaller, stripMark, liftCordon, expireCredentials, resetLockstep, terminateLockstep,
 	resetRemediation, terminateRemediation, resetCheck, terminateCheck, kubeletBack,
-	resetProfiles, terminateProfiles, resetTransition, terminateTransition,
+	resetProfiles, terminateProfiles, resetTransition, terminateTransition, killBridge, deleteObject, loseLease,
 }
 
 // onAPI means that the API server's answer is what goes wrong.
@@ -74,6 +78,9 @@ func (k kind) onHealth() bool {
 func (k kind) onProfiles() bool {
 	return slices.Contains([]kind{resetProfiles, terminateProfiles, resetTransition, terminateTransition}, k)
 }
+
+// onObjects means that the bridge is what it happens to, or an object that it serves.
+func (k kind) onObjects() bool { return k == killBridge || k == deleteObject || k == loseLease }
 
 // when is the side of a step's effect on which something goes wrong.
 type when string

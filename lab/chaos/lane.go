@@ -47,6 +47,8 @@ type lane struct {
 	calls     *temporalProxy
 	worker    *devstack.Worker
 	workers   int
+	bridge    *devstack.Bridge
+	bridges   int
 	kubefile  string
 	cluster   string
 	clusters  int
@@ -92,7 +94,11 @@ func (s *stack) newLane(ctx context.Context, i int, temporal *devstack.Temporal)
 func (l *lane) newCluster(ctx context.Context) error {
 	l.clusters++
 	l.cluster = fmt.Sprintf("%s-%d", l.name, l.clusters)
-	return l.startWorker(ctx)
+	l.stopBridge()
+	if err := l.startWorker(ctx); err != nil || !l.shape.objects {
+		return err
+	}
+	return l.startBridge(ctx)
 }
 
 // fit has the lane's Drydock be as a fault needs it: a new one, where it is not.
@@ -131,6 +137,7 @@ func (l *lane) close() {
 	if l.worker != nil && l.worker.Process != nil {
 		l.worker.Kill()
 	}
+	l.stopBridge()
 	l.api.close()
 	l.calls.close()
 }
@@ -251,8 +258,9 @@ func (l *lane) mend(ctx context.Context) error {
 	if l.worker.Process != nil {
 		l.worker.Kill()
 	}
+	l.stopBridge()
 	running, err := l.running(ctx)
-	if err != nil {
+	if err := errors.Join(err, l.forgetObjects(ctx)); err != nil {
 		return err
 	}
 	for _, id := range running {

@@ -39,6 +39,8 @@ type step struct {
 	shut bool
 	// says is told to the maintenance of the first node, about a pod of it, until the fault has happened.
 	says func(who api.Message, run, pod string) (message string, payload any)
+	// objects has objects ask for the maintenances, which the bridge serves.
+	objects bool
 	// heals has the nodes fall ill in place of a maintenance, and be remediated in this way.
 	heals healing
 }
@@ -65,7 +67,7 @@ func (s step) isRequest(r *request) bool {
 }
 
 // steps are all steps, in the order in which a maintenance comes to them.
-var steps = slices.Concat(otherSteps, drainsSteps, maintainsSteps)
+var steps = slices.Concat(otherSteps, drainsSteps, maintainsSteps, objectsSteps)
 
 // otherSteps are those of maintenances, plans and health checks.
 var otherSteps = []step{

@@ -53,8 +53,8 @@ type shape struct {
 	// slots is how many of its nodes may be out of service at a time.
 	slots int
 	heals healing
-	// profiles: its nodes may have profiles.
-	profiles bool
+	// profiles: its nodes may have profiles. Objects: it has a bridge.
+	profiles, objects bool
 }
 
 // shapeFor is what a fault needs: a plan in lockstep takes both nodes.
@@ -65,7 +65,7 @@ func shapeFor(c *cell) shape {
 	case c.step.plan == together:
 		return shape{slots: 2}
 	}
-	return shape{slots: 1, heals: c.step.heals, profiles: c.step.profile() != ""}
+	return shape{slots: 1, heals: c.step.heals, profiles: c.step.profile() != "", objects: c.step.objects}
 }
 
 // role is the JSON of what the label of a control-plane node is set to on the lane's nodes: null takes it off.
