@@ -50,6 +50,10 @@ var kinds = []fault{
 	{2, func(f *faults, ctx context.Context) { f.endWorker(ctx, false) }},
 	{1, func(f *faults, ctx context.Context) { f.endWorker(ctx, true); f.endWorker(ctx, true) }},
 	{2, func(f *faults, ctx context.Context) { f.killTemporal(ctx) }},
+	{3, func(f *faults, _ context.Context) {
+		f.stack.bridge.kill()
+		f.journal.did(Entry{Did: "kill the bridge"}, nil)
+	}},
 }
 
 // turn lets one fault happen.

@@ -35,6 +35,7 @@ type maintenance struct {
 type fleet struct {
 	temporal func() client.Client
 	journal  *journal
+	bridge   *bridge
 
 	mu      sync.Mutex
 	started []*maintenance
@@ -44,8 +45,8 @@ type fleet struct {
 // openRun is a workflow that runs.
 type openRun struct{ run, kind string }
 
-func newFleet(temporal func() client.Client, log *journal) *fleet {
-	return &fleet{temporal: temporal, journal: log, open: map[string]openRun{}}
+func newFleet(temporal func() client.Client, log *journal, bridge *bridge) *fleet {
+	return &fleet{temporal: temporal, journal: log, bridge: bridge, open: map[string]openRun{}}
 }
 
 // look reads from Temporal which workflows are open.
@@ -147,6 +148,14 @@ func (f *fleet) start(ctx context.Context, p plan) {
 		f.journal.did(Entry{Did: "start", Node: p.node, Workflow: id}, err)
 		return
 	}
+	if p.object {
+		err := f.bridge.ask(ctx, p)
+		f.journal.did(Entry{Did: "start", Node: p.node, Workflow: id, Detail: "by an object: " + short(string(input)) + "; to be " + string(p.ending)}, err)
+		if err == nil {
+			f.add(p, id, "")
+		}
+		return
+	}
 	run, err := f.temporal().ExecuteWorkflow(ctx, client.StartWorkflowOptions{
 		ID: cmp.Or(p.alias, id), TaskQueue: api.TaskQueue("", api.DefaultTaskQueue), WorkflowExecutionErrorWhenAlreadyStarted: true,
 	}, api.NodeMaintenanceType, json.RawMessage(input))
@@ -158,9 +167,28 @@ func (f *fleet) start(ctx context.Context, p plan) {
 	if err != nil || !p.valid || p.alias != "" {
 		return // what an alias starts is cancelled when it is overdue
 	}
+	f.add(p, id, run.GetRunID())
+}
+
+func (f *fleet) add(p plan, id, run string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.started = append(f.started, &maintenance{plan: p, id: id, run: run.GetRunID(), started: time.Now(), saidAt: map[string]time.Time{}})
+	f.started = append(f.started, &maintenance{plan: p, id: id, run: run, started: time.Now(), saidAt: map[string]time.Time{}})
+}
+
+// identify finds out which run was started for an object, and reports whether one was.
+func (f *fleet) identify(ctx context.Context, m *maintenance) bool {
+	if m.run != "" {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	described, err := f.temporal().DescribeWorkflowExecution(ctx, m.id, "")
+	if err != nil {
+		return false // the bridge has not started it yet, or Temporal is away
+	}
+	m.run = described.WorkflowExecutionInfo.FirstRunId
+	return true
 }
 
 // signal sends a message to a workflow, whichever of its runs acts.

@@ -37,6 +37,8 @@ type plan struct {
 	input     map[string]any
 	// valid is false if the input is to be refused.
 	valid bool
+	// object: an object asks for it, whose name is the requestor's.
+	object bool
 	// alias is another workflow ID to start it under, empty for its own.
 	alias  string
 	ending ending
@@ -81,6 +83,10 @@ func newPlan(seed uint64, number, nodes int) plan {
 	}
 	if chance(r, 5) {
 		p.spoil(r)
+	}
+	if p.valid && p.alias == "" && chance(r, 15) {
+		p.object, p.requestor = true, fmt.Sprintf("object-%d", number)
+		p.input["requestor"] = p.requestor
 	}
 	return p
 }

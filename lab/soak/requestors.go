@@ -26,7 +26,9 @@ func (q *requestors) turn(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		q.serve(ctx, m)
+		if q.fleet.identify(ctx, m) {
+			q.serve(ctx, m)
+		}
 	}
 }
 

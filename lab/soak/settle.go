@@ -47,6 +47,9 @@ func (s *soak) finish(ctx context.Context, told map[string]time.Time) (left []le
 	}
 	s.controls.confirm(ctx)
 	s.faults.lookAtWorkers(ctx)
+	if err := s.stack.bridge.keep(ctx); err != nil {
+		left = append(left, leftover{what: "the bridge does not start: " + err.Error()})
+	}
 	for _, id := range s.fleet.openOf(api.NodeMaintenanceType) {
 		if time.Since(told[id]) > 8*time.Second {
 			told[id] = time.Now()
@@ -68,6 +71,7 @@ func (s *soak) finish(ctx context.Context, told map[string]time.Time) (left []le
 	}
 	left = append(left, s.leftInScheduler(ctx)...)
 	left = append(left, s.leftOnNodes(ctx)...)
+	left = append(left, s.stack.bridge.finish(ctx)...)
 	slices.SortFunc(left, func(a, b leftover) int { return strings.Compare(a.what, b.what) })
 	return left
 }

@@ -107,7 +107,7 @@ func newSoak(o options, servers *stack, log *journal) *soak {
 	temporal := func() client.Client { return servers.Temporal.Client }
 	s := &soak{options: o, stack: servers, journal: log, imprints: map[string]string{}}
 	s.watcher = newWatcher(newJudge(firstLimits.parallel, firstLimits.unavailable, zoneLimit, minAvailable(), log.violated), log)
-	s.fleet = newFleet(temporal, log)
+	s.fleet = newFleet(temporal, log, servers.bridge)
 	s.controls = newControls(temporal, log, s.watcher, world.Dice(o.Seed, partControls))
 	s.operator = &operator{kube: servers.Cluster.Client, journal: log, watcher: s.watcher, dice: world.Dice(o.Seed, partOperator), nodes: o.Nodes}
 	s.faults = &faults{
@@ -181,6 +181,9 @@ func (s *soak) keepLooking(ctx context.Context) {
 	}
 	s.controls.confirm(ctx)
 	s.faults.lookAtWorkers(ctx)
+	if err := s.stack.bridge.keep(ctx); err != nil {
+		s.journal.did(Entry{Did: "start the bridge"}, err)
+	}
 }
 
 func (s *soak) tell(context.Context) {
@@ -189,6 +192,6 @@ func (s *soak) tell(context.Context) {
 		s.journal.count("message")+s.journal.count("wrong message")+s.journal.count("forged message")+s.journal.count("wrong message to the scheduler"),
 		s.journal.count("reset")+s.journal.count("reset the scheduler")+s.journal.count("terminate")+s.journal.count("terminate the scheduler")+
 			s.journal.count("cancel workflow")+s.journal.count("kill worker-1")+s.journal.count("kill worker-2")+s.journal.count("stop worker-1")+
-			s.journal.count("stop worker-2")+s.journal.count("kill Temporal"),
+			s.journal.count("stop worker-2")+s.journal.count("kill Temporal")+s.journal.count("kill the bridge"),
 		len(s.journal.found()))
 }

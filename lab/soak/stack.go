@@ -22,6 +22,7 @@ type limits struct{ parallel, unavailable int }
 type stack struct {
 	*world.World
 	receiver *receiver
+	bridge   *bridge
 }
 
 func startStack(ctx context.Context, dir string, nodes int, dice *rand.Rand) (s *stack, err error) {
@@ -40,7 +41,11 @@ func startStack(ctx context.Context, dir string, nodes int, dice *rand.Rand) (s 
 	if err = populate(ctx, s.Cluster.Client, nodes); err != nil {
 		return s, err
 	}
-	return s, s.StartWorkers(ctx, 2, s.config())
+	if err = s.StartWorkers(ctx, 2, s.config()); err != nil {
+		return s, err
+	}
+	s.bridge, err = startBridge(ctx, s.World)
+	return s, err
 }
 
 // config is the workers' configuration.
@@ -62,6 +67,9 @@ audit: {webhook: {url: %q}}
 
 // stop ends everything that was started.
 func (s *stack) stop() error {
+	if s.bridge != nil {
+		s.bridge.kill()
+	}
 	err := s.Stop()
 	if s.receiver != nil {
 		err = errors.Join(err, s.receiver.close())

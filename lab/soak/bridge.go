@@ -1,0 +1,104 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+
+	"drydock.dev/drydock/bridge/v1alpha1"
+	"drydock.dev/drydock/deploy/devstack"
+	"drydock.dev/drydock/lab/world"
+)
+
+// bridge serves the objects by which some of the maintenances are asked for.
+type bridge struct {
+	*world.World
+	objects dynamic.ResourceInterface
+
+	mu     sync.Mutex
+	at     *devstack.Bridge
+	starts int
+}
+
+// startBridge has the API server serve the objects, and starts their bridge.
+func startBridge(ctx context.Context, w *world.World) (*bridge, error) {
+	kube, err := world.Dynamic(w.Cluster.Kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	if err := world.Define(ctx, kube, "deploy/kubernetes/crds/drydock.dev_nodemaintenances.yaml"); err != nil {
+		return nil, err
+	}
+	b := &bridge{World: w, objects: kube.Resource(v1alpha1.GroupVersion.WithResource("nodemaintenances"))}
+	if err := world.Eventually(ctx, time.Minute, "the objects are served", func() error {
+		_, err := b.objects.List(ctx, metav1.ListOptions{Limit: 1})
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	return b, b.keep(ctx)
+}
+
+// keep starts a bridge where none runs: one that loses its lease, or that was killed, has ended.
+func (b *bridge) keep(ctx context.Context) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.at != nil {
+		select {
+		case <-b.at.Exited():
+		default:
+			return nil
+		}
+	}
+	b.starts++
+	at, err := devstack.LaunchBridge(devstack.BridgeOptions{
+		Dir: b.Dir, Name: fmt.Sprintf("bridge-%d", b.starts), Kubeconfig: b.Cluster.Kubeconfig, Temporal: b.Temporal,
+		Args: []string{"--lease-namespace", "default"},
+	})
+	if err == nil {
+		b.at = at
+	}
+	return err
+}
+
+func (b *bridge) kill() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.at != nil {
+		b.at.Kill()
+	}
+}
+
+// ask creates the object that asks for a maintenance.
+func (b *bridge) ask(ctx context.Context, p plan) error {
+	_, err := b.objects.Create(ctx, &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": v1alpha1.GroupVersion.String(), "kind": "NodeMaintenance", "metadata": map[string]any{"name": p.requestor}, "spec": p.input,
+	}}, metav1.CreateOptions{})
+	return err
+}
+
+// finish deletes all objects, whatever has become of their maintenances, and tells which are left.
+func (b *bridge) finish(ctx context.Context) (left []leftover) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	list, err := b.objects.List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return []leftover{{what: "the API server does not answer: " + err.Error()}}
+	}
+	for i := range list.Items {
+		o := &list.Items[i]
+		what := "object " + o.GetName() + " is not gone"
+		if o.GetDeletionTimestamp() == nil {
+			if err := b.objects.Delete(ctx, o.GetName(), metav1.DeleteOptions{}); err != nil {
+				what += ": " + err.Error()
+			}
+		}
+		left = append(left, leftover{what: what})
+	}
+	return left
+}
