@@ -225,7 +225,7 @@ func (o *mirrored) show(ctx context.Context) error {
 	if err := o.write(ctx, was); err != nil {
 		return err
 	}
-	if o.view.Status == nil {
+	if o.view.Status == nil || o.isDeleted() { // as in PIKA it stays in the state in which it was deleted
 		return nil
 	}
 	if at := o.status.SLAExpires; o.status.MaintenanceStatus == notices.MaintenanceStarted && at != nil && time.Now().After(at.Time) {

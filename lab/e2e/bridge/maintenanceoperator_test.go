@@ -1,7 +1,6 @@
 package bridge
 
 import (
-	"bufio"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -107,7 +106,7 @@ func (p *peer) serve() {
 		p.untilTheEnd()
 		return
 	}
-	ofMaintenanceOperator.start(p.bridged, []string{"ENABLE_WEBHOOKS=false", "OPERATOR_NAMESPACE=" + operatorNamespace})
+	ofMaintenanceOperator.start(p.bridged, []string{"ENABLE_WEBHOOKS=false", "OPERATOR_NAMESPACE=" + operatorNamespace}, "--metrics-bind-address", "0")
 }
 
 // path is that of the objects, or of one of them, or of one's subresource.
@@ -154,42 +153,24 @@ func (p *peer) send(verb, resource, name string, body, answer any) error {
 // follow watches the objects from now on.
 func (p *peer) follow() {
 	p.Helper()
-	var list objects.NodeMaintenanceList
-	if err := p.send("get", "nodemaintenances", "", nil, &list); err != nil {
-		p.Fatal(err)
-	}
-	stream, err := p.Kube.CoreV1().RESTClient().Get().AbsPath(p.path("nodemaintenances")...).
-		Param("watch", "true").Param("resourceVersion", list.ResourceVersion).Stream(p.Ctx)
-	if err != nil {
-		p.Fatal(err)
-	}
-	p.Cleanup(func() { _ = stream.Close() })
-	go func() {
-		lines := bufio.NewScanner(stream)
-		lines.Buffer(nil, 1<<20)
-		for lines.Scan() {
-			var event struct {
-				Type   string
-				Object objects.NodeMaintenance
-			}
-			if json.Unmarshal(lines.Bytes(), &event) != nil || event.Object.Name == "" {
-				continue
-			}
-			p.mu.Lock()
-			o := event.Object
-			if p.seen[o.Name] == nil {
-				p.seen[o.Name] = strands{}
-			}
-			p.seen[o.Name].see(o)
-			if event.Type == "DELETED" {
-				p.seen[o.Name].add("ready", "gone")
-			}
-			if o.Status.Drain != nil {
-				p.drains[o.Name] = *o.Status.Drain
-			}
-			p.mu.Unlock()
+	p.watch(func(kind string, version []byte) {
+		var o objects.NodeMaintenance
+		if json.Unmarshal(version, &o) != nil || o.Name == "" {
+			return
 		}
-	}()
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if p.seen[o.Name] == nil {
+			p.seen[o.Name] = strands{}
+		}
+		p.seen[o.Name].see(o)
+		if kind == "DELETED" {
+			p.seen[o.Name].add("ready", "gone")
+		}
+		if o.Status.Drain != nil {
+			p.drains[o.Name] = *o.Status.Drain
+		}
+	}, p.path("nodemaintenances")...)
 }
 
 func (p *peer) ask(name, node string, spec map[string]any) {

@@ -1,7 +1,6 @@
 package bridge
 
 import (
-	"bufio"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -9,7 +8,6 @@ import (
 	"sync"
 	"testing"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"drydock.dev/drydock/rules/health"
@@ -71,26 +69,12 @@ func (b *bridged) record() *recorder {
 	b.Helper()
 	r := &recorder{seen: map[string]strands{}}
 	version, plural := versionOf(nhcs.plural)
-	var list metav1.PartialObjectMetadataList
-	if err := b.send(nhcs.plural, "get", "", nil, &list); err != nil {
-		b.Fatal(err)
-	}
-	stream, err := b.Kube.CoreV1().RESTClient().Get().AbsPath("/apis", version, plural).
-		Param("watch", "true").Param("resourceVersion", list.ResourceVersion).Stream(b.Ctx)
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() { _ = stream.Close() })
-	go func() {
-		lines := bufio.NewScanner(stream)
-		lines.Buffer(nil, 1<<20)
-		for lines.Scan() {
-			var event struct{ Object nodeHealthCheck }
-			if json.Unmarshal(lines.Bytes(), &event) == nil {
-				r.add(event.Object)
-			}
+	b.watch(func(_ string, version []byte) {
+		var o nodeHealthCheck
+		if json.Unmarshal(version, &o) == nil {
+			r.add(o)
 		}
-	}()
+	}, "/apis", version, plural)
 	return r
 }
 
@@ -180,7 +164,7 @@ func TestNodeHealthChecksShowWhatTheOperatorShows(t *testing.T) {
 	})
 	r := b.record()
 	if ofNodeHealthCheck.program != "" {
-		ofNodeHealthCheck.start(b, []string{"DEPLOYMENT_NAMESPACE=" + healthNamespace}, "--leader-elect=false")
+		ofNodeHealthCheck.start(b, []string{"DEPLOYMENT_NAMESPACE=" + healthNamespace}, "--leader-elect=false", "--metrics-bind-address", "0")
 	} else {
 		b.startBridge()
 		b.untilTheEnd()

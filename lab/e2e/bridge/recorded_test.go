@@ -1,12 +1,15 @@
 package bridge
 
 import (
+	"bufio"
 	"encoding/json"
 	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // recording is what the objects of an operator showed when the operator itself served them.
@@ -32,7 +35,7 @@ func (s strands) add(name, value string) {
 // start has the operator itself serve the objects.
 func (r recording) start(b *bridged, env []string, args ...string) {
 	b.Helper()
-	cmd := exec.CommandContext(b.Ctx, r.program, append(args, "--metrics-bind-address", "0", "--health-probe-bind-address", "0")...)
+	cmd := exec.CommandContext(b.Ctx, r.program, append(args, "--health-probe-bind-address", "0")...)
 	cmd.Env = append(append(os.Environ(), "KUBECONFIG="+b.Lane.Cluster.Kubeconfig), env...)
 	log, err := os.Create(filepath.Join(b.TempDir(), "operator.log"))
 	if err != nil {
@@ -51,6 +54,38 @@ func (r recording) start(b *bridged, env []string, args ...string) {
 			b.Logf("the operator's log: %v\n%s", err, text)
 		}
 	})
+}
+
+// watch follows the versions of the objects of a path from now on, with what happened to each: ADDED, MODIFIED or DELETED.
+func (b *bridged) watch(sees func(kind string, version []byte), path ...string) {
+	b.Helper()
+	rest := b.Kube.CoreV1().RESTClient()
+	var list metav1.PartialObjectMetadataList
+	text, err := rest.Get().AbsPath(path...).Do(b.Ctx).Raw()
+	if err == nil {
+		err = json.Unmarshal(text, &list)
+	}
+	if err != nil {
+		b.Fatal(err)
+	}
+	stream, err := rest.Get().AbsPath(path...).Param("watch", "true").Param("resourceVersion", list.ResourceVersion).Stream(b.Ctx)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = stream.Close() })
+	go func() {
+		lines := bufio.NewScanner(stream)
+		lines.Buffer(nil, 1<<20)
+		for lines.Scan() {
+			var event struct {
+				Type   string
+				Object json.RawMessage
+			}
+			if json.Unmarshal(lines.Bytes(), &event) == nil {
+				sees(event.Type, event.Object)
+			}
+		}
+	}()
 }
 
 // holds records what was seen of the objects, or compares it with the recording.
