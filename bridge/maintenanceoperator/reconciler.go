@@ -137,7 +137,15 @@ func (o *mirrored) find(ctx context.Context) (found bool, err error) {
 		return false, nil
 	}
 	o.view, found, err = o.foreign().Find(ctx, o.Maintenances, o.object.Spec.NodeName, o.object.Spec.RequestorID)
-	return found && (begun || o.view.Running() || !o.leaves(o.view.Transitions())), err
+	if err != nil || !found || o.view.Running() {
+		return found, err
+	}
+	if o.view.Transitions() == nil { // it was terminated, and has no result
+		if o.view.Status, err = o.Maintenances.LastStatus(ctx, o.view.Maintenance); err != nil {
+			return false, err
+		}
+	}
+	return begun || !o.leaves(o.view.Transitions()), nil
 }
 
 // leaves reports whether a maintenance that has ended left the cordon on the node that maintenance-operator had set for an object which is

@@ -194,6 +194,9 @@ func (o *mirrored) follow(ctx context.Context) (time.Duration, error) {
 			return 0, err
 		}
 	}
+	if o.isDeleted() && (o.view.Phase() == api.RequestorFailed || o.view.IsUndecided()) {
+		o.warn("WaitsForDecision", "the node is given back once somebody decides: "+o.view.Message())
+	}
 	said, err := o.talk(ctx)
 	if _, is := mirror.Refused(err); is || errors.Is(err, client.ErrEnded) {
 		return refused, nil
@@ -201,7 +204,7 @@ func (o *mirrored) follow(ctx context.Context) (time.Duration, error) {
 	if said {
 		return mirror.AskAgain, err // there may be more to say
 	}
-	if at := o.status.SLAExpires; at != nil && o.status.MaintenanceStatus == notices.MaintenanceStarted {
+	if at := o.status.SLAExpires; at != nil && !o.isDeleted() && o.status.MaintenanceStatus == notices.MaintenanceStarted {
 		return min(lookAgain, max(time.Until(at.Time), time.Second)), err
 	}
 	return lookAgain, err

@@ -277,12 +277,10 @@ func (a *attempt) fault(ctx context.Context) (strike, recovery func() error) {
 			defer a.calls.expired.Store(false)
 			return world.Sleep(ctx, cutFor)
 		}
-	case killBridge:
-		strike = func() error { a.bridge.Kill(); return nil }
+	case killBridge, loseLease:
+		return mirrored{a}.hitBridge(ctx)
 	case deleteObject:
 		strike = func() error { return mirrored{a}.deleteFirst(ctx) }
-	case loseLease:
-		strike = func() error { return a.takeLease(ctx) }
 	case kubeletBack:
 		strike = func() error { return wardOf(a).comeBack(ctx) }
 		recovery = func() error { return wardOf(a).isBackInService(ctx) }

@@ -71,6 +71,8 @@ func (c cell) canHappenToObjects() bool {
 		return false
 	case k.onAPI():
 		return c.step.requests != nil
+	case k == deleteObject: // there may be none yet
+		return c.step.name != "renew-bridge"
 	case k == resetMaintenance: // before there is none
 		return !slices.Contains([]string{"hold-object", "read-object", "renew-bridge"}, c.step.name) && (c.step.name != "start-for-object" || c.when == after)
 	default:
@@ -92,6 +94,25 @@ func (l *lane) startBridge(ctx context.Context) error {
 	return err
 }
 
+// hitBridge kills the bridge, or has it lose its lease, after which it has to end.
+func (m mirrored) hitBridge(ctx context.Context) (strike, recovery func() error) {
+	hit := m.bridge
+	recovery = func() error { return nil }
+	if m.cell.kind == killBridge {
+		return func() error { hit.Kill(); return nil }, recovery
+	}
+	return func() error { return m.takeLease(ctx) }, func() error {
+		select {
+		case <-hit.Exited():
+			return nil
+		case <-time.After(patience):
+			return errors.New("the bridge goes on without its lease")
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
 // stopBridge kills the lane's bridge, if it has one.
 func (l *lane) stopBridge() {
 	if l.bridge != nil && l.bridge.Process != nil {
@@ -100,17 +121,20 @@ func (l *lane) stopBridge() {
 	l.bridge = nil
 }
 
-// keepBridge starts another bridge where the last one has ended, as a Deployment does: one that loses its lease ends.
-func (l *lane) keepBridge(ctx context.Context) error {
+// keepBridge starts another bridge where the last one has ended, as a Deployment does. It may end by the fault alone.
+func (m mirrored) keepBridge(ctx context.Context) error {
 	select {
-	case <-l.bridge.Exited():
-		return l.startBridge(ctx)
+	case <-m.bridge.Exited():
 	default:
 		return nil
 	}
+	if m.cell.kind != killBridge && m.cell.kind != loseLease && m.cell.step.name != "renew-bridge" {
+		return fmt.Errorf("the bridge ended by itself: %s", m.bridge.Tail())
+	}
+	return m.startBridge(ctx)
 }
 
-// takeLease has somebody else hold the bridge's lease for a while.
+// takeLease has somebody else hold the bridge's lease, for longer than a bridge tries to have it back.
 func (l *lane) takeLease(ctx context.Context) error {
 	leases := l.kube.CoordinationV1().Leases(l.name)
 	return world.Eventually(ctx, patience, "taking the bridge's lease", func() error {
@@ -119,7 +143,7 @@ func (l *lane) takeLease(ctx context.Context) error {
 			return err
 		}
 		now := metav1.NowMicro()
-		lease.Spec = coordinationv1.LeaseSpec{HolderIdentity: new("chaos"), LeaseDurationSeconds: new(int32(5)), AcquireTime: &now, RenewTime: &now}
+		lease.Spec = coordinationv1.LeaseSpec{HolderIdentity: new("chaos"), LeaseDurationSeconds: new(int32(30)), AcquireTime: &now, RenewTime: &now}
 		_, err = leases.Update(ctx, lease, metav1.UpdateOptions{})
 		return err
 	})
@@ -156,11 +180,13 @@ func (m mirrored) ask(ctx context.Context, fields string) error {
 		}
 		for i := len(open) - 1; i >= 0; i-- {
 			ended, err := m.follow(ctx, open[i], fields)
-			if err != nil {
-				last = fmt.Errorf("object %s: %w", open[i].name, err)
-			}
-			if ended {
+			switch {
+			case ended && err != nil:
+				return fmt.Errorf("object %s: %w", open[i].name, err)
+			case ended:
 				open = slices.Delete(open, i, i+1)
+			case err != nil:
+				last = fmt.Errorf("object %s: %w", open[i].name, err)
 			}
 		}
 		if world.Sleep(ctx, 200*time.Millisecond) != nil {
@@ -176,7 +202,7 @@ func (m mirrored) follow(ctx context.Context, o *asked, fields string) (ended bo
 	got, err := m.objects.Get(ctx, o.name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err) && o.deletes && o.said:
-		return true, nil
+		return true, m.hasEnded(ctx, o)
 	case apierrors.IsNotFound(err):
 		o.said = false
 		return false, m.create(ctx, o, fields)
@@ -201,6 +227,19 @@ func (m mirrored) follow(ctx context.Context, o *asked, fields string) (ended bo
 	return false, err
 }
 
+// hasEnded returns an error where an object is gone before its maintenance has ended.
+func (m mirrored) hasEnded(ctx context.Context, o *asked) error {
+	var status api.Status
+	err := world.Eventually(ctx, patience, "the maintenance says how it stands", func() (err error) {
+		status, err = world.Ask[api.Status](ctx, m.temporal.Client, o.id, api.QueryStatus)
+		return err
+	})
+	if err == nil && !status.Phase.Ended() {
+		err = fmt.Errorf("it is gone, and its maintenance is %s", status.Phase)
+	}
+	return err
+}
+
 func (m mirrored) create(ctx context.Context, o *asked, fields string) error {
 	var spec map[string]any
 	if err := json.Unmarshal(fmt.Appendf(nil, `{"node":%q,"requestor":%q%s}`, o.node, o.requestor, fields), &spec); err != nil {
@@ -215,7 +254,7 @@ func (m mirrored) create(ctx context.Context, o *asked, fields string) error {
 
 // deleteFirst deletes the first node's object, whatever it has come to.
 func (m mirrored) deleteFirst(ctx context.Context) error {
-	return gone(m.objects.Delete(ctx, m.objectName(m.nodes[0]), metav1.DeleteOptions{}))
+	return m.objects.Delete(ctx, m.objectName(m.nodes[0]), metav1.DeleteOptions{})
 }
 
 // forgetObjects removes what is left of a lane's objects.

@@ -124,16 +124,15 @@ func (a planner) begunOnce(ctx context.Context) error {
 	if !a.plans() && !shapeFor(a.cell).objects {
 		return nil
 	}
-	most := 1
-	if a.cell.kind == deleteObject {
-		most = 2
-	}
 	var problems []error
 	for _, m := range a.maintained() {
 		if !m.whole() {
 			continue
 		}
-		firsts, completed := map[string]bool{}, 0
+		firsts, completed, most := map[string]bool{}, 0, 1
+		if a.cell.kind == deleteObject && m.node == a.nodes[0] {
+			most = 2
+		}
 		page, err := a.temporal.Client.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{
 			Query: fmt.Sprintf("WorkflowId = '%s' AND StartTime >= '%s'", m.id, a.since.UTC().Format(time.RFC3339Nano)),
 		})

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -22,6 +23,7 @@ type bridge struct {
 
 	mu     sync.Mutex
 	at     *devstack.Bridge
+	killed bool
 	starts int
 }
 
@@ -44,15 +46,19 @@ func startBridge(ctx context.Context, w *world.World) (*bridge, error) {
 	return b, b.keep(ctx)
 }
 
-// keep starts a bridge where none runs: one that loses its lease, or that was killed, has ended.
+// keep starts a bridge where none runs. The error says so if the last one ended by itself.
 func (b *bridge) keep(ctx context.Context) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	var alone error
 	if b.at != nil {
 		select {
 		case <-b.at.Exited():
 		default:
 			return nil
+		}
+		if !b.killed {
+			alone = fmt.Errorf("the bridge ended by itself: %s", b.at.Tail())
 		}
 	}
 	b.starts++
@@ -61,9 +67,9 @@ func (b *bridge) keep(ctx context.Context) error {
 		Args: []string{"--lease-namespace", "default"},
 	})
 	if err == nil {
-		b.at = at
+		b.at, b.killed = at, false
 	}
-	return err
+	return errors.Join(alone, err)
 }
 
 func (b *bridge) kill() {
@@ -71,6 +77,7 @@ func (b *bridge) kill() {
 	defer b.mu.Unlock()
 	if b.at != nil {
 		b.at.Kill()
+		b.killed = true
 	}
 }
 

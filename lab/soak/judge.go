@@ -24,6 +24,7 @@ const (
 	ruleProcess     = "process-ended"
 	ruleLeft        = "left-behind"
 	ruleLimits      = "limits-lost"
+	ruleStarted     = "started-twice"
 )
 
 // fenceSlack is how long a request may be on its way that was sent while the node carried the mark.

@@ -2,11 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
+	"go.temporal.io/api/workflowservice/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"drydock.dev/drydock/api"
@@ -47,9 +49,7 @@ func (s *soak) finish(ctx context.Context, told map[string]time.Time) (left []le
 	}
 	s.controls.confirm(ctx)
 	s.faults.lookAtWorkers(ctx)
-	if err := s.stack.bridge.keep(ctx); err != nil {
-		left = append(left, leftover{what: "the bridge does not start: " + err.Error()})
-	}
+	s.keepBridge(ctx)
 	for _, id := range s.fleet.openOf(api.NodeMaintenanceType) {
 		if time.Since(told[id]) > 8*time.Second {
 			told[id] = time.Now()
@@ -145,6 +145,40 @@ func (s *soak) progressed(left []leftover) {
 		s.said = time.Now()
 		world.Say("finishing: %d things are left, such as: %s", len(left), short(left[0].what))
 	}
+}
+
+// judgeObjects judges that no object had two maintenances. One that was deleted before the bridge saw it had none.
+func (s *soak) judgeObjects(ctx context.Context) error {
+	asked, had := 0, 0
+	for _, m := range s.fleet.started {
+		if !m.object {
+			continue
+		}
+		asked++
+		page, err := s.fleet.list(ctx, &workflowservice.ListWorkflowExecutionsRequest{Query: fmt.Sprintf("WorkflowId = '%s'", m.id)})
+		if err != nil {
+			return err
+		}
+		firsts := map[string]bool{}
+		for _, e := range page.Executions {
+			described, err := s.stack.Temporal.Client.DescribeWorkflowExecution(ctx, m.id, e.Execution.RunId)
+			if err != nil {
+				return err
+			}
+			firsts[described.WorkflowExecutionInfo.FirstRunId] = true
+		}
+		if len(firsts) > 0 {
+			had++
+		}
+		if len(firsts) > 1 {
+			s.journal.violated(Violation{At: time.Now(), Rule: ruleStarted, Node: m.node, What: fmt.Sprintf("object %s had %d maintenances", m.requestor, len(firsts))})
+		}
+	}
+	world.Say("%d of %d objects had a maintenance", had, asked)
+	if asked > 0 && had == 0 {
+		return errors.New("no object had a maintenance: the bridge has done nothing")
+	}
+	return nil
 }
 
 // judgeRequests judges what the API server has on record of the workers' requests to end pods.

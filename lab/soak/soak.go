@@ -100,6 +100,7 @@ func run(ctx context.Context, o options) (found []Violation, err error) {
 	if err == nil && ended == 0 {
 		err = errors.New("no pod was evicted: nothing was tested")
 	}
+	err = errors.Join(err, s.judgeObjects(ctx))
 	return nil, err
 }
 
@@ -181,8 +182,13 @@ func (s *soak) keepLooking(ctx context.Context) {
 	}
 	s.controls.confirm(ctx)
 	s.faults.lookAtWorkers(ctx)
+	s.keepBridge(ctx)
+}
+
+// keepBridge starts the bridge again where it has been killed.
+func (s *soak) keepBridge(ctx context.Context) {
 	if err := s.stack.bridge.keep(ctx); err != nil {
-		s.journal.did(Entry{Did: "start the bridge"}, err)
+		s.journal.violated(Violation{At: time.Now(), Rule: ruleProcess, What: err.Error()})
 	}
 }
 

@@ -78,7 +78,7 @@ func (m maintenanceOperator) Report(c Cluster) Report {
 		"# The bridge takes the operator's lease once it is free, and goes on with each object where it stands.",
 	}
 	r.Back = []string{
-		"# Wait until no object is past Pending, or cancel those that are: drydock cancel NODE gives the node back.",
+		"# Wait until no object is past Pending, or give their nodes back: drydock cancel NODE --release.",
 		"# Stop the bridge. Cancel what still waits (drydock list, drydock cancel): it would take the nodes beside the operator.",
 		"# Restore the operator's webhook.",
 		"drydock migrate --from maintenance-operator --back",

@@ -102,7 +102,7 @@ func (m medik8s) Report(c Cluster) Report {
 		"kubectl delete -f deploy/kubernetes/node-healthcheck/admission.yaml",
 		"# Remove the checks (drydock health remove NAME).",
 		"drydock migrate --from medik8s --back",
-		"# Restore the operator's webhook, and start the operator.",
+		"# Restore the operator's webhook, start the operator, and take the pause off.",
 	}
 	return r
 }

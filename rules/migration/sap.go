@@ -57,7 +57,7 @@ func (s sap) Report(c Cluster) Report {
 	r.add(to("kept as they are: each profile goes on in its state"), state.ProfileLabel+", "+state.StateLabel+", "+state.DataAnnotation, "")
 	r.input("worker.yaml", "Part of the worker's configuration", map[string]any{"profiles": map[string]any{"file": "/etc/drydock/maintenance.yaml"}})
 	r.Take = []string{
-		"drydock profile lint maintenance.yaml",
+		"drydock profile lint --allow-unset maintenance.yaml",
 		"kubectl apply -f deploy/kubernetes/rbac-profiles.yaml",
 		"# Give the worker the variables that maintenance-controller has, scale that to 0 replicas, and wait until its pod is gone.",
 		"# Give the worker the file: profiles: {file: ...}.",

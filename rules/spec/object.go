@@ -15,7 +15,7 @@ const (
 	Bridge = "drydock-bridge"
 	// ObjectFinalizer keeps an object until its workflow has ended what it has begun.
 	ObjectFinalizer = "drydock.dev/maintenance"
-	// RunAnnotation is, in the object of another system, the first run of its workflow, after the object's UID where it has a place of its own.
+	// RunAnnotation is, in the object of another system, the object's UID and the first run of its workflow.
 	RunAnnotation = "drydock.dev/run"
 )
 
