@@ -252,9 +252,11 @@ func (m mirrored) create(ctx context.Context, o *asked, fields string) error {
 	return err
 }
 
-// deleteFirst deletes the first node's object, whatever it has come to.
+// deleteFirst deletes the first node's object, whatever it has come to. It may be about to be created.
 func (m mirrored) deleteFirst(ctx context.Context) error {
-	return m.objects.Delete(ctx, m.objectName(m.nodes[0]), metav1.DeleteOptions{})
+	return world.Eventually(ctx, 15*time.Second, "deleting the first object", func() error {
+		return m.objects.Delete(ctx, m.objectName(m.nodes[0]), metav1.DeleteOptions{})
+	})
 }
 
 // forgetObjects removes what is left of a lane's objects.
