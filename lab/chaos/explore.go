@@ -115,18 +115,24 @@ func explore(ctx context.Context, cells []cell, lanes int, progress func(string,
 		return nil, err
 	}
 	defer s.receiver.server.Close()
-	if slices.ContainsFunc(cells, func(c cell) bool { return c.step.heals != "" }) {
-		if s.remedies, err = newRemedies(watching, s.cluster.Kubeconfig); err != nil {
-			return nil, err
-		}
-	}
-	if slices.ContainsFunc(cells, func(c cell) bool { return c.step.objects }) {
-		if err = s.defineObjects(ctx); err != nil {
-			return nil, err
-		}
+	if err = s.define(ctx, watching, cells); err != nil {
+		return nil, err
 	}
 	err = s.runLanes(ctx, q, lanes, alone)
 	return q.outcomes, errors.Join(append(q.problems, err, ctx.Err())...)
+}
+
+// define has the API server serve the kinds of objects that some faults are about.
+func (s *stack) define(ctx, watching context.Context, cells []cell) (err error) {
+	if slices.ContainsFunc(cells, func(c cell) bool { return c.step.heals != "" }) {
+		if s.remedies, err = newRemedies(watching, s.cluster.Kubeconfig); err != nil {
+			return err
+		}
+	}
+	if slices.ContainsFunc(cells, func(c cell) bool { return c.step.objects }) {
+		return s.defineObjects(ctx)
+	}
+	return nil
 }
 
 // runLanes works the queue off on some lanes at a time; alone is how many of them have a Temporal server for themselves.
