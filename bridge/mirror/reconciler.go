@@ -120,11 +120,7 @@ func (o *mirrored) letGo(ctx context.Context) error {
 }
 
 func (o *mirrored) finalize(ctx context.Context, change func(kube.Object, string) bool) error {
-	before := kube.MergeFromWithOptions(o.object.DeepCopyObject().(kube.Object), kube.MergeFromWithOptimisticLock{})
-	if !change(o.object, spec.ObjectFinalizer) {
-		return nil
-	}
-	return o.Kube.Patch(ctx, o.object, before, kube.FieldOwner(spec.Bridge))
+	return Patch(ctx, o.Kube, kube.Object(o.object), func(now kube.Object) { change(now, spec.ObjectFinalizer) })
 }
 
 func (o *mirrored) reconcile(ctx context.Context) (reconcile.Result, error) {

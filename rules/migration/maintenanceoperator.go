@@ -127,7 +127,7 @@ func takenOver(o *unstructured.Unstructured, reason string, since time.Time) str
 	case reason == "RequestorFailed":
 		return "stays failed until the requestor says otherwise; " + cordon
 	case reason == "Draining":
-		return "the drain begins anew; " + cordon
+		return "the drain starts again; " + cordon
 	default:
 		return "goes on there, after a slot of Drydock's; " + cordon
 	}

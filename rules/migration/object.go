@@ -91,7 +91,7 @@ func (c Cluster) operator(r *Report, lease string, otherwise operator) operator 
 			r.Problems = append(r.Problems, "Leases cannot be read: "+why)
 		}
 		r.Found = append(r.Found, fmt.Sprintf("no lease %s: it runs without --leader-elect, or not at all", lease))
-		r.Problems = append(r.Problems, fmt.Sprintf("Nothing tells whether it runs, and in which namespace: the commands say %s. Stop it before the bridge starts", otherwise.namespace))
+		r.Problems = append(r.Problems, fmt.Sprintf("It is not known whether the operator runs, nor in which namespace. The commands assume %s. Stop the operator before you start the bridge", otherwise.namespace))
 		return otherwise
 	}
 	is := operator{l.GetNamespace(), otherwise.deployment}

@@ -41,7 +41,7 @@ func seen(at time.Time, cordoned string, objects ...unstructured.Unstructured) C
 	return c
 }
 
-// differences are the claims of which something is told, as node, difference and why.
+// differences looks at a cluster and returns what the shadow reports, one claim after the other: node, difference and reason.
 func differences(t *testing.T, s *Shadow, c Cluster) string {
 	t.Helper()
 	all, err := s.Look(c)

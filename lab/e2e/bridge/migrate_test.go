@@ -74,7 +74,7 @@ func TestMigrateBesideMaintenanceOperator(t *testing.T) {
 // Each system is asked for what the cluster has of it, be it nothing.
 func TestMigrateFromEachSystem(t *testing.T) {
 	p := preparePeer(t)
-	// Who may not list objects is told so.
+	// An account that may not list the objects gets an error that says so.
 	p.Exits(p.Drydock("migrate", "--from", "maintenance-operator"), 0, "NodeMaintenance objects cannot be read", "forbidden")
 	p.Exits(p.Drydock("migrate", "--from", "maintenance-operator", "--shadow"), 1, "forbidden")
 	p.asAdministrator()
