@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,14 +13,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"drydock.dev/drydock/rules/migration"
-	"drydock.dev/drydock/rules/profile"
-	"drydock.dev/drydock/rules/profile/cel"
-	"drydock.dev/drydock/rules/profile/check"
-	"drydock.dev/drydock/rules/profile/conf"
 	"drydock.dev/drydock/rules/schedule"
 	"drydock.dev/drydock/rules/spec"
 	"drydock.dev/drydock/starter/exit"
 	"drydock.dev/drydock/starter/invocation"
+	"drydock.dev/drydock/starter/profile"
 	"drydock.dev/drydock/starter/terminal"
 	"drydock.dev/drydock/views"
 )
@@ -115,12 +111,11 @@ func (o *options) system() (migration.System, error) {
 	if err := o.output.Check(); err != nil {
 		return nil, err
 	}
-	given := migration.Given{Environment: profile.Environment{
-		Variable: o.app.Env.LookupEnv, AllowUnset: true, Environment: check.Environment{CEL: cel.Compile},
-	}}
+	given := migration.Given{Environment: profile.Environment(o.app)}
+	given.Environment.AllowUnset = true
 	var err error
 	if o.file != "" {
-		given.File, err = o.readFile()
+		given.File, err = profile.ReadFile(o.app, o.file)
 	}
 	err = errors.Join(err, o.together(), amount(&given.Limits.MaxParallel, "max-parallel", o.maxParallel),
 		amount(&given.Limits.MaxUnavailable, "max-unavailable", o.maxUnavailable))
@@ -163,19 +158,6 @@ func (o *options) together() error {
 		return errors.New("--write: neither with --shadow nor with --back")
 	}
 	return nil
-}
-
-func (o *options) readFile() ([]byte, error) {
-	from := o.app.Stdin
-	if o.file != "-" {
-		file, err := os.Open(o.file)
-		if err != nil {
-			return nil, err
-		}
-		defer func() { _ = file.Close() }() // it was only read
-		from = file
-	}
-	return io.ReadAll(io.LimitReader(from, conf.MaxFile+1))
 }
 
 // write writes the files. It overwrites nothing: where a name is taken, none is written.

@@ -48,11 +48,11 @@ func (o *graphOptions) run(args []string) error {
 	if o.file == "" {
 		return exit.UsageError("missing --file FILE: the file of profiles")
 	}
-	text, err := readFile(o.app, o.file)
+	text, err := ReadFile(o.app, o.file)
 	if err != nil {
 		return err
 	}
-	e := environment(o.app)
+	e := Environment(o.app)
 	e.AllowUnset = true
 	c, err := profile.Load(text, e)
 	if err != nil {
@@ -86,11 +86,11 @@ func ofFile(a *invocation.App, path string) []string {
 	if path == "" || strings.HasPrefix(path, "-") {
 		return nil
 	}
-	text, err := readFile(a, path)
+	text, err := ReadFile(a, path)
 	if err != nil {
 		return nil
 	}
-	e := environment(a)
+	e := Environment(a)
 	e.AllowUnset = true
 	c, err := profile.Load(text, e)
 	if err != nil {

@@ -59,11 +59,11 @@ func (o *lintOptions) run(path string) error {
 	if err := o.output.Check(); err != nil {
 		return err
 	}
-	text, err := readFile(o.app, path)
+	text, err := ReadFile(o.app, path)
 	if err != nil {
 		return err
 	}
-	e := environment(o.app)
+	e := Environment(o.app)
 	e.AllowUnset = o.allowUnset
 	found := profile.Lint(text, e)
 	if path == "-" {

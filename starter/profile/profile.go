@@ -41,13 +41,13 @@ what is wrong with one. The profiles of Temporal's own configuration are another
 	return cmd
 }
 
-// environment is what a file is read with: variables are those of the command's own environment.
-func environment(a *invocation.App) profile.Environment {
+// Environment is what a file is read with: variables are those of the command's own environment.
+func Environment(a *invocation.App) profile.Environment {
 	return profile.Environment{Variable: a.Env.LookupEnv, Environment: check.Environment{CEL: cel.Compile}}
 }
 
-// readFile reads a file, or standard input for "-". What is too long is a problem of the file like others.
-func readFile(a *invocation.App, path string) ([]byte, error) {
+// ReadFile reads a file, or standard input for "-". What is too long is a problem of the file like others.
+func ReadFile(a *invocation.App, path string) ([]byte, error) {
 	from := a.Stdin
 	if path != "-" {
 		file, err := os.Open(path)
