@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 
 	"drydock.dev/drydock/k8s/kube"
+	"drydock.dev/drydock/rules/nodestate"
 )
 
 // CapacityReader finds out what is free on the nodes of a cluster. Those who ask at the same time share one reading.
@@ -64,7 +65,7 @@ func readCapacity(ctx context.Context, client kube.Interface) ([]NodeCapacity, e
 			return "", fmt.Errorf("listing nodes: %w", err)
 		}
 		for i := range list.Items {
-			if n := &list.Items[i]; !IsUnavailable(n) {
+			if n := &list.Items[i]; !nodestate.IsUnavailable(n) {
 				at[n.Name] = len(nodes)
 				nodes = append(nodes, NodeCapacity{Node: forScheduling(n), Free: amountsOf(n.Status.Allocatable)})
 			}

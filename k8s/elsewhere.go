@@ -11,6 +11,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"drydock.dev/drydock/k8s/kube"
+	"drydock.dev/drydock/rules/nodestate"
 )
 
 // HasElsewhere reports whether there is another node for a pod than the one it is on: ready and schedulable, selected by its
@@ -23,7 +24,7 @@ func HasElsewhere(ctx context.Context, client kube.Interface, pod *corev1.Pod) (
 			return "", fmt.Errorf("listing nodes: %w", err)
 		}
 		for i := range list.Items {
-			if n := &list.Items[i]; n.Name != pod.Spec.NodeName && !IsUnavailable(n) && admits(n, pod, affinity) {
+			if n := &list.Items[i]; n.Name != pod.Spec.NodeName && !nodestate.IsUnavailable(n) && admits(n, pod, affinity) {
 				found = true
 				return "", nil
 			}

@@ -11,6 +11,7 @@ import (
 
 	"drydock.dev/drydock/k8s/kube"
 	"drydock.dev/drydock/k8s/lease"
+	"drydock.dev/drydock/rules/nodestate"
 )
 
 // KubeletLease is one version of the lease that a kubelet renews while it runs. Two that differ say that the kubelet ran in
@@ -50,7 +51,7 @@ type Silence struct {
 // brokenBy reports whether a node's kubelet has said something since: it has renewed the lease, it has reported, or the node
 // was booted.
 func (s Silence) brokenBy(node *corev1.Node, now KubeletLease) bool {
-	return !IsSilent(node) || s.BootID != "" && node.Status.NodeInfo.BootID != s.BootID || !s.Lease.Same(now)
+	return !nodestate.IsSilent(node) || s.BootID != "" && node.Status.NodeInfo.BootID != s.BootID || !s.Lease.Same(now)
 }
 
 // Broken reads a node and its lease, and reports whether the kubelet has said something since.

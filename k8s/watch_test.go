@@ -19,6 +19,7 @@ import (
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/k8s"
 	"drydock.dev/drydock/k8s/k8stest"
+	"drydock.dev/drydock/rules/nodestate"
 )
 
 func TestMain(m *testing.M) {
@@ -269,7 +270,7 @@ func TestViewKeepsWhatSchedulingAndHealthChecksLookAt(t *testing.T) {
 	}
 	defer view.Close()
 	got, _ := view.Get("n1")
-	if got.UID != full.UID || got.Labels["pool"] != "gpu" || !got.Spec.Unschedulable || !k8s.IsReady(got) || !k8s.IsUnavailable(got) {
+	if got.UID != full.UID || got.Labels["pool"] != "gpu" || !got.Spec.Unschedulable || !nodestate.IsReady(got) || !nodestate.IsUnavailable(got) {
 		t.Errorf("kept %+v", got)
 	}
 	want := []corev1.NodeCondition{{Type: corev1.NodeDiskPressure, Status: corev1.ConditionTrue}, {Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
@@ -294,7 +295,7 @@ func TestAvailability(t *testing.T) {
 		"without a word yet": {false, nil, true},
 	} {
 		n := &corev1.Node{Spec: corev1.NodeSpec{Unschedulable: c.unschedulable}, Status: corev1.NodeStatus{Conditions: c.conditions}}
-		if got := k8s.IsUnavailable(n); got != c.want {
+		if got := nodestate.IsUnavailable(n); got != c.want {
 			t.Errorf("%s: unavailable = %v", name, got)
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"drydock.dev/drydock/activities/heartbeat"
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/k8s"
+	"drydock.dev/drydock/rules/nodestate"
 	"drydock.dev/drydock/rules/profile/state"
 	"drydock.dev/drydock/rules/schedule"
 )
@@ -278,15 +279,15 @@ func pause(ctx context.Context, d time.Duration) error {
 }
 
 // isOut reports whether a node is out of service: by itself, or because a profile has it in maintenance.
-func isOut(n *corev1.Node) bool { return k8s.IsUnavailable(n) || isInMaintenance(n) }
+func isOut(n *corev1.Node) bool { return nodestate.IsUnavailable(n) || isInMaintenance(n) }
 
 func isInMaintenance(n *corev1.Node) bool {
 	return n.Labels[state.StateLabel] == string(state.Maintenance)
 }
 
 func whyOut(n *corev1.Node) string {
-	if k8s.IsUnavailable(n) {
-		return k8s.WhyUnavailable(n)
+	if nodestate.IsUnavailable(n) {
+		return nodestate.WhyUnavailable(n)
 	}
 	return "in maintenance by a profile"
 }

@@ -24,6 +24,7 @@ import (
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/k8s"
 	"drydock.dev/drydock/k8s/k8stest"
+	"drydock.dev/drydock/rules/nodestate"
 	"drydock.dev/drydock/rules/profile/state"
 	"drydock.dev/drydock/rules/schedule"
 )
@@ -50,7 +51,7 @@ func TestCountCountsAllNodesAndThoseOfEachGroup(t *testing.T) {
 		activitytest.Node("n1", activitytest.Labelled("pool", "gpu"), activitytest.Labelled("zone", "a")), activitytest.Node("n2", activitytest.Labelled("pool", "gpu"), activitytest.Labelled("zone", "b"), activitytest.Cordoned),
 		activitytest.Node("n3", activitytest.Labelled("zone", "a"), activitytest.NotReady), activitytest.Node("n4"),
 	}
-	got := count(nodes, grouper(t), k8s.IsUnavailable)
+	got := count(nodes, grouper(t), nodestate.IsUnavailable)
 	want := map[string]schedule.GroupCount{
 		"": {Nodes: 4, Unavailable: 2}, "gpu": {Nodes: 2, Unavailable: 1}, "zone[zone=a]": {Nodes: 2, Unavailable: 1},
 		"zone[zone=b]": {Nodes: 1, Unavailable: 1}, "zone[zone=<none>]": {Nodes: 1},

@@ -18,6 +18,7 @@ import (
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/k8s"
 	"drydock.dev/drydock/rules/bounds"
+	"drydock.dev/drydock/rules/nodestate"
 )
 
 // OutOfServiceInput is about a held node that was proven to be off.
@@ -87,11 +88,11 @@ func (d *Activities) TakeOutOfService(ctx context.Context, in OutOfServiceInput)
 			return false, err
 		case in.BootID != "" && seen.Status.NodeInfo.BootID != in.BootID:
 			taken.Restarted = true // silent or not: what has booted may run
-		case k8s.IsSilent(seen) && long:
+		case nodestate.IsSilent(seen) && long:
 			is, err := k8s.SetOutOfService(ctx, d.Client, in.Node, node.Caller, k8s.Silence{Lease: now, BootID: in.BootID})
 			taken.Tainted, taken.CameBack = is.Tainted && !is.Foreign, is.Alive
 			return true, err
-		case late && (changed || !k8s.IsSilent(seen)):
+		case late && (changed || !nodestate.IsSilent(seen)):
 			taken.Answers = true
 		default:
 			return false, nil

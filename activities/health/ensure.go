@@ -21,6 +21,7 @@ import (
 	"drydock.dev/drydock/k8s"
 	"drydock.dev/drydock/k8s/nodelease"
 	rules "drydock.dev/drydock/rules/health"
+	"drydock.dev/drydock/rules/nodestate"
 )
 
 // What is written on remediation objects, as medik8s has it, and what says whose they are.
@@ -220,7 +221,7 @@ func (a *Activities) mayTouch(in ObjectInput, node *corev1.Node) (why string) {
 
 // withoutSlot answers where the node is one of the control plane, and it is not known that the remediation holds the slot for it.
 func (a *Activities) withoutSlot(ctx context.Context, in ObjectInput, node *corev1.Node) EnsuredObject {
-	if !in.ControlPlane && !IsControlPlane(node) {
+	if !in.ControlPlane && !nodestate.IsControlPlane(node.Labels) {
 		return EnsuredObject{}
 	}
 	switch held, err := a.holdsSlot(ctx, in.Slot); {
@@ -235,7 +236,7 @@ func (a *Activities) withoutSlot(ctx context.Context, in ObjectInput, node *core
 // isIndispensable returns why the control plane cannot do without a node now. It is asked immediately before something is made, and where
 // there is no answer nothing is made. Once something was made the control plane does without the node already.
 func (a *Activities) isIndispensable(ctx context.Context, in ObjectInput, node *corev1.Node) (why string, err error) {
-	if in.Begun || !in.ControlPlane && !IsControlPlane(node) {
+	if in.Begun || !in.ControlPlane && !nodestate.IsControlPlane(node.Labels) {
 		return "", nil
 	}
 	if other, err := a.otherControlPlane(ctx, in); other != "" || err != nil {
@@ -297,7 +298,7 @@ func (a *Activities) make(ctx context.Context, in ObjectInput, from template, no
 		o.SetGenerateName(in.Node + "-")
 	}
 	labels := map[string]string{partOfLabel: partOf, checkLabel: in.Check}
-	if in.ControlPlane || IsControlPlane(node) {
+	if in.ControlPlane || nodestate.IsControlPlane(node.Labels) {
 		labels[controlPlaneLabel] = ""
 	}
 	o.SetLabels(labels)

@@ -9,8 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 
-	"drydock.dev/drydock/k8s"
 	rules "drydock.dev/drydock/rules/health"
+	"drydock.dev/drydock/rules/nodestate"
 )
 
 // etcdNamespace is where OpenShift has etcd's budget and guard pods.
@@ -124,11 +124,11 @@ func (a *Activities) majorityWithout(ctx context.Context, name string) (permitte
 	defer view.Close()
 	all, ready := 0, 0
 	for _, node := range view.List() {
-		if !IsControlPlane(node) {
+		if !nodestate.IsControlPlane(node.Labels) {
 			continue
 		}
 		all++
-		if node.Name != name && k8s.IsReady(node) {
+		if node.Name != name && nodestate.IsReady(node) {
 			ready++
 		}
 	}

@@ -13,21 +13,11 @@ import (
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/k8s"
 	rules "drydock.dev/drydock/rules/health"
+	"drydock.dev/drydock/rules/nodestate"
 )
 
 // terminating is the condition of a node that its cloud takes away.
 const terminating corev1.NodeConditionType = "Terminating"
-
-// controlPlaneLabels are on the nodes of the control plane, with any value.
-var controlPlaneLabels = []string{"node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"}
-
-// IsControlPlane reports whether a node is one of the control plane's.
-func IsControlPlane(node *corev1.Node) bool {
-	return slices.ContainsFunc(controlPlaneLabels, func(key string) bool {
-		_, there := node.Labels[key]
-		return there
-	})
-}
 
 // criteria is how a check looks at a node.
 type criteria struct {
@@ -52,7 +42,7 @@ func newCriteria(in WatchInput) (criteria, error) {
 // not ill.
 func (a *Activities) facts(by criteria, node *corev1.Node, ignoreTerminating bool) rules.Facts {
 	f := rules.Facts{
-		Name: node.Name, UID: string(node.UID), Group: by.group(node), ControlPlane: IsControlPlane(node),
+		Name: node.Name, UID: string(node.UID), Group: by.group(node), ControlPlane: nodestate.IsControlPlane(node.Labels),
 		CreatedAt: node.CreationTimestamp.UTC(), Upgrading: upgrading(node), UnderMaintenance: a.maintenanceOf(by.check, node),
 	}
 	f.Exclude, f.Excluded = a.exclusionOf(node)

@@ -16,6 +16,7 @@ import (
 
 	"drydock.dev/drydock/k8s"
 	"drydock.dev/drydock/k8s/kube"
+	"drydock.dev/drydock/rules/nodestate"
 )
 
 // View is the live view of a node that a maintenance holds, and of the pods on it.
@@ -162,5 +163,5 @@ func (v *View) Current(pod *corev1.Pod, evenLeaving bool) bool {
 // Silent reports whether the node's kubelet does not answer, or that there is no node.
 func (v *View) Silent() bool {
 	node, ok := v.Node.Get(v.Name)
-	return !ok || k8s.IsSilent(node)
+	return !ok || nodestate.IsSilent(node)
 }

@@ -21,6 +21,7 @@ import (
 	"drydock.dev/drydock/activities/failure"
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/k8s"
+	"drydock.dev/drydock/rules/nodestate"
 	"drydock.dev/drydock/rules/plan"
 )
 
@@ -83,7 +84,7 @@ func (a *Activities) ListPlanNodes(ctx context.Context, in ListInput) (Listed, e
 	for _, node := range view.List() {
 		listed.All++
 		uids[node.Name] = node.UID
-		controlPlane, matching := isControlPlane(node), matches(node)
+		controlPlane, matching := nodestate.IsControlPlane(node.Labels), matches(node)
 		if controlPlane {
 			listed.ControlPlanes.All++
 		}
@@ -136,16 +137,6 @@ func (l *Listed) digest(uids map[string]types.UID) string {
 
 func (in ListInput) matcher() (func(*corev1.Node) bool, error) {
 	return plan.Selection{NodeSelector: in.NodeSelector, Selector: in.Selector, Nodes: in.Names, Exclude: in.Exclude}.Matcher()
-}
-
-// isControlPlane reports whether a node has the label that kubeadm and others set, or the one that it replaced.
-func isControlPlane(node *corev1.Node) bool {
-	for _, label := range []string{"node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"} {
-		if _, ok := node.Labels[label]; ok {
-			return true
-		}
-	}
-	return false
 }
 
 // podsAtOnce is how many pods are read at once.

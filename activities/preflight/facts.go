@@ -13,6 +13,7 @@ import (
 
 	"drydock.dev/drydock/k8s"
 	"drydock.dev/drydock/rules/drainplan"
+	"drydock.dev/drydock/rules/nodestate"
 	"drydock.dev/drydock/rules/preflight"
 	"drydock.dev/drydock/rules/spec"
 )
@@ -30,7 +31,7 @@ func (p *Activities) facts(ctx context.Context, in Input) (preflight.Facts, erro
 		facts.Node.Similar = p.similar(ctx, in.Node)
 		return facts, nil
 	case err == nil:
-		facts.Node.Ready = k8s.IsReady(node)
+		facts.Node.Ready = nodestate.IsReady(node)
 	case p.unchecked(ctx, err, "the node", &facts) != nil:
 		return facts, fmt.Errorf("reading node %s: %w", in.Node, err)
 	default:

@@ -14,6 +14,7 @@ import (
 	"drydock.dev/drydock/k8s"
 	"drydock.dev/drydock/lab/world"
 	"drydock.dev/drydock/rules/health"
+	"drydock.dev/drydock/rules/nodestate"
 )
 
 // backWithin bounds how long a node whose kubelet came back is still tainted as out of service.
@@ -102,7 +103,7 @@ func (w ward) comeBack(ctx context.Context) error {
 		return err
 	}
 	return world.Eventually(ctx, patience, "the kubelet of "+w.nodes[0]+" answers", func() error {
-		if n := w.observer.node(w.nodes[0]); n == nil || k8s.IsSilent(n) {
+		if n := w.observer.node(w.nodes[0]); n == nil || nodestate.IsSilent(n) {
 			return errors.New("it does not")
 		}
 		return nil

@@ -14,6 +14,7 @@ import (
 
 	"drydock.dev/drydock/rules/health"
 	"drydock.dev/drydock/rules/health/nhc"
+	"drydock.dev/drydock/rules/nodestate"
 )
 
 // medik8s is node-healthcheck-operator: its objects stay, or become health checks of Drydock.
@@ -203,11 +204,7 @@ func (k check) input(c Cluster, remediated []string) health.Input {
 // facts are what a check sees of a node.
 func (k check) facts(n *corev1.Node, by []string) health.Facts {
 	f := health.Facts{Name: n.Name, UID: string(n.UID), Group: health.GroupOf(n.Labels, by), CreatedAt: n.CreationTimestamp.UTC()}
-	for _, label := range []string{"node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"} {
-		if _, is := n.Labels[label]; is {
-			f.ControlPlane = true
-		}
-	}
+	f.ControlPlane = nodestate.IsControlPlane(n.Labels)
 	f.Exclude, f.Excluded = n.Labels[excludeLabel], false
 	_, f.Excluded = n.Labels[excludeLabel]
 	_, f.Confirmed = n.Annotations[confirmed]

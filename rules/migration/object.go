@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
@@ -189,13 +188,6 @@ func (r *Report) input(file, comment string, value any) bool {
 
 // oneLine is an error that has a line for each field that is wrong, in one.
 func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
-
-// isReady reports whether a node's kubelet says that it is.
-func isReady(node *corev1.Node) bool {
-	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
-		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
-	})
-}
 
 // plan adds the input of a plan, and reports whether it is right.
 func (r *Report) plan(name, comment string, input map[string]any) bool {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"drydock.dev/drydock/rules/nodestate"
 	"drydock.dev/drydock/rules/schedule"
 	"drydock.dev/drydock/rules/window"
 )
@@ -99,24 +100,15 @@ func observe(c Cluster, all, asked []Claim) *schedule.Observation {
 	o := &schedule.Observation{At: c.At, Nodes: len(c.Nodes), Facts: map[string]schedule.NodeFacts{}}
 	for i := range c.Nodes {
 		n := &c.Nodes[i]
-		why := ""
-		switch {
-		case taken[n.Name]:
-		case n.Spec.Unschedulable && !isReady(n):
-			why = "cordoned and not Ready"
-		case n.Spec.Unschedulable:
-			why = "cordoned"
-		case !isReady(n):
-			why = "not Ready"
-		}
-		if why != "" {
+		out := nodestate.IsUnavailable(n) && !taken[n.Name]
+		if out {
 			o.Unavailable++
 			if !known[n.Name] {
-				o.Others = append(o.Others, schedule.UnavailableNode{Node: n.Name, Why: why})
+				o.Others = append(o.Others, schedule.UnavailableNode{Node: n.Name, Why: nodestate.WhyUnavailable(n)})
 			}
 		}
 		if known[n.Name] {
-			o.Facts[n.Name] = schedule.NodeFacts{Unavailable: why != ""}
+			o.Facts[n.Name] = schedule.NodeFacts{Unavailable: out}
 			delete(known, n.Name)
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"drydock.dev/drydock/k8s"
+	"drydock.dev/drydock/rules/nodestate"
 	"drydock.dev/drydock/rules/number"
 	"drydock.dev/drydock/starter/exit"
 	"drydock.dev/drydock/starter/terminal"
@@ -37,14 +38,7 @@ type Node struct {
 }
 
 // ControlPlane reports whether the node is one of the control plane.
-func (n Node) ControlPlane() bool {
-	for _, label := range []string{"node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"} {
-		if _, ok := n.Labels[label]; ok {
-			return true
-		}
-	}
-	return false
-}
+func (n Node) ControlPlane() bool { return nodestate.IsControlPlane(n.Labels) }
 
 // Cluster says which Kubernetes is meant where the flags do not.
 type Cluster struct{ Kubeconfig, Context string }

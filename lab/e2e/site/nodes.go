@@ -14,6 +14,7 @@ import (
 	"drydock.dev/drydock/k8s"
 	"drydock.dev/drydock/lab/witness"
 	"drydock.dev/drydock/lab/world"
+	"drydock.dev/drydock/rules/nodestate"
 )
 
 // ControlPlaneLabel makes a node one of the control plane.
@@ -73,7 +74,7 @@ func (s *Site) turn(name string, is bool, label string) {
 	}
 	s.PatchNode(name, fmt.Sprintf(`{"metadata":{"labels":{%q:%s}}}`, world.NotReadyLabel, label))
 	s.Eventually(fmt.Sprintf("node %s has Ready=%t", name, is), func() error {
-		if k8s.IsReady(s.Node(name)) != is {
+		if nodestate.IsReady(s.Node(name)) != is {
 			return errors.New("not yet")
 		}
 		return nil
@@ -170,7 +171,7 @@ func (s *Site) CreateNode(n *corev1.Node) {
 		}
 	}
 	s.Eventually("node "+n.Name+" is Ready", func() error {
-		if now := s.Node(n.Name); !k8s.IsReady(now) || HasTaint(now, corev1.TaintNodeNotReady) {
+		if now := s.Node(n.Name); !nodestate.IsReady(now) || HasTaint(now, corev1.TaintNodeNotReady) {
 			return fmt.Errorf("taints %v", now.Spec.Taints)
 		}
 		return nil

@@ -20,6 +20,7 @@ import (
 	"drydock.dev/drydock/deploy/devstack"
 	"drydock.dev/drydock/k8s"
 	"drydock.dev/drydock/lab/world"
+	"drydock.dev/drydock/rules/nodestate"
 )
 
 // Patience is how long a test waits for anything; it is a bound for a broken program, not a measure.
@@ -206,7 +207,7 @@ func (s *Site) tidyUp() {
 	}
 	s.Eventually("nothing of the test is left on any node", func() error {
 		for _, n := range s.Nodes() {
-			if len(n.Spec.Taints) > 0 || n.Spec.Unschedulable || !k8s.IsReady(&n) {
+			if len(n.Spec.Taints) > 0 || n.Spec.Unschedulable || !nodestate.IsReady(&n) {
 				return fmt.Errorf("node %s is not as new: taints %v", n.Name, n.Spec.Taints)
 			}
 		}
