@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -51,6 +52,10 @@ type specOf struct {
 	MaintenanceID   string `json:"maintenanceID"`
 	MaintenanceType string `json:"maintenanceType"`
 	Owner           string `json:"owner"`
+	// AdditionalMessageChannels are told of it besides.
+	AdditionalMessageChannels struct {
+		AmazonSNSTopicARN string `json:"amazonSNSTopicARN"`
+	} `json:"additionalMessageChannels"`
 }
 
 // statusOf is NotifyMaintenanceStatus.
@@ -122,17 +127,24 @@ type Options struct {
 	SLA time.Duration
 	// Input is a JSON merge patch for the input of each maintenance.
 	Input string
+	// Channels are the workers' channels for the topics of Amazon SNS that objects name, by the topic's ARN.
+	Channels map[string]string
 }
 
 // Validate returns what is wrong with them.
 func (o Options) Validate() error {
 	switch {
-	case o.Namespace == "" && o.SLA == 0 && o.Input == "":
+	case o.Namespace == "" && o.SLA == 0 && o.Input == "" && len(o.Channels) == 0:
 		return nil
 	case o.Namespace == "":
-		return errors.New("--pika-sla, --pika-input: need --pika")
+		return errors.New("--pika-sla, --pika-input, --pika-channel: need --pika")
 	case o.SLA <= 0:
 		return errors.New("--pika-sla: required with --pika: the slaPeriod of PIKA's configuration, such as 24h")
+	}
+	for _, topic := range slices.Sorted(maps.Keys(o.Channels)) {
+		if err := spec.ChannelName(o.Channels[topic]); err != nil {
+			return fmt.Errorf("--pika-channel: %s: %w", topic, err)
+		}
 	}
 	object := New()
 	object.SetName("any")
@@ -162,6 +174,12 @@ func (o Options) inputOf(object *unstructured.Unstructured, asks specOf, status 
 	input, err := mirror.Merged(given, json.RawMessage(o.Input))
 	if err != nil {
 		return nil, err
+	}
+	if channel := o.Channels[asks.AdditionalMessageChannels.AmazonSNSTopicARN]; channel != "" {
+		named, _ := input["notify"].([]any)
+		if !slices.Contains(named, any(channel)) {
+			input["notify"] = append(named, channel)
+		}
 	}
 	input["object"] = spec.Object{Resource: Resource, Namespace: object.GetNamespace(), Name: object.GetName(), UID: string(object.GetUID()), Cordoned: begun}
 	decoded, err := input.Decode()

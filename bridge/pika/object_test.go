@@ -53,6 +53,7 @@ func TestTheInputOfAnObject(t *testing.T) {
 	o.SetNamespace("gpu")
 	o.SetUID("uid-1")
 	asks := specOf{NodeObject: "worker-01", MaintenanceID: "id-1", MaintenanceType: "unplanned", Owner: "amy"}
+	asks.AdditionalMessageChannels.AmazonSNSTopicARN = "arn:gpu"
 	for name, c := range map[string]struct {
 		options Options
 		status  statusOf
@@ -60,13 +61,16 @@ func TestTheInputOfAnObject(t *testing.T) {
 	}{
 		"as PIKA has it": {Options{SLA: time.Hour}, statusOf{}, func(m spec.Maintenance) bool {
 			return m.Requestor == "id-1" && m.Type == spec.Unplanned && m.Owner == "amy" && m.Drain.Mode == spec.ModeExternal && m.Validation.Signal &&
-				time.Duration(m.SLA.After) == time.Hour && m.Object.Namespace == "gpu" && !m.Object.Cordoned && m.Priority == 0
+				time.Duration(m.SLA.After) == time.Hour && m.Object.Namespace == "gpu" && !m.Object.Cordoned && m.Priority == 0 && m.Notify == nil
 		}},
 		"drained by Drydock": {Options{SLA: time.Hour, Input: `{"drain":{"mode":"evict"},"validation":null}`}, statusOf{}, func(m spec.Maintenance) bool {
 			return m.Drain.Mode == spec.ModeEvict && m.Validation == nil
 		}},
 		"begun by PIKA": {Options{SLA: time.Hour}, statusOf{MaintenanceStatus: notices.MaintenanceStarted, SLAExpires: &metav1.Time{Time: time.Now().Add(time.Minute)}}, func(m spec.Maintenance) bool {
 			return m.Object.Cordoned && m.Priority == begunFirst && time.Duration(m.SLA.After) <= time.Minute
+		}},
+		"told of by a topic": {Options{SLA: time.Hour, Input: `{"notify":["all"]}`, Channels: map[string]string{"arn:gpu": "gpu"}}, statusOf{}, func(m spec.Maintenance) bool {
+			return slices.Equal(*m.Notify, []string{"all", "gpu"})
 		}},
 		"late": {Options{SLA: time.Hour}, statusOf{MaintenanceStatus: notices.SLAExpired, SLAExpires: &metav1.Time{Time: time.Now().Add(-time.Hour)}}, func(m spec.Maintenance) bool {
 			return time.Duration(m.SLA.After) == time.Second
@@ -88,6 +92,7 @@ func TestTheInputOfAnObject(t *testing.T) {
 func TestOptions(t *testing.T) {
 	for says, o := range map[string]Options{
 		"": {Namespace: "pika", SLA: time.Hour}, "need --pika": {SLA: time.Hour}, "--pika-sla: required": {Namespace: "pika"},
+		"--pika-channel": {Namespace: "pika", SLA: time.Hour, Channels: map[string]string{"arn:gpu": "GPU"}},
 		"--pika-input": {Namespace: "pika", SLA: time.Hour, Input: `{"drain":{"mode":"perhaps"}}`},
 	} {
 		if err := o.Validate(); (says == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), says) {

@@ -171,6 +171,9 @@ func (o *mirrored) start(ctx context.Context) (started bool, err error) {
 	if err := o.foreign().Unchanged(ctx, o.Live, New()); err != nil {
 		return false, kube.IgnoreNotFound(err)
 	}
+	if topic := o.asks.AdditionalMessageChannels.AmazonSNSTopicARN; topic != "" && o.Options.Channels[topic] == "" {
+		o.warn("UnknownTopic", "nothing is sent to "+topic+": have the bridge told its channel, by --pika-channel")
+	}
 	o.view, _, err = o.Drydock.Start(ctx, input)
 	return err == nil, err
 }
