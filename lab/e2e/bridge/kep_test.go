@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -162,14 +163,21 @@ func TestWhoMayAskByTheKEPsObjects(t *testing.T) {
 	write := site.Rule(kep.GroupVersion.Group, "nodemaintenances", "create", "get", "patch", "delete")
 	b.may("nina", write)
 	b.may("theo", write, site.Rule("", "nodes", "maintain"))
-	nina, theo := b.as("nina"), b.as("theo")
-	named := map[string]any{"nodeSelector": map[string]any{"nodeSelectorTerms": []any{
-		map[string]any{"matchFields": []any{map[string]any{"key": "metadata.name", "operator": "In", "values": []string{"worker-05"}}}},
-	}}}
+	b.may("rita", write, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"maintain"}, ResourceNames: []string{"worker-04", "worker-05"}})
+	nina, theo, rita := b.as("nina"), b.as("theo"), b.as("rita")
+	nodes := func(names ...string) map[string]any {
+		var terms []any
+		for _, name := range names {
+			terms = append(terms, map[string]any{"matchFields": []any{map[string]any{"key": "metadata.name", "operator": "In", "values": []string{name}}}})
+		}
+		return map[string]any{"nodeSelector": map[string]any{"nodeSelectorTerms": terms}}
+	}
+	named := nodes("worker-05")
 	all := map[string]any{"nodeSelector": map[string]any{"nodeSelectorTerms": []any{
 		map[string]any{"matchExpressions": []any{map[string]any{"key": "kubernetes.io/hostname", "operator": "Exists"}}},
 	}}}
-	const refused = "nina may not maintain all nodes"
+	const refused = "nina may not maintain nodes worker-05"
+	create := func(spec map[string]any) error { _, _, err := b.createOf(keps, rita, "ritas", spec, "dry"); return err }
 	b.Eventually("the policies are in force", func() error {
 		_, _, ninas := b.createOf(keps, nina, "tried", named, "dry")
 		_, none, theos := b.createOf(keps, theo, "tried", named, "dry")
@@ -203,6 +211,14 @@ func TestWhoMayAskByTheKEPsObjects(t *testing.T) {
 		}},
 		{"theo takes the finalizer off", "of theos is the bridge's", func() error {
 			return b.patchAs(keps, theo, "theos", map[string]any{"metadata": map[string]any{"finalizers": nil}}, "dry")
+		}},
+		{"rita asks for her nodes", "", func() error { return create(nodes("worker-04", "worker-05")) }},
+		{"rita asks for another's besides", "rita may not maintain nodes worker-04, worker-03", func() error { return create(nodes("worker-04", "worker-03")) }},
+		{"rita asks for all", "rita may not maintain all nodes", func() error { return create(all) }},
+		{"rita asks for many", "rita may not maintain all nodes", func() error { return create(nodes(slices.Repeat([]string{"worker-05"}, 9)...)) }},
+		{"rita changes its nodes to hers", "", func() error { return b.patchAs(keps, rita, "theos", map[string]any{"spec": nodes("worker-04")}, "dry") }},
+		{"rita changes its nodes to another's", "may not maintain nodes worker-03, worker-05", func() error {
+			return b.patchAs(keps, rita, "theos", map[string]any{"spec": nodes("worker-03")}, "dry")
 		}},
 		{"nina labels it", "", func() error {
 			return b.patchAs(keps, nina, "theos", map[string]any{"metadata": map[string]any{"labels": map[string]any{"a": "b"}}}, "dry")
