@@ -281,6 +281,9 @@ func (a *attempt) fault(ctx context.Context) (strike, recovery func() error) {
 		return mirrored{a}.hitBridge(ctx)
 	case deleteObject:
 		strike = func() error { return mirrored{a}.deleteFirst(ctx) }
+	case deleteDefinition:
+		strike = func() error { return a.definition.delete(ctx) }
+		recovery = func() error { return a.definition.restore(ctx) }
 	case kubeletBack:
 		strike = func() error { return wardOf(a).comeBack(ctx) }
 		recovery = func() error { return wardOf(a).isBackInService(ctx) }

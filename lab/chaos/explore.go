@@ -26,7 +26,8 @@ type stack struct {
 	observer *observer
 	receiver *receiver
 	// objects are nil if no fault is about the bridge.
-	objects dynamic.ResourceInterface
+	objects    dynamic.ResourceInterface
+	definition definition
 	// remedies are nil if no fault is about health checks.
 	remedies *remedies
 }
@@ -237,9 +238,11 @@ func (q *queue) work(ctx context.Context, s *stack, i int, temporal *devstack.Te
 		if !more {
 			return
 		}
+		done := s.definition.use(c)
 		if o := l.run(ctx, &c); ctx.Err() == nil {
 			q.done(o)
 		}
+		done()
 	}
 }
 

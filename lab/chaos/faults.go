@@ -45,9 +45,10 @@ const (
 	resetTransition     kind = "reset-transition"
 	terminateTransition kind = "terminate-transition"
 
-	killBridge   kind = "kill-bridge"
-	deleteObject kind = "delete-object"
-	loseLease    kind = "lose-lease"
+	killBridge       kind = "kill-bridge"
+	deleteObject     kind = "delete-object"
+	deleteDefinition kind = "delete-definition"
+	loseLease        kind = "lose-lease"
 
 	stripMark         kind = "strip-mark"
 	liftCordon        kind = "lift-cordon"
@@ -59,7 +60,7 @@ var kinds = []kind{
 	killWorker, cutTemporal, restartTemporal, api429, api409, api500, apiTimeout, apiDrop,
 	resetMaintenance, resetScheduler, poison, foreign, foreignWorker, foreignCaller, stripMark, liftCordon, expireCredentials, resetLockstep, terminateLockstep,
 	resetRemediation, terminateRemediation, resetCheck, terminateCheck, kubeletBack,
-	resetProfiles, terminateProfiles, resetTransition, terminateTransition, killBridge, deleteObject, loseLease,
+	resetProfiles, terminateProfiles, resetTransition, terminateTransition, killBridge, deleteObject, deleteDefinition, loseLease,
 }
 
 // onAPI means that the API server's answer is what goes wrong.
@@ -80,7 +81,10 @@ func (k kind) onProfiles() bool {
 }
 
 // onObjects means that the bridge is what it happens to, or an object that it serves.
-func (k kind) onObjects() bool { return k == killBridge || k == deleteObject || k == loseLease }
+func (k kind) onObjects() bool { return k == killBridge || k == loseLease || k.deletes() }
+
+// deletes means that an object is deleted while its maintenance may run.
+func (k kind) deletes() bool { return k == deleteObject || k == deleteDefinition }
 
 // when is the side of a step's effect on which something goes wrong.
 type when string

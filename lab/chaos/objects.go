@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -16,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
 
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/bridge/v1alpha1"
@@ -23,8 +25,14 @@ import (
 	"drydock.dev/drydock/lab/world"
 )
 
-// objectsPath is where the API server has the objects by which the maintenances of a lane may be asked for.
-const objectsPath = "/apis/drydock.dev/v1alpha1/nodemaintenances"
+// objectsPath is where the API server has the objects by which the maintenances of a lane may be asked for, objectsDefinition the name of
+// their definition.
+const (
+	objectsPath       = "/apis/drydock.dev/v1alpha1/nodemaintenances"
+	objectsDefinition = "nodemaintenances.drydock.dev"
+)
+
+var objectsResource = v1alpha1.GroupVersion.WithResource("nodemaintenances")
 
 // objectsSteps are those of the bridge, which has objects drive maintenances.
 var objectsSteps = []step{
@@ -71,12 +79,12 @@ func (c cell) canHappenToObjects() bool {
 		return false
 	case k.onAPI():
 		return c.step.requests != nil
-	case k == deleteObject: // there may be none yet
+	case k.deletes(): // there may be none yet
 		return c.step.name != "renew-bridge"
 	case k == resetMaintenance: // before there is none
 		return !slices.Contains([]string{"hold-object", "read-object", "renew-bridge"}, c.step.name) && (c.step.name != "start-for-object" || c.when == after)
 	default:
-		return slices.Contains([]kind{killWorker, killBridge, cutTemporal, restartTemporal, resetScheduler, expireCredentials, deleteObject, loseLease}, k)
+		return slices.Contains([]kind{killWorker, killBridge, cutTemporal, restartTemporal, resetScheduler, expireCredentials, loseLease}, k)
 	}
 }
 
@@ -284,18 +292,62 @@ func gone(err error) error {
 	return err
 }
 
+// definition is that of the objects, which all lanes share. A fault that deletes it has it for itself.
+type definition struct {
+	sync.RWMutex
+	kube dynamic.Interface
+}
+
+// use keeps the definition from other lanes, or from being deleted by them, as a fault needs it.
+func (d *definition) use(c cell) (done func()) {
+	switch {
+	case c.kind == deleteDefinition:
+		d.Lock()
+		return d.Unlock
+	case c.step.objects:
+		d.RLock()
+		return d.RUnlock
+	default:
+		return func() {}
+	}
+}
+
+func (d *definition) delete(ctx context.Context) error {
+	return world.Definitions(d.kube).Delete(ctx, objectsDefinition, metav1.DeleteOptions{})
+}
+
+// restore waits until the bridge has let all objects go, so that the definition is gone, and has the API server serve them again.
+func (d *definition) restore(ctx context.Context) error {
+	err := world.Eventually(ctx, endsWithin, "the definition is gone", func() error {
+		_, err := world.Definitions(d.kube).Get(ctx, objectsDefinition, metav1.GetOptions{})
+		if err == nil {
+			return errors.New("it is not")
+		}
+		return gone(err)
+	})
+	if err != nil {
+		return err
+	}
+	return d.create(ctx)
+}
+
+// create has the API server serve the objects.
+func (d *definition) create(ctx context.Context) error {
+	if err := world.Define(ctx, d.kube, "deploy/kubernetes/crds/drydock.dev_nodemaintenances.yaml"); err != nil {
+		return err
+	}
+	return world.Eventually(ctx, patience, "the objects are served", func() error {
+		_, err := d.kube.Resource(objectsResource).List(ctx, metav1.ListOptions{Limit: 1})
+		return err
+	})
+}
+
 // defineObjects has the API server serve the objects.
 func (s *stack) defineObjects(ctx context.Context) error {
 	kube, err := world.Dynamic(s.cluster.Kubeconfig)
 	if err != nil {
 		return err
 	}
-	if err := world.Define(ctx, kube, "deploy/kubernetes/crds/drydock.dev_nodemaintenances.yaml"); err != nil {
-		return err
-	}
-	s.objects = kube.Resource(v1alpha1.GroupVersion.WithResource("nodemaintenances"))
-	return world.Eventually(ctx, patience, "the objects are served", func() error {
-		_, err := s.objects.List(ctx, metav1.ListOptions{Limit: 1})
-		return err
-	})
+	s.definition.kube, s.objects = kube, kube.Resource(objectsResource)
+	return s.definition.create(ctx)
 }

@@ -130,7 +130,7 @@ func (a planner) begunOnce(ctx context.Context) error {
 			continue
 		}
 		firsts, completed, most := map[string]bool{}, 0, 1
-		if a.cell.kind == deleteObject && m.node == a.nodes[0] {
+		if a.cell.kind == deleteObject && m.node == a.nodes[0] || a.cell.kind == deleteDefinition {
 			most = 2
 		}
 		page, err := a.temporal.Client.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{

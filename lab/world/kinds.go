@@ -28,6 +28,11 @@ func Dynamic(kubeconfig string) (*dynamic.DynamicClient, error) {
 	return dynamic.NewForConfig(config)
 }
 
+// Definitions are those of the kinds that an API server serves beside its own.
+func Definitions(kube dynamic.Interface) dynamic.ResourceInterface {
+	return kube.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
+}
+
 // Define creates the definitions of kinds that a file of the source tree has, and leaves out what else is in it.
 func Define(ctx context.Context, kube dynamic.Interface, path string) error {
 	root, err := devstack.Root()
@@ -39,7 +44,6 @@ func Define(ctx context.Context, kube dynamic.Interface, path string) error {
 		return err
 	}
 	defer file.Close()
-	kinds := kube.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
 	for decoder := yaml.NewYAMLOrJSONDecoder(file, 4096); ; {
 		var o unstructured.Unstructured
 		switch err := decoder.Decode(&o); {
@@ -50,7 +54,7 @@ func Define(ctx context.Context, kube dynamic.Interface, path string) error {
 		case o.GetKind() != "CustomResourceDefinition":
 			continue
 		}
-		if _, err := kinds.Create(ctx, &o, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+		if _, err := Definitions(kube).Create(ctx, &o, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
 			return err
 		}
 	}
