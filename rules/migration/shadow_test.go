@@ -245,3 +245,26 @@ func TestTheWayBack(t *testing.T) {
 		t.Errorf("%q", served)
 	}
 }
+
+// BenchmarkLook is one look of the shadow at 15,000 nodes, for 1,000 of which the system has been asked.
+func BenchmarkLook(b *testing.B) {
+	at := time.Date(2026, 11, 2, 8, 0, 0, 0, time.UTC)
+	c := Cluster{At: at, Objects: map[schema.GroupVersionResource][]unstructured.Unstructured{}}
+	for i := range 15_000 {
+		name := fmt.Sprintf("worker-%d", i)
+		c.Nodes = append(c.Nodes, corev1.Node{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"topology.kubernetes.io/zone": fmt.Sprintf("zone-%d", i%3)}},
+			Status:     corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}},
+		})
+		if i < 1000 {
+			c.Objects[nodeMaintenances] = append(c.Objects[nodeMaintenances], object(name, "Pending", at))
+		}
+	}
+	s := NewShadow(maintenanceOperator{Given{Limits: schedule.Limits{MaxParallel: schedule.Count(100)}}})
+	for b.Loop() {
+		c.At = c.At.Add(time.Second)
+		if _, err := s.Look(c); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
