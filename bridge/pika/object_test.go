@@ -93,7 +93,7 @@ func TestOptions(t *testing.T) {
 	for says, o := range map[string]Options{
 		"": {Namespace: "pika", SLA: time.Hour}, "need --pika": {SLA: time.Hour}, "--pika-sla: required": {Namespace: "pika"},
 		"--pika-channel": {Namespace: "pika", SLA: time.Hour, Channels: map[string]string{"arn:gpu": "GPU"}},
-		"--pika-input": {Namespace: "pika", SLA: time.Hour, Input: `{"drain":{"mode":"perhaps"}}`},
+		"--pika-input":   {Namespace: "pika", SLA: time.Hour, Input: `{"drain":{"mode":"perhaps"}}`},
 	} {
 		if err := o.Validate(); (says == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), says) {
 			t.Errorf("%+v: %v, want %q", o, err, says)
