@@ -21,15 +21,10 @@ type Handler struct {
 	// since is the change ID from which on workflows know the message; empty if they always did.
 	since string
 	kind  kind
-	// answers answers updates; nil answers them with the effect.
-	answers Answerer
-	// idle knows which messages have nothing left to do; nil knows of none.
-	idle Idle
-}
-
-// Answerer waits for what follows from an update that had an effect, and returns the answer. It has to end.
-type Answerer interface {
-	Answer(ctx workflow.Context, effect string) (string, error)
+	// Take sets the others.
+	ctx     workflow.Context
+	account Account
+	idle    Idle
 }
 
 // Idle knows which messages have nothing left to do. It is asked about updates only, and before they are accepted: such an update leaves
@@ -39,23 +34,17 @@ type Idle interface {
 	NothingToDo(name string, payload any) (why string)
 }
 
-// kind decodes the payloads of one message.
+// kind has the payloads of one message.
 type kind interface {
-	// prototype is a zero payload.
-	prototype() any
+	// none is a zero payload.
+	none() Said
 	// decode reads a payload strictly.
-	decode(raw []byte) (message, error)
+	decode(raw []byte) (Said, error)
 	days(ctx workflow.Context, raw []byte) error
-}
-
-// message is a decoded payload.
-type message interface {
-	Said
-	content() any
-	// check returns why the message cannot take effect now.
-	check() error
+	// check returns why a payload cannot take effect now.
+	check(payload Said) error
 	// apply carries it out, and describes the effect.
-	apply() string
+	apply(payload Said) string
 }
 
 // Said is a payload that has its sender and a comment.
@@ -63,34 +52,26 @@ type Said interface{ Said() api.Message }
 
 // payloadOf is the kind of messages whose payload is a T.
 type payloadOf[T Said] struct {
-	check func(T) error
-	apply func(T) string
+	accepts func(T) error
+	takes   func(T) string
 }
 
-type decoded[T Said] struct {
-	payloadOf[T]
-	payload T
+func (payloadOf[T]) none() Said {
+	var none T
+	return none
 }
 
-func (p payloadOf[T]) decode(raw []byte) (message, error) {
+func (p payloadOf[T]) decode(raw []byte) (Said, error) {
 	payload, err := Decode[T](raw)
 	if err != nil {
-		return decoded[T]{}, err // the sender of what cannot be read is not known
+		return p.none(), err // the sender of what cannot be read is not known
 	}
-	return decoded[T]{p, payload}, nil
-}
-
-func (payloadOf[T]) prototype() any {
-	var zero T
-	return zero
+	return payload, nil
 }
 
 func (payloadOf[T]) days(ctx workflow.Context, raw []byte) error { return Days[T](ctx, raw) }
-
-func (d decoded[T]) Said() api.Message { return d.payload.Said() }
-func (d decoded[T]) content() any      { return d.payload }
-func (d decoded[T]) check() error      { return d.payloadOf.check(d.payload) }
-func (d decoded[T]) apply() string     { return d.payloadOf.apply(d.payload) }
+func (p payloadOf[T]) check(payload Said) error                  { return p.accepts(payload.(T)) }
+func (p payloadOf[T]) apply(payload Said) string                 { return p.takes(payload.(T)) }
 
 // On is the handler of a message whose payload is a T. The payload may be absent.
 func On[T Said](name string, check func(T) error, apply func(T) string) Handler {
@@ -103,29 +84,19 @@ func (h Handler) Since(change string) Handler {
 	return h
 }
 
-// Answered makes an update return what follows from the message.
-func (h Handler) Answered(answers Answerer) Handler {
-	h.answers = answers
-	return h
-}
-
-// Unless has updates rejected that have nothing left to do.
-func (h Handler) Unless(idle Idle) Handler {
-	h.idle = idle
-	return h
-}
-
 // Recorder records signals that had no effect, and why. Where it has a method Arrived, that is called for every signal before it is read.
 type Recorder interface {
 	Refused(name string, who api.Message, outcome api.Outcome, why error)
 }
 
-// Account is a Recorder that also records messages that took effect.
+// Account is a Recorder that also records messages that took effect, and answers updates.
 type Account interface {
 	Recorder
 	// Known reports whether a message with this ID was received before.
 	Known(id string) bool
 	Applied(name string, who api.Message, effect string)
+	// Answer waits for what follows from an update that had an effect, and returns the answer. It has to end.
+	Answer(ctx workflow.Context, effect string) (string, error)
 }
 
 // Inbox takes the messages to one workflow run in one coroutine.
@@ -148,17 +119,17 @@ func New(ctx workflow.Context, record Recorder) *Inbox {
 
 // Take takes messages, each as a signal and as an update of the same name. A bad signal changes nothing, a bad update is
 // refused.
-func (i *Inbox) Take(account Account, handlers ...Handler) error {
+func (i *Inbox) Take(account Account, idle Idle, handlers ...Handler) error {
 	own := workflow.GetInfo(i.ctx).WorkflowType.Name
 	for _, h := range handlers {
 		declared, is := api.MessageOf(own, h.name)
-		if have := h.kind.prototype(); is && reflect.TypeOf(have) != reflect.TypeOf(declared.Payload) {
+		if have := h.kind.none(); is && reflect.TypeOf(have) != reflect.TypeOf(declared.Payload) {
 			return fmt.Errorf("message %s to a %s: its handler takes a %T, and package api declares a %T", h.name, own, have, declared.Payload)
 		}
-		p := handling{Handler: h, inbox: i, account: account}
-		i.take[h.name] = p
-		err := workflow.SetUpdateHandlerWithOptions(i.ctx, h.name, p.update, workflow.UpdateHandlerOptions{
-			Validator: p.validate, Description: api.EffectOf(own, h.name),
+		h.ctx, h.account, h.idle = i.ctx, account, idle
+		i.take[h.name] = h
+		err := workflow.SetUpdateHandlerWithOptions(i.ctx, h.name, h.update, workflow.UpdateHandlerOptions{
+			Validator: h.validate, Description: api.EffectOf(own, h.name),
 		})
 		if err != nil {
 			return err
@@ -174,30 +145,21 @@ var (
 	ErrTwice error = temporal.NewNonRetryableApplicationError("a message with this id was received already", api.ErrorReceived, nil)
 )
 
-// handling is a handler with what it records.
-type handling struct {
-	Handler
-	inbox   *Inbox
-	account Account
-}
+func (h Handler) knows(who api.Message) bool { return who.ID != "" && h.account.Known(who.ID) }
 
-func (h handling) knows(who api.Message) bool { return who.ID != "" && h.account.Known(who.ID) }
-
-func (h handling) validate(raw converter.RawValue) error {
+func (h Handler) validate(raw converter.RawValue) error {
 	m, err := h.read(raw)
 	if err != nil {
 		return err
 	}
-	if h.idle != nil {
-		if why := h.idle.NothingToDo(h.name, m.content()); why != "" {
-			return temporal.NewNonRetryableApplicationError(why, api.ErrorNothingToDo, nil)
-		}
+	if why := h.idle.NothingToDo(h.name, m); why != "" {
+		return temporal.NewNonRetryableApplicationError(why, api.ErrorNothingToDo, nil)
 	}
-	return m.check()
+	return h.kind.check(m)
 }
 
-// read returns the message of an update that was not received before.
-func (h handling) read(raw converter.RawValue) (message, error) {
+// read returns the payload of an update that was not received before.
+func (h Handler) read(raw converter.RawValue) (Said, error) {
 	m, err := h.kind.decode(Payload(raw))
 	switch {
 	case err != nil:
@@ -208,27 +170,24 @@ func (h handling) read(raw converter.RawValue) (message, error) {
 	return m, nil
 }
 
-func (h handling) update(ctx workflow.Context, raw converter.RawValue) (string, error) {
+func (h Handler) update(ctx workflow.Context, raw converter.RawValue) (string, error) {
 	m, err := h.read(raw)
 	if err == nil {
-		err = m.check()
+		err = h.kind.check(m)
 	}
 	if err != nil {
 		return "", err
 	}
-	effect := m.apply()
+	effect := h.kind.apply(m)
 	h.account.Applied(h.name, m.Said(), effect)
-	if h.answers != nil {
-		return h.answers.Answer(ctx, effect)
-	}
-	return effect, nil
+	return h.account.Answer(ctx, effect)
 }
 
 // take decodes a signal by itself: a typed Receive would drop a bad payload silently.
-func (h handling) take(raw []byte) {
+func (h Handler) take(raw []byte) {
 	m, err := h.kind.decode(raw)
 	if err == nil {
-		err = h.kind.days(h.inbox.ctx, raw)
+		err = h.kind.days(h.ctx, raw)
 	}
 	switch {
 	case err != nil:
@@ -236,15 +195,15 @@ func (h handling) take(raw []byte) {
 		return
 	case h.knows(m.Said()):
 		return // it was sent twice, and has had its effect
-	case h.since != "" && workflow.GetVersion(h.inbox.ctx, h.since, workflow.DefaultVersion, 1) == workflow.DefaultVersion:
+	case h.since != "" && workflow.GetVersion(h.ctx, h.since, workflow.DefaultVersion, 1) == workflow.DefaultVersion:
 		h.account.Refused(h.name, api.Message{}, api.Refused, ErrUnknown)
 		return
 	}
-	if err := m.check(); err != nil {
+	if err := h.kind.check(m); err != nil {
 		h.account.Refused(h.name, m.Said(), api.Ignored, err)
 		return
 	}
-	h.account.Applied(h.name, m.Said(), m.apply())
+	h.account.Applied(h.name, m.Said(), h.kind.apply(m))
 }
 
 // MaxPayload bounds a message, in bytes. A longer one is refused unread: while it is decoded nothing else of the workflow runs, and a
@@ -316,14 +275,11 @@ func Update[T, R any](i *Inbox, name string, check func(T) error, handle func(ct
 // Unread reports whether there are unread signals.
 func (i *Inbox) Unread() bool { return i.queue.Unread() }
 
-// Open reads signals in a coroutine of its own. It calls ready before each signal and ends where that fails; nil is always ready.
-func (i *Inbox) Open(ready func(workflow.Context) error) {
+// Open reads signals in a coroutine of its own.
+func (i *Inbox) Open() {
 	workflow.GoNamed(i.ctx, "signals", func(ctx workflow.Context) {
 		for {
 			if err := workflow.Await(ctx, i.Unread); err != nil {
-				return
-			}
-			if ready != nil && ready(ctx) != nil {
 				return
 			}
 			i.read()

@@ -44,7 +44,7 @@ func TestAHandlerTakesWhatIsDeclared(t *testing.T) {
 	env.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{&inbox.Interceptor{}}})
 	env.RegisterWorkflowWithOptions(func(ctx workflow.Context) error {
 		check := func(api.Cancel) error { return nil }
-		return inbox.New(ctx, nobody{}).Take(nil, inbox.On(api.MsgDone, check, func(api.Cancel) string { return "" }))
+		return inbox.New(ctx, nobody{}).Take(nil, nil, inbox.On(api.MsgDone, check, func(api.Cancel) string { return "" }))
 	}, workflow.RegisterOptions{Name: api.NodeMaintenanceType})
 	env.ExecuteWorkflow(api.NodeMaintenanceType)
 	if err := env.GetWorkflowError(); err == nil || !strings.Contains(err.Error(), "its handler takes a api.Cancel, and package api declares a api.Done") {

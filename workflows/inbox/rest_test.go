@@ -24,7 +24,7 @@ func TestABurstOfLongMessagesLeavesTheOthersTheirTurn(t *testing.T) {
 	burst := func(ctx workflow.Context) error {
 		in := inbox.New(ctx, nobody{})
 		inbox.Receive(in, api.SignalSlotPending, func(api.SlotAnswer) { read++ })
-		in.Open(nil)
+		in.Open()
 		workflow.Go(ctx, func(ctx workflow.Context) {
 			for seen := 0; seen < messages; seen = read {
 				if err := workflow.Await(ctx, func() bool { return read > seen }); err != nil {

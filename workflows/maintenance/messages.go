@@ -80,10 +80,8 @@ func (m *maintenance) listen(root workflow.Context) error {
 		return err
 	}
 	in := inbox.New(m.control.life, m.journal)
-	for _, h := range m.handlers() {
-		if err := in.Take(m.journal, h.Answered(m.journal).Unless(m)); err != nil {
-			return err
-		}
+	if err := in.Take(m.journal, m, m.handlers()...); err != nil {
+		return err
 	}
 	for _, kind := range []string{api.SignalSlotGranted, api.SignalSlotPending, api.SignalSlotRefused} {
 		inbox.Receive(in, kind, func(a api.SlotAnswer) { m.slot.answered(kind, a) })
@@ -93,7 +91,7 @@ func (m *maintenance) listen(root workflow.Context) error {
 	inbox.Receive(in, api.SignalDrainBlocked, m.blocked)
 	inbox.Receive(in, api.SignalTarget, m.plans.receive)
 	m.control.inbox = in
-	in.Open(nil)
+	in.Open()
 	workflow.GoNamed(m.control.life, "cancellation", func(ctx workflow.Context) {
 		root.Done().Receive(ctx, nil)
 		effect := m.applyCancel(api.Cancel{})

@@ -82,7 +82,7 @@ func (n *notification) setUp(input converter.RawValue) error {
 	} else {
 		inbox.Receive(n.inbox, api.SignalEvent, n.noteNews)
 	}
-	n.inbox.Open(nil)
+	n.inbox.Open()
 	return nil
 }
 

@@ -96,7 +96,7 @@ func begin(ctx workflow.Context, input []byte) (*transition, error) {
 	if err := t.listenForSlot(box); err != nil {
 		return nil, err
 	}
-	box.Open(nil)
+	box.Open()
 	return t, nil
 }
 

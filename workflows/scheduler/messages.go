@@ -29,7 +29,7 @@ func (s *scheduler) listen() error {
 	inbox.Receive(s.messages, api.SignalSlotRequest, func(r api.SlotRequest) { s.intake.accept(arrival{request: &r}) })
 	inbox.Receive(s.messages, api.SignalSlotRelease, func(r api.SlotRelease) { s.intake.accept(arrival{release: &r}) })
 	inbox.Receive(s.messages, api.SignalWindowsChanged, s.hours.changed)
-	s.messages.Open(nil)
+	s.messages.Open()
 	return nil
 }
 
