@@ -49,11 +49,9 @@ func (c Contract) Write(state any, unknown Unknown) (converter.RawValue, error) 
 	s := splitter{contract: c}
 	within, rest := s.split(tree, c.Fields, "")
 	switch {
-	case s.needed != "" && c.Standstill == "":
-		return payload(full, "", nil), nil
-	case s.needed != "":
+	case s.needed != "" && c.Standstill != "":
 		return payload([]byte(c.Standstill), metadataState, full), nil
-	case rest == nil:
+	case s.needed != "" || rest == nil:
 		return payload(full, "", nil), nil
 	}
 	known, err := json.Marshal(within)
@@ -98,7 +96,7 @@ func whole(p *commonpb.Payload) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return json.Marshal(joined(known, rest))
+	return json.Marshal(with(known, rest))
 }
 
 // splitter separates the fields that a release knows from those that it does not.
@@ -166,7 +164,7 @@ func namesIn(object map[string]any) []string { return slices.Sorted(maps.Keys(ob
 
 // found records a field that the release does not know, unless it is empty or dispensable.
 func (s *splitter) found(path string, value any) {
-	if s.needed == "" && !isZero(value) && !slices.Contains(s.contract.Dispensable, path) {
+	if s.needed == "" && !slices.Contains(s.contract.Dispensable, path) && !isZero(value) {
 		s.needed = path
 	}
 }
@@ -179,46 +177,7 @@ func (s *splitter) check(value any, path string) {
 }
 
 func isZero(value any) bool {
-	switch value := value.(type) {
-	case nil:
-		return true
-	case bool:
-		return !value
-	case string:
-		return value == ""
-	case json.Number:
-		return value == "0"
-	case []any:
-		return len(value) == 0
-	case map[string]any:
-		return len(value) == 0
-	}
-	return false
-}
-
-// joined is the inverse of split.
-func joined(known, rest any) any {
-	switch rest := rest.(type) {
-	case map[string]any:
-		object, ok := known.(map[string]any)
-		if !ok {
-			return known
-		}
-		for name, value := range rest {
-			if its, there := object[name]; there {
-				object[name] = joined(its, value)
-			} else {
-				object[name] = value
-			}
-		}
-	case []any:
-		if list, ok := known.([]any); ok && len(list) == len(rest) {
-			for i := range list {
-				list[i] = joined(list[i], rest[i])
-			}
-		}
-	}
-	return known
+	return slices.Contains([]string{"null", "false", `""`, "0", "[]", "{}"}, textOf(value))
 }
 
 // Fields are the fields of a state, by name, and those below each. A field without any is known with all that is below.

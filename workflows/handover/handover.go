@@ -201,7 +201,7 @@ func without(given, known any) any {
 	}
 }
 
-// with adds to a tree what is unknown. What is known comes first.
+// with adds to a tree what is unknown, or what split has left of it. What is known comes first.
 func with(tree, unknown any) any {
 	switch unknown := unknown.(type) {
 	case map[string]any:
@@ -225,6 +225,12 @@ func with(tree, unknown any) any {
 	case unknownEntries:
 		if list, ok := tree.([]any); ok {
 			unknown.addTo(list)
+		}
+	case []any: // what split has left of each entry
+		if list, ok := tree.([]any); ok && len(list) == len(unknown) {
+			for i := range list {
+				list[i] = with(list[i], unknown[i])
+			}
 		}
 	}
 	return tree
