@@ -54,7 +54,7 @@ type engine struct {
 	base      *Base
 	mail      mailbox
 	effects   []*running
-	children  []*child
+	children  []*running
 	watches   []*watching
 	timer     timer
 	pace      pacing
@@ -88,21 +88,18 @@ type leaving struct {
 	closing bool
 }
 
-// running is an effect that is under way.
+// running is an effect that is under way, or a child that this run has started and that has not ended.
 type running struct {
 	Effect
 	future workflow.Future
 	child  workflow.ChildWorkflowFuture
 	same   uint64
 	stale  bool
+	// run is that of a child that has started.
+	run string
 }
 
-// child is a workflow that this run has started, and that has not ended.
-type child struct {
-	start  Start
-	run    string
-	future workflow.Future
-}
+func (r *running) isReady() bool { return r.future.IsReady() }
 
 func (e *engine) now() time.Time { return workflow.Now(e.ctx) }
 
@@ -145,9 +142,8 @@ func (e *engine) run() (end *End, err error) {
 // happened reports whether a turn is due. It changes nothing.
 func (e *engine) happened() bool {
 	return e.pace.again || e.wasReset || e.isCancelled() || e.mail.unread() || e.timer.fired() || e.leave.closing && e.isIdle() ||
-		slices.ContainsFunc(e.effects, func(r *running) bool { return r.future.IsReady() }) ||
-		slices.ContainsFunc(e.watches, func(w *watching) bool { return w.future != nil && w.future.IsReady() }) ||
-		slices.ContainsFunc(e.children, func(c *child) bool { return c.future.IsReady() })
+		slices.ContainsFunc(e.effects, (*running).isReady) || slices.ContainsFunc(e.children, (*running).isReady) ||
+		slices.ContainsFunc(e.watches, func(w *watching) bool { return w.future != nil && w.future.IsReady() })
 }
 
 func (e *engine) isCancelled() bool { return e.root.Err() != nil && !e.cancelled }
@@ -195,67 +191,50 @@ func (e *engine) takeReset() {
 
 // takeEffects takes the outcomes of starts, or those of other effects, in the order in which they were begun.
 func (e *engine) takeEffects(starts bool) (taken int) {
-	var done []*running
-	e.effects = slices.DeleteFunc(e.effects, func(r *running) bool {
-		ready := r.future.IsReady() && (r.child != nil) == starts
-		if ready {
-			done = append(done, r)
-		}
-		return ready
-	})
+	isDone := func(r *running) bool { return r.isReady() && (r.child != nil) == starts }
+	done := slices.DeleteFunc(slices.Clone(e.effects), func(r *running) bool { return !isDone(r) })
+	e.effects = slices.DeleteFunc(e.effects, isDone)
 	for _, r := range done {
 		m, now := r.meta(), e.now()
 		o := Outcome{Key: m.Key, Begun: r.Effect, Stale: r.stale, ctx: e.ctx, future: r.future}
-		if start, ok := r.Effect.(Start); ok {
+		if r.child != nil {
 			var run workflow.Execution
 			o.Err = r.future.Get(e.ctx, &run)
 			o.Run = run.RunID
 			if o.Err == nil && !r.stale {
-				e.children = append(e.children, &child{start: start, run: run.RunID, future: r.child})
+				e.children = append(e.children, &running{Effect: r.Effect, run: run.RunID, future: r.child})
 			}
 		} else {
 			o.Err = r.future.Get(e.ctx, nil)
 		}
-		if m.Key != mirrored {
-			e.judge(r, m, o, now)
+		if m.Key != mirrored && !e.feedBack(o, m.Summary, now) {
+			e.base.repeats(m, r.same, now)
 		}
 	}
 	return len(done)
 }
 
-// judge feeds an outcome back and sets the backoff of the effect, unless Outcome has set one.
-func (e *engine) judge(r *running, m Meta, o Outcome, now time.Time) {
-	switch {
-	case e.feedBack(o, now):
-	case o.Err == nil:
-		e.base.repeats(m, r.same, now)
-	default:
-		e.base.Fails(m.Key, m.Summary, troubleOf(o.Err), now)
-		if _, ok := r.Effect.(Activity); ok {
-			e.base.Warn(now, m.Summary, "failed: "+call.Cause(o.Err))
-		}
-	}
-}
-
-// feedBack feeds an outcome back, and reports whether the controller has set a backoff for it.
-func (e *engine) feedBack(o Outcome, now time.Time) (judged bool) {
+// feedBack feeds the outcome of an effect, or the failure of a watch, back. What has failed backs off, unless Outcome has set a backoff: it
+// reports whether one is set.
+func (e *engine) feedBack(o Outcome, summary string, now time.Time) (judged bool) {
 	e.base.judging, e.base.judged = o.Key, false
 	e.c.Outcome(o, now)
-	return e.base.judged
+	if o.Err == nil || e.base.judged {
+		return e.base.judged
+	}
+	e.base.Fails(o.Key, summary, troubleOf(o.Err), now)
+	switch o.Begun.(type) {
+	case Activity, Watch:
+		e.base.Warn(now, summary, "failed: "+call.Cause(o.Err))
+	}
+	return true
 }
 
-// takeEnds takes the ends of children.
 func (e *engine) takeEnds() (taken int) {
-	var ended []*child
-	e.children = slices.DeleteFunc(e.children, func(c *child) bool {
-		ready := c.future.IsReady()
-		if ready {
-			ended = append(ended, c)
-		}
-		return ready
-	})
+	ended := slices.DeleteFunc(slices.Clone(e.children), func(r *running) bool { return !r.isReady() })
+	e.children = slices.DeleteFunc(e.children, (*running).isReady)
 	for _, c := range ended {
-		o := Outcome{Key: c.start.Key, What: Ended, Begun: c.start, Run: c.run, ctx: e.ctx, future: c.future}
+		o := Outcome{Key: c.meta().Key, What: Ended, Begun: c.Effect, Run: c.run, ctx: e.ctx, future: c.future}
 		o.Err = c.future.Get(e.ctx, nil)
 		var terminated *temporal.TerminatedError
 		if errors.As(o.Err, &terminated) {

@@ -8,8 +8,6 @@ import (
 
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/workflow"
-
-	"drydock.dev/drydock/workflows/call"
 )
 
 // Watch is an activity that returns when something changes. It runs while Decide returns it, in every run of the workflow. It only reads, or
@@ -146,10 +144,7 @@ func (e *engine) takeReports() (taken int) {
 		taken++
 		var raw converter.RawValue
 		if err := future.Get(e.ctx, &raw); err != nil {
-			if !e.feedBack(Outcome{Key: w.Key, What: Reported, Begun: w.Watch, Err: err}, e.now()) {
-				e.base.Fails(w.Key, w.Summary, call.Cause(err), e.now())
-				e.base.Warn(e.now(), w.Summary, "failed: "+call.Cause(err))
-			}
+			e.feedBack(Outcome{Key: w.Key, What: Reported, Begun: w.Watch, Err: err}, w.Summary, e.now())
 			continue
 		}
 		e.base.works(w.Key)
