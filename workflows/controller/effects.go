@@ -181,3 +181,10 @@ func digest(content any) (sum uint64, size int) {
 	_, _ = h.Write(data)
 	return h.Sum64() | 1, len(data) // Retry.Same of zero is none
 }
+
+// isNew reports whether a content differs from the last one, whose digest it replaces.
+func isNew(last *uint64, content any) bool {
+	before := *last
+	*last, _ = digest(content)
+	return *last != before
+}

@@ -15,15 +15,13 @@ const mirrorWithin = 10 * time.Second
 // mirror has the bridge show the workflow in the Kubernetes object that asked for it, once for all that has changed since the last call. A
 // call that fails is not repeated: the bridge looks at all objects when it starts.
 func (e *engine) mirror() {
-	same, _ := digest(e.page.Shows)
 	calling := slices.ContainsFunc(e.effects, func(r *running) bool { return r.meta().Key == mirrored })
-	if e.page.Object == nil || calling || same == e.base.Mirrored {
+	if e.page.Object == nil || calling || !isNew(&e.base.Mirrored, e.page.Shows) {
 		return
 	}
-	e.base.Mirrored = same
 	a := Activity{
 		Meta: Meta{Key: mirrored, Summary: "show it in " + e.page.Object.String()}, Input: *e.page.Object,
 		Call: Call{Func: api.ReconcileObject, Within: mirrorWithin, Attempts: 1, Lane: api.LaneBridge},
 	}
-	e.effects = append(e.effects, &running{Effect: a, same: same, future: a.begin(e.ctx)})
+	e.effects = append(e.effects, &running{Effect: a, future: a.begin(e.ctx)})
 }

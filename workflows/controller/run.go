@@ -2,8 +2,10 @@ package controller
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -147,41 +149,17 @@ func (e *engine) show(now time.Time) {
 		workflow.SetCurrentDetails(e.ctx, page.Details)
 	}
 	e.page = page
-	e.showMemo(page.Memo)
-	changed := changes(e.base.Shown, page.Attributes)
-	if len(changed) == 0 {
-		return
+	var err error
+	if len(page.Memo) > 0 && isNew(&e.base.ShownMemo, page.Memo) {
+		err = workflow.UpsertMemo(e.ctx, page.Memo)
 	}
-	e.base.Shown = maps.Clone(page.Attributes)
-	if err := workflow.UpsertTypedSearchAttributes(e.ctx, keywords(changed)...); err != nil {
-		workflow.GetLogger(e.ctx).Error("setting search attributes", "error", err)
+	if len(page.Attributes) > 0 && !reflect.DeepEqual(page.Attributes, e.base.Shown) {
+		e.base.Shown = maps.Clone(page.Attributes)
+		err = errors.Join(err, workflow.UpsertTypedSearchAttributes(e.ctx, keywords(page.Attributes)...))
 	}
-}
-
-// showMemo sets the memo where it has changed.
-func (e *engine) showMemo(memo map[string]any) {
-	if len(memo) == 0 {
-		return
+	if err != nil {
+		workflow.GetLogger(e.ctx).Error("setting the memo and the search attributes", "error", err)
 	}
-	same, _ := digest(memo)
-	if same == e.base.ShownMemo {
-		return
-	}
-	e.base.ShownMemo = same
-	if err := workflow.UpsertMemo(e.ctx, memo); err != nil {
-		workflow.GetLogger(e.ctx).Error("setting the memo", "error", err)
-	}
-}
-
-// changes returns the attributes that are not shown with the wanted value.
-func changes(shown, wanted map[string]string) map[string]string {
-	changed := map[string]string{}
-	for name, value := range wanted {
-		if known, there := shown[name]; !there || known != value {
-			changed[name] = value
-		}
-	}
-	return changed
 }
 
 // Check returns an error where the workflow ID names another cluster than the task queue does.
