@@ -126,7 +126,7 @@ func (b *Base) Fails(k Key, what, why string, now time.Time) {
 	if r.Since.IsZero() {
 		*r = Retry{Key: k, Since: now}
 	}
-	r.Until = now.Add(doubled(firstRetry, r.Count, maxRetry))
+	r.Until = now.Add(Doubled(firstRetry, r.Count, maxRetry))
 	r.What, r.Why = bounds.Cut(what, maxNote), bounds.Cut(why, bounds.Text) // it ends with the command that helps
 	r.Count++
 	b.judged = b.judged || k == b.judging
@@ -155,7 +155,7 @@ func (b *Base) repeats(m Meta, same uint64, now time.Time) {
 	if pause == 0 {
 		pause = firstRepeat
 	}
-	r.Until = now.Add(doubled(pause, r.Count, maxRetry))
+	r.Until = now.Add(Doubled(pause, r.Count, maxRetry))
 	r.Count++
 }
 
@@ -225,8 +225,8 @@ func (b *Base) forget(wanted map[Key]bool, now time.Time) {
 	}
 }
 
-// doubled returns first, doubled count times, but not more than most.
-func doubled(first time.Duration, count int, most time.Duration) time.Duration {
+// Doubled returns first, doubled count times, but not more than most.
+func Doubled(first time.Duration, count int, most time.Duration) time.Duration {
 	for range min(count, 20) {
 		first = min(2*first, most)
 	}

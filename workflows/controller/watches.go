@@ -72,7 +72,7 @@ func (w *watching) due() time.Time {
 	if w.began.IsZero() {
 		return time.Time{}
 	}
-	return w.began.Add(doubled(pace, w.idle, slowest))
+	return w.began.Add(Doubled(pace, w.idle, slowest))
 }
 
 // watch makes exactly these watches run.

@@ -39,18 +39,9 @@ const (
 
 func keyOf(kind, of string) controller.Key { return controller.Key{Kind: kind, Of: of} }
 
-// backoff is the pause after so many failures in a row.
-func backoff(failures int) time.Duration {
-	wait := retryFirst
-	for range min(failures, 10) {
-		wait = min(2*wait, retryMost)
-	}
-	return wait
-}
-
 // postpone leaves a node alone for a while, longer each time.
 func (n *node) postpone(now time.Time) {
-	n.RetryAt = now.Add(backoff(n.Tries)).Unix()
+	n.RetryAt = now.Add(controller.Doubled(retryFirst, n.Tries, retryMost)).Unix()
 	n.Tries++
 }
 

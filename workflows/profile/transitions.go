@@ -251,7 +251,7 @@ func (p *profiles) fail(u activity.UnderWay, why string, now time.Time) {
 		why = "its workflow ended without a word"
 	}
 	f := p.failedOf(u.Ref)
-	pause := doubled(failedFirst, f.InARow)
+	pause := controller.Doubled(failedFirst, f.InARow, failedMost)
 	f.InARow++
 	f.Waits = 0
 	f.To, f.Enter, f.Why, f.Until = u.To, u.Enter, bounds.Cut(why, maxWhy), now.Add(pause)
@@ -269,18 +269,10 @@ func (p *profiles) failedOf(ref activity.Ref) *failed {
 	return &p.Failed[i]
 }
 
-// doubled is a pause that doubles up to failedMost.
-func doubled(pause time.Duration, times int) time.Duration {
-	for range min(times, 10) {
-		pause = min(2*pause, failedMost)
-	}
-	return pause
-}
-
 // putOff remembers that a transition has no slot yet, and when it is decided anew. Meanwhile it counts as nothing.
 func (p *profiles) putOff(u activity.UnderWay, ended api.ProfileTransitionEnded, now time.Time) {
 	f := p.failedOf(u.Ref)
-	pause := doubled(slotFirst, f.Waits)
+	pause := controller.Doubled(slotFirst, f.Waits, failedMost)
 	if opens := ended.OpensAt.Sub(now); opens > 0 {
 		pause = min(opens, closedMost)
 	}
