@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/workflow"
 
 	"drydock.dev/drydock/api"
@@ -39,10 +40,10 @@ type Base struct {
 	Messages []api.Received         `json:"messages,omitempty"`
 	// Seen are the IDs of the latest messages.
 	Seen []string `json:"messageIds,omitempty"`
-	// Retries are the effects and watches that failed, and the effects that succeeded and may be wanted again. places is the index of each
-	// key's entry; nil if it has to be built anew.
-	Retries []Retry `json:"retries,omitempty"`
-	places  map[Key]int
+	// Retries are the effects and watches that failed, and the effects that succeeded and may be wanted again. byKey is only looked up in;
+	// nil if it has to be built anew.
+	Retries []*Retry `json:"retries,omitempty"`
+	byKey   map[Key]*Retry
 	// Shown are the search attributes that were set.
 	Shown map[string]string `json:"shown,omitempty"`
 	// ShownMemo is the digest of the memo that was set.
@@ -80,20 +81,10 @@ type Retry struct {
 }
 
 // Note keeps what was refused or ignored, or what people should know. An entry that recurs is kept once.
-func (b *Base) Note(now time.Time, what, why string) {
-	e := b.keep(now, what, why)
-	if b.ctx != nil {
-		workflow.GetLogger(b.ctx).Info(e.What, "why", e.Why)
-	}
-}
+func (b *Base) Note(now time.Time, what, why string) { b.keep(now, what, why, log.Logger.Info) }
 
 // Warn is Note for what needs attention.
-func (b *Base) Warn(now time.Time, what, why string) {
-	e := b.keep(now, what, why)
-	if b.ctx != nil {
-		workflow.GetLogger(b.ctx).Warn(e.What, "why", e.Why)
-	}
-}
+func (b *Base) Warn(now time.Time, what, why string) { b.keep(now, what, why, log.Logger.Warn) }
 
 // Count adds one to a metric. It is silent in a replay.
 func (b *Base) Count(m meter.Metric, label string) {
@@ -109,11 +100,13 @@ func (b *Base) Took(m meter.Metric, label string, d time.Duration) {
 	}
 }
 
-func (b *Base) keep(now time.Time, what, why string) api.RecordedDecision {
+func (b *Base) keep(now time.Time, what, why string, say func(l log.Logger, what string, pairs ...any)) {
 	e := api.RecordedDecision{At: now, What: bounds.Cut(what, maxNote), Why: bounds.Cut(why, maxNote)}
 	b.Notes = slices.DeleteFunc(b.Notes, func(other api.RecordedDecision) bool { return other.What == e.What && other.Why == e.Why })
 	b.Notes = last(append(b.Notes, e), maxNotes)
-	return e
+	if b.ctx != nil {
+		say(workflow.GetLogger(b.ctx), e.What, "why", e.Why)
+	}
 }
 
 // last returns the last entries of a list, at most this many.
@@ -140,10 +133,7 @@ func (b *Base) Rest(k Key, d time.Duration, now time.Time) {
 
 // ClearBackoff lets the effects, or the watch, of a key begin again at once. Outcome calls it where Decide alone says whether one is wanted
 // again, whatever came of the last.
-func (b *Base) ClearBackoff(k Key) {
-	*b.retry(k) = Retry{Key: k}
-	b.judged = b.judged || k == b.judging
-}
+func (b *Base) ClearBackoff(k Key) { b.Rest(k, 0, time.Time{}) }
 
 // repeats records that an effect succeeded, so that the same effect does not begin again at once.
 func (b *Base) repeats(m Meta, same uint64, now time.Time) {
@@ -161,65 +151,61 @@ func (b *Base) repeats(m Meta, same uint64, now time.Time) {
 
 // rests returns the time before which an effect must not begin; the zero time is none.
 func (b *Base) rests(x Effect, now time.Time) time.Time {
-	i := b.find(x.meta().Key)
-	if i < 0 || !now.Before(b.Retries[i].Until) {
+	r := b.find(x.meta().Key)
+	if r == nil || !now.Before(r.Until) {
 		return time.Time{}
 	}
-	if same := b.Retries[i].Same; same != 0 {
-		if sum, _ := digest(x.content()); sum != same {
+	if r.Same != 0 {
+		if sum, _ := digest(x.content()); sum != r.Same {
 			return time.Time{}
 		}
 	}
-	return b.Retries[i].Until
+	return r.Until
 }
 
-// find returns the index of a key's entry, -1 where there is none.
-func (b *Base) find(k Key) int {
-	if b.places == nil {
-		b.places = make(map[Key]int, len(b.Retries))
-		for i := range b.Retries {
-			b.places[b.Retries[i].Key] = i
+// find returns the entry of a key, nil where there is none.
+func (b *Base) find(k Key) *Retry {
+	if b.byKey == nil {
+		b.byKey = make(map[Key]*Retry, len(b.Retries))
+		for _, r := range b.Retries {
+			b.byKey[r.Key] = r
 		}
 	}
-	if i, there := b.places[k]; there {
-		return i
-	}
-	return -1
+	return b.byKey[k]
 }
 
-// drop removes entries.
-func (b *Base) drop(unwanted func(r Retry) bool) {
-	b.Retries, b.places = slices.DeleteFunc(b.Retries, unwanted), nil
+func (b *Base) drop(unwanted func(r *Retry) bool) {
+	b.Retries, b.byKey = slices.DeleteFunc(b.Retries, unwanted), nil
 }
 
 // retry returns the entry of a key, and adds one where there is none.
 func (b *Base) retry(k Key) *Retry {
-	i := b.find(k)
-	if i < 0 {
+	r := b.find(k)
+	if r == nil {
 		if len(b.Retries) >= maxRetries {
-			b.Retries, b.places = last(b.Retries, maxRetries/2), nil
+			b.Retries, b.byKey = last(b.Retries, maxRetries/2), nil
 			_ = b.find(k)
 		}
-		i = len(b.Retries)
-		b.Retries = append(b.Retries, Retry{Key: k})
-		b.places[k] = i
+		r = &Retry{Key: k}
+		b.Retries = append(b.Retries, r)
+		b.byKey[k] = r
 	}
-	return &b.Retries[i]
+	return r
 }
 
 // works removes the entry of a key: its watch works, or is not wanted any more.
 func (b *Base) works(k Key) {
-	if b.find(k) >= 0 {
-		b.drop(func(r Retry) bool { return r.Key == k })
+	if b.find(k) != nil {
+		b.drop(func(r *Retry) bool { return r.Key == k })
 	}
 }
 
 // forget removes the entries whose time is over and whose keys are not wanted any more. An effect that succeeded and was not wanted for a
 // while does not count as repeated when it is wanted again.
 func (b *Base) forget(wanted map[Key]bool, now time.Time) {
-	b.drop(func(r Retry) bool { return !wanted[r.Key] && !now.Before(r.Until) })
-	for i := range b.Retries {
-		if r := &b.Retries[i]; r.Same != 0 && !wanted[r.Key] {
+	b.drop(func(r *Retry) bool { return !wanted[r.Key] && !now.Before(r.Until) })
+	for _, r := range b.Retries {
+		if r.Same != 0 && !wanted[r.Key] {
 			r.Count = 0
 		}
 	}

@@ -107,8 +107,8 @@ func (e *engine) watchOne(w *watching, wanted Watch, now time.Time) {
 		return
 	}
 	due := w.due()
-	if i := e.base.find(wanted.Key); i >= 0 && e.base.Retries[i].Until.After(due) {
-		due = e.base.Retries[i].Until
+	if r := e.base.find(wanted.Key); r != nil && r.Until.After(due) {
+		due = r.Until
 	}
 	if runs && wanted.Lasts && now.Before(due) {
 		e.wakeAt(due, "watch anew: "+wanted.Summary)
