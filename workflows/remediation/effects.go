@@ -64,7 +64,7 @@ func (r *remediation) next(now time.Time) controller.Effect {
 	if !r.ends() && !r.seeks() {
 		r.markNothing(now)
 	}
-	m := r.running()
+	m := r.Maintained
 	switch {
 	case r.Progress.Ended:
 		return nil
@@ -114,7 +114,6 @@ func (r *remediation) leaseWant() activity.LeaseWant {
 // begin begins a step: by a remediation object, or by a maintenance. Without the slot of a control-plane node it waits for the scheduler.
 func (r *remediation) begin(step int) controller.Effect {
 	what, of := r.in.Steps[step], strconv.Itoa(step)
-	m := r.running()
 	switch {
 	case r.lacksSlot():
 		return nil
@@ -123,8 +122,8 @@ func (r *remediation) begin(step int) controller.Effect {
 			Check: r.in.Check, Node: r.in.Node, UID: r.in.UID, ControlPlane: r.Progress.ControlPlane, Step: step, Begun: r.hasMade(), Template: *what.Template,
 			RunID: r.Info.Run, Slot: r.slotID(), Lease: r.leaseWant(), Etcd: r.in.Etcd, Conditions: r.in.Conditions, Owner: r.in.Owner,
 		})
-	case m != nil: // that of an earlier step
-		return r.endMaintenance(m)
+	case r.Maintained != nil: // that of an earlier step
+		return r.endMaintenance(r.Maintained)
 	case !r.Leased:
 		return r.act(actLease, "", "take the lease of "+r.in.Node, controller.Call{Func: call.Health.TakeLease},
 			activity.LeaseInput{Check: r.in.Check, Node: r.in.Node, UID: r.in.UID, LeaseWant: r.leaseWant()})
@@ -193,10 +192,16 @@ func (r *remediation) remove() controller.Effect {
 
 // watches are the one of the objects, the lease and the node, and the one of the maintenance that runs.
 func (r *remediation) watches(now time.Time) (all []controller.Watch) {
-	if w, there := r.watchObjects(now); there {
+	if in := r.watched(now); len(in.Objects)+len(in.Conditions) > 0 || in.Lease != nil {
+		w := controller.Watch{
+			Key: controller.Key{Kind: watchObjects}, Summary: "watch what remediates " + r.in.Node, Want: in,
+			Call: controller.Call{Func: call.Health.WatchRemediation, Heartbeat: activity.RemediationHeartbeatTimeout},
+		}
+		in.Known = r.Seen
+		w.Input = in
 		all = append(all, w)
 	}
-	if m := r.running(); m != nil {
+	if m := r.Maintained; m != nil {
 		all = append(all, controller.Watch{
 			Key: controller.Key{Kind: watchMaintenance, Of: m.RunID}, Summary: "wait for the end of the maintenance of " + r.in.Node,
 			Call:  controller.Call{Func: call.Plans.AwaitEnds},
@@ -210,12 +215,12 @@ func (r *remediation) maintenanceID() string {
 	return api.MaintenanceID(r.Info.Cluster, r.in.Node, api.RemediationRequestor(r.in.Check))
 }
 
-// watchObjects watches what is there.
-func (r *remediation) watchObjects(now time.Time) (w controller.Watch, there bool) {
+// watched is what is to be seen of the objects, the lease and the node.
+func (r *remediation) watched(now time.Time) (in activity.RemediationWatch) {
 	if r.Progress.Ended || r.seeks() || r.ends() && !r.Removing {
-		return w, false
+		return in
 	}
-	in := activity.RemediationWatch{Check: r.in.Check, Node: r.in.Node, UID: r.in.UID}
+	in.Check, in.Node, in.UID = r.in.Check, r.in.Node, r.in.UID
 	for _, s := range r.left() {
 		in.Objects = append(in.Objects, activity.WatchedObject{Index: s.Index, Resource: *s.Resource})
 	}
@@ -226,16 +231,7 @@ func (r *remediation) watchObjects(now time.Time) (w controller.Watch, there boo
 	if r.alone(now) {
 		in.Conditions = r.in.Conditions
 	}
-	if len(in.Objects) == 0 && in.Lease == nil && len(in.Conditions) == 0 {
-		return w, false
-	}
-	w = controller.Watch{
-		Key: controller.Key{Kind: watchObjects}, Summary: "watch what remediates " + r.in.Node, Want: in,
-		Call: controller.Call{Func: call.Health.WatchRemediation, Heartbeat: activity.RemediationHeartbeatTimeout},
-	}
-	in.Known = r.Seen
-	w.Input = in
-	return w, true
+	return in
 }
 
 // fresh is what there is to see of an object that was made a moment ago: nothing but its lease. Nil is that this is not known.

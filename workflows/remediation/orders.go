@@ -56,7 +56,6 @@ func (o order) Apply(r *remediation, now time.Time) string {
 	r.Reports.Urgent = r.Reports.Urgent || o.Report
 	r.Reports.Orphaned, r.Reports.Failed = time.Time{}, 0
 	r.ClearBackoff(controller.Key{Kind: sendReport})
-	r.CheckRunID = o.CheckRunID
 	switch {
 	case r.in.Resume && r.Order.Revision == 0 && o.Revision == 0:
 		r.OrderBy = now

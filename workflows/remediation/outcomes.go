@@ -194,7 +194,7 @@ func (r *remediation) takeUp(begun activity.BegunRepair, step int) {
 	if s := r.step(step); s == nil || s.WorkflowID == "" || s.Gone {
 		r.setStep(health.StepState{Index: step, WorkflowID: r.maintenanceID(), StartedAt: begun.StartedAt})
 	}
-	r.Maintained = append(r.Maintained, Maintained{Step: step, RunID: begun.RunID})
+	r.Maintained = &Maintained{Step: step, RunID: begun.RunID}
 }
 
 // found takes the maintenance that an earlier workflow of the remediation has begun, whether or not it has reported that. Those of which
@@ -274,7 +274,7 @@ func (r *remediation) endBegan(o controller.Outcome) {
 		return // the frame shows that
 	}
 	run := o.Begun.(controller.Activity).Input.(activity.EndRepairInput).RunID
-	if m := r.running(); m != nil && m.RunID == run {
+	if m := r.Maintained; m != nil && m.RunID == run {
 		m.Ending = true
 	}
 }
@@ -358,11 +358,11 @@ func sawObject(s *health.StepState, o activity.ObjectSeen, now time.Time) {
 // ended takes the end of a maintenance.
 func (r *remediation) ended(o controller.Outcome) {
 	var ended []planactivity.Ended
-	m := r.running()
+	m := r.Maintained
 	if o.Get(&ended) != nil || len(ended) != 1 || m == nil || m.RunID != o.Key.Of {
 		return
 	}
-	m.Over = true
+	r.Maintained = nil
 	s := r.step(m.Step)
 	if s == nil {
 		return

@@ -23,15 +23,14 @@ import (
 // remediation is the state of a NodeRemediation.
 type remediation struct {
 	controller.Base
-	// Order is the latest that was taken, and CheckRunID the run of the check that gave it.
-	Order      health.Order `json:"order"`
-	CheckRunID string       `json:"checkRunId"`
+	// Order is the latest that was taken.
+	Order health.Order `json:"order"`
 	// Slot is that of a control-plane node.
 	Slot slot `json:"slot,omitzero"`
 	// Leased: the node's lease is held.
 	Leased bool `json:"leased,omitempty"`
-	// Maintained are the maintenances that steps have begun: one after the other, under one workflow ID.
-	Maintained []Maintained `json:"maintained,omitempty"`
+	// Maintained is the maintenance that runs; nil is none. Steps begin theirs one after the other, under one workflow ID.
+	Maintained *Maintained `json:"maintained,omitempty"`
 	// Progress is what there is to report.
 	Progress health.Progress `json:"progress"`
 	Reports  reports         `json:"reports,omitzero"`
@@ -80,9 +79,8 @@ type reports struct {
 type Maintained struct {
 	Step  int    `json:"step"`
 	RunID string `json:"runId"`
-	// Ending: its end was requested. Over: it has ended.
+	// Ending: its end was requested.
 	Ending bool `json:"ending,omitempty"`
-	Over   bool `json:"over,omitempty"`
 }
 
 var messages = []controller.Message[*remediation]{
@@ -149,7 +147,7 @@ func decode(input []byte, check, node string) (api.RemediationInput, error) {
 
 func (r *remediation) Begin(now time.Time) {
 	in := &r.in
-	r.Order, r.CheckRunID = health.Order{Node: in.Node, Step: in.Step, Revision: in.Revision, Why: in.Why}, in.CheckRunID
+	r.Order = health.Order{Node: in.Node, Step: in.Step, Revision: in.Revision, Why: in.Why}
 	r.Progress = health.Progress{
 		Node: in.Node, UID: in.UID, ControlPlane: in.ControlPlane, RunID: r.Info.Run, Revision: in.Revision, Step: in.Step, StartedAt: r.Info.Started,
 	}
@@ -328,13 +326,4 @@ func (r *remediation) setStep(s health.StepState) {
 	}
 	r.Progress.Steps = append(r.Progress.Steps, s)
 	slices.SortFunc(r.Progress.Steps, func(a, b health.StepState) int { return cmp.Compare(a.Index, b.Index) })
-}
-
-// running is the maintenance that has not ended; nil is none.
-func (r *remediation) running() *Maintained {
-	i := slices.IndexFunc(r.Maintained, func(m Maintained) bool { return !m.Over })
-	if i < 0 {
-		return nil
-	}
-	return &r.Maintained[i]
 }
