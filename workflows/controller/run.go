@@ -162,6 +162,14 @@ func (e *engine) show(now time.Time) {
 	}
 }
 
+// Only returns an error where a workflow of which each cluster has one has another ID than that.
+func (i Info) Only(what string, idOf func(cluster string) string) error {
+	if only := idOf(i.Cluster); i.WorkflowID != only {
+		return inbox.InvalidSpec(fmt.Errorf("workflow ID %.300q: that of %s on this task queue is %q", i.WorkflowID, what, only))
+	}
+	return nil
+}
+
 // Check returns an error where the workflow ID names another cluster than the task queue does.
 func (i Info) Check(cluster string) error {
 	if cluster == i.Cluster {

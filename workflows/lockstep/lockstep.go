@@ -10,7 +10,6 @@ import (
 
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/workflows/controller"
-	"drydock.dev/drydock/workflows/inbox"
 )
 
 // pace is the shortest time between two decisions: what happens meanwhile is decided about together. One that nodes wait for is not put off.
@@ -40,7 +39,7 @@ var messages = []controller.Message[*lockstep]{
 // api.LockstepID, which a plan starts with the signal of its intent; it ends when no plan is left. Packed is what a run hands
 // to the next, and nothing that anybody else gives.
 func Lockstep(ctx workflow.Context, packed []byte) error {
-	if _, err := inbox.Only(ctx, "the lockstep", api.LockstepID); err != nil {
+	if err := controller.Identify(ctx).Only("the lockstep", api.LockstepID); err != nil {
 		return err
 	}
 	return run(ctx, &lockstep{}, packed)

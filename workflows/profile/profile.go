@@ -13,7 +13,6 @@ import (
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/rules/preflight"
 	"drydock.dev/drydock/workflows/controller"
-	"drydock.dev/drydock/workflows/inbox"
 )
 
 // profiles is the state of Profiles.
@@ -66,7 +65,7 @@ type leaving struct {
 // Profiles decides for a cluster. There is one, under api.ProfilesID, which workers that have profiles start; it ends when a worker
 // has none. Packed is what a run hands to the next. It takes no messages: nobody but the nodes has anything to say.
 func Profiles(ctx workflow.Context, packed []byte) error {
-	if _, err := inbox.Only(ctx, "the profiles", api.ProfilesID); err != nil {
+	if err := controller.Identify(ctx).Only("the profiles", api.ProfilesID); err != nil {
 		return err
 	}
 	_, err := controller.Run(ctx, &profiles{}, controller.Program[*profiles]{Type: api.ProfilesType, Queries: queries}, packed)
