@@ -137,6 +137,12 @@ func IsError(err error, types ...string) bool {
 	return errors.As(err, &cause) && slices.Contains(types, cause.Type())
 }
 
+// IsNobody reports whether a signal or a cancellation was for a workflow that does not run.
+func IsNobody(err error) bool {
+	var nobody *temporal.UnknownExternalWorkflowExecutionError
+	return errors.As(err, &nobody)
+}
+
 // IsOverdue reports whether the time of the whole activity is over, as opposed to that of one attempt.
 func IsOverdue(err error) bool {
 	var timeout *temporal.TimeoutError

@@ -2,7 +2,6 @@ package controller
 
 import (
 	"encoding/json"
-	"errors"
 	"hash/fnv"
 	"maps"
 	"slices"
@@ -164,8 +163,7 @@ func (c Cancel) begin(ctx workflow.Context) workflow.Future {
 
 // troubleOf returns the text of an error for people, empty if a workflow runs already or does not run: the controller judges that.
 func troubleOf(err error) string {
-	var nobody *temporal.UnknownExternalWorkflowExecutionError
-	if temporal.IsWorkflowExecutionAlreadyStartedError(err) || errors.As(err, &nobody) {
+	if temporal.IsWorkflowExecutionAlreadyStartedError(err) || call.IsNobody(err) {
 		return ""
 	}
 	return call.Cause(err)

@@ -1,7 +1,6 @@
 package health
 
 import (
-	"errors"
 	"slices"
 	"time"
 
@@ -148,9 +147,8 @@ func (c *check) ask(node string, now time.Time) {
 
 // ordered takes whether there was somebody to take an order.
 func (c *check) ordered(o controller.Outcome, now time.Time) {
-	var nobody *temporal.UnknownExternalWorkflowExecutionError
 	switch {
-	case errors.As(o.Err, &nobody):
+	case call.IsNobody(o.Err):
 		c.lost(o.Key.Of, now)
 	case o.Err != nil:
 		c.Note(now, "the remediation of "+o.Key.Of+" did not receive its order", call.Cause(o.Err))

@@ -2,14 +2,11 @@ package lockstep
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"hash/fnv"
 	"reflect"
 	"slices"
 	"time"
-
-	"go.temporal.io/sdk/temporal"
 
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/rules/bounds"
@@ -223,11 +220,10 @@ func (l *lockstep) signal(kind, name string, progress api.PlanProgress, repeat t
 func (l *lockstep) reported(o controller.Outcome, now time.Time) {
 	v, sent := &l.Inventory, o.Begun.(controller.Signal).Payload.(api.PlanProgress)
 	p := v.planOf(sent.RunID)
-	var none *temporal.UnknownExternalWorkflowExecutionError
 	switch {
 	case p == nil:
 	case o.Err != nil:
-		p.Missing = errors.As(o.Err, &none)
+		p.Missing = call.IsNobody(o.Err)
 		l.Note(now, "could not send its progress to plan "+p.Name, call.Cause(o.Err))
 		v.restart(p)
 	case sent.Complete && p.Revision == sent.Revision:

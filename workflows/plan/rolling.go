@@ -3,18 +3,16 @@ package plan
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
-
-	"go.temporal.io/sdk/temporal"
 
 	planactivity "drydock.dev/drydock/activities/plan"
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/rules/bounds"
 	"drydock.dev/drydock/rules/notices"
 	"drydock.dev/drydock/rules/plan"
+	"drydock.dev/drydock/workflows/call"
 	"drydock.dev/drydock/workflows/controller"
 )
 
@@ -223,8 +221,7 @@ func (p *maintenancePlan) sendOrders() (all []controller.Effect) {
 
 // orderSent takes whether a maintenance received a message. One that does not run has ended, which the plan learns by other ways.
 func (p *maintenancePlan) orderSent(o controller.Outcome) {
-	var nobody *temporal.UnknownExternalWorkflowExecutionError
-	if sent := o.Begun.(controller.Signal); o.Err == nil || errors.As(o.Err, &nobody) {
+	if sent := o.Begun.(controller.Signal); o.Err == nil || call.IsNobody(o.Err) {
 		if p.Orders[o.Key.Of].Message == sent.Name {
 			delete(p.Orders, o.Key.Of)
 		}

@@ -126,7 +126,7 @@ func (r *remediation) delivered(o controller.Outcome, now time.Time) {
 	}
 	reports.Last = ""
 	reports.Failed++
-	if isNobody(o.Err) {
+	if call.IsNobody(o.Err) {
 		if reports.Orphaned.IsZero() {
 			reports.Orphaned = now
 		}

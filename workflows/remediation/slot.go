@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"go.temporal.io/sdk/temporal"
-
 	activity "drydock.dev/drydock/activities/health"
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/rules/bounds"
@@ -111,7 +109,7 @@ func (r *remediation) slotEffects() (all []controller.Effect) {
 
 // asked takes whether the scheduler received the request.
 func (r *remediation) asked(o controller.Outcome, now time.Time) {
-	r.Slot.Asked = r.Slot.Asked || !isNobody(o.Err)
+	r.Slot.Asked = r.Slot.Asked || !call.IsNobody(o.Err)
 	if o.Err != nil && r.lacksSlot() {
 		r.wait("the scheduler, of which it asks the slot of a control-plane node: " + call.Cause(o.Err))
 		r.Rest(o.Key, schedulerWithin, now)
@@ -120,14 +118,9 @@ func (r *remediation) asked(o controller.Outcome, now time.Time) {
 
 // gaveBack takes whether the scheduler received that the slot is given back. One that does not run finds out when it begins.
 func (r *remediation) gaveBack(o controller.Outcome) {
-	if o.Err == nil || isNobody(o.Err) {
+	if o.Err == nil || call.IsNobody(o.Err) {
 		r.Slot = slot{}
 	}
-}
-
-func isNobody(err error) bool {
-	var nobody *temporal.UnknownExternalWorkflowExecutionError
-	return errors.As(err, &nobody)
 }
 
 // askForSlot records that the node is one of the control plane, or that the slot is not held any more: the slot is requested
