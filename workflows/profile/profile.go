@@ -97,22 +97,18 @@ func (p *profiles) Decide(t controller.Turn) (d controller.Decision) {
 }
 
 func (p *profiles) Outcome(o controller.Outcome, now time.Time) {
-	switch {
-	case o.Key.Kind == findTransitions:
+	switch o.Key.Kind {
+	case findTransitions:
 		p.found(o, now)
-	case o.Key.Kind == startTransition && o.What == controller.Ended:
-		p.transitionEnded(o, now)
-	case o.Key.Kind == startTransition && o.What == controller.Terminated:
-		p.terminated(o)
-	case o.Key.Kind == startTransition:
-		p.started(o, now)
-	case o.Key.Kind == cancelTransition:
+	case startTransition:
+		p.followed(o, now)
+	case cancelTransition:
 		p.cancelled(o, now)
-	case o.Key.Kind == endMaintenance:
+	case endMaintenance:
 		p.maintenanceEnds(o, now)
-	case o.Key.Kind == sendNotice:
+	case sendNotice:
 		p.sent(o, now)
-	case o.Key.Kind == evaluateNodes:
+	case evaluateNodes:
 		p.evaluated(o, now)
 	}
 }

@@ -151,10 +151,28 @@ func (p *profiles) dropUnstarted(t controller.Turn) {
 	})
 }
 
-// started takes whether a transition has started.
-func (p *profiles) started(o controller.Outcome, now time.Time) {
+// followed takes whether a transition has started, and the end of one that this run has started. What came of those of earlier runs, and of
+// those that were terminated, the evaluation finds: one that was reset goes on under its ID.
+func (p *profiles) followed(o controller.Outcome, now time.Time) {
 	in := o.Begun.(controller.Start).Input.(api.ProfileTransitionInput)
 	u := p.find(activity.Ref{Profile: in.Profile, Node: in.Node})
+	switch {
+	case o.What == controller.Done:
+		p.started(u, o, now)
+	case u == nil || u.RunID != o.Run: // it was another
+	case o.What == controller.Terminated:
+		u.Cancelled = false // one that was reset may not know that it is to end
+	default:
+		var ended api.ProfileTransitionEnded
+		err := o.Get(&ended)
+		if err != nil {
+			ended = api.ProfileTransitionEnded{Error: call.Cause(err)}
+		}
+		p.end(u, ended, err != nil, now)
+	}
+}
+
+func (p *profiles) started(u *transition, o controller.Outcome, now time.Time) {
 	p.ClearBackoff(o.Key) // whether and when it is tried again the evaluation decides
 	if u == nil || u.RunID != "" {
 		return
@@ -165,34 +183,9 @@ func (p *profiles) started(o controller.Outcome, now time.Time) {
 		u.RunID = o.Run
 	case temporal.IsWorkflowExecutionAlreadyStartedError(o.Err):
 		u.IDTaken = true
-		p.Note(now, "waits for another workflow of "+in.Node+" to end", "it has the ID of the transition that is due")
+		p.Note(now, "waits for another workflow of "+u.Ref.Node+" to end", "it has the ID of the transition that is due")
 	default:
 		p.end(u, api.ProfileTransitionEnded{Error: "it could not be begun: " + call.Cause(o.Err)}, false, now)
-	}
-}
-
-// transitionEnded takes the end of a transition that this run has started. What came of those of earlier runs, and of those that were
-// terminated, the evaluation finds: one that was reset goes on under its ID.
-func (p *profiles) transitionEnded(o controller.Outcome, now time.Time) {
-	in := o.Begun.(controller.Start).Input.(api.ProfileTransitionInput)
-	u := p.find(activity.Ref{Profile: in.Profile, Node: in.Node})
-	if u == nil || u.RunID != o.Run {
-		return
-	}
-	var ended api.ProfileTransitionEnded
-	err := o.Get(&ended)
-	if err != nil {
-		ended = api.ProfileTransitionEnded{Error: call.Cause(err)}
-	}
-	p.end(u, ended, err != nil, now)
-}
-
-// terminated takes that a run of a transition was terminated. The evaluation finds what came of it. One that was reset may not know that it
-// is to end.
-func (p *profiles) terminated(o controller.Outcome) {
-	in := o.Begun.(controller.Start).Input.(api.ProfileTransitionInput)
-	if u := p.find(activity.Ref{Profile: in.Profile, Node: in.Node}); u != nil && u.RunID == o.Run {
-		u.Cancelled = false
 	}
 }
 
