@@ -118,7 +118,9 @@ func (t *transition) run() (moved time.Time, why string) {
 		case carried.Refused != "":
 			return moved, carried.Refused
 		case carried.Do == "":
-			t.leave()
+			if t.in.Maintained != "" && !t.in.Enter { // the maintenance of the state that the profile leaves
+				t.end(t.in.Maintained, fmt.Sprintf("profile %s is %s", t.in.Profile, t.in.To))
+			}
 			return carried.Moved, ""
 		}
 		t.in.Next = carried.Next
@@ -172,13 +174,6 @@ func (t *transition) drain(c activity.Carried) drain.Input {
 		Node: t.in.Node, UID: t.in.UID, RunID: t.in.RunID, Why: fmt.Sprintf("profile %s goes to %s", t.in.Profile, t.in.To),
 		Drain:     spec.Drain{Mode: spec.ModeEvict, Force: true, DeleteEmptyDir: true, Via: spec.ViaEviction, OnNodeNotReady: spec.WaitForKubelet},
 		EndsStuck: c.Force, Began: c.Cordoned, Cordoned: c.Cordoned, BlockedSignal: api.SignalDrainBlocked,
-	}
-}
-
-// leave ends the maintenance of the state that the profile leaves.
-func (t *transition) leave() {
-	if t.in.Maintained != "" && !t.in.Enter {
-		t.end(t.in.Maintained, fmt.Sprintf("profile %s is %s", t.in.Profile, t.in.To))
 	}
 }
 

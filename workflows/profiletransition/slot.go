@@ -36,38 +36,30 @@ func (t *transition) listenForSlot(box *inbox.Inbox) error {
 	t.slot.request = api.SlotRequest{RunID: t.in.RunID, Request: schedule.Request{
 		ID: t.in.RunID + "/1", Node: t.in.Node, Requestor: api.ProfileRequestorPrefix + t.in.Profile, Created: t.in.Since, Kind: schedule.KindProfile,
 	}}
-	mine := func(a api.SlotAnswer) bool {
-		return t.slot.wants && t.slot.grantedAt == nil && a.RequestID == t.slot.request.ID
+	for _, signal := range []string{api.SignalSlotGranted, api.SignalSlotPending, api.SignalSlotRefused} {
+		inbox.Receive(box, signal, func(a api.SlotAnswer) { t.answered(signal, a) })
 	}
-	inbox.Receive(box, api.SignalSlotGranted, func(a api.SlotAnswer) {
-		if mine(a) {
-			now := workflow.Now(t.ctx)
-			t.slot.grantedAt = &now
-		}
-	})
-	inbox.Receive(box, api.SignalSlotPending, func(a api.SlotAnswer) {
-		if mine(a) {
-			t.slot.take(a)
-			t.describe()
-		}
-	})
-	inbox.Receive(box, api.SignalSlotRefused, func(a api.SlotAnswer) {
-		if mine(a) {
-			t.slot.take(a)
-			t.slot.refused = true
-		}
-	})
 	return workflow.SetQueryHandlerWithOptions(t.ctx, api.QuerySlot, func() (api.SlotWanted, error) {
 		return api.SlotWanted{SlotRequest: t.slot.request, Wants: t.slot.wants, GrantedAt: t.slot.grantedAt}, nil
 	}, workflow.QueryHandlerOptions{Description: "the slot by which it takes the node out of service"})
 }
 
-// take takes an answer that is no grant.
-func (s *slot) take(a api.SlotAnswer) {
+func (t *transition) answered(signal string, a api.SlotAnswer) {
+	s := &t.slot
+	if !s.wants || s.grantedAt != nil || a.RequestID != s.request.ID {
+		return
+	}
+	if signal == api.SignalSlotGranted {
+		now := workflow.Now(t.ctx)
+		s.grantedAt = &now
+		return
+	}
+	s.refused = s.refused || signal == api.SignalSlotRefused
 	s.answer, s.opensAt = bounds.Cut(a.Reason, bounds.Text), time.Time{}
 	if a.OpensAt != nil {
 		s.opensAt = *a.OpensAt
 	}
+	t.describe()
 }
 
 // acquire asks the scheduler for the slot, and says why it has none. What the scheduler says of it the activities ask again.
