@@ -6,6 +6,7 @@ package controller
 import (
 	"cmp"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"go.temporal.io/sdk/workflow"
@@ -42,20 +43,32 @@ type Turn struct {
 	Now      time.Time
 	room     int
 	underWay map[Key]bool
+	// kinds counts what is under way, by the kinds of the keys.
+	kinds    map[string]int
 	children map[string]bool
 }
 
 // At is a turn for tests.
 func At(now time.Time, underWay ...Key) Turn {
-	t := Turn{Now: now, room: maxUnderWay, underWay: map[Key]bool{}}
+	t := Turn{Now: now, room: maxUnderWay, underWay: map[Key]bool{}, kinds: map[string]int{}}
 	for _, k := range underWay {
-		t.underWay[k] = true
+		t.add(k)
 	}
 	return t
 }
 
+func (t Turn) add(k Key) {
+	t.underWay[k] = true
+	t.kinds[k.Kind]++
+}
+
 // UnderWay reports whether an effect is under way: it has begun, and its outcome is not known.
 func (t Turn) UnderWay(k Key) bool { return t.underWay[k] }
+
+// AnyUnderWay reports whether an effect of one of these kinds is under way.
+func (t Turn) AnyUnderWay(kinds ...string) bool {
+	return slices.ContainsFunc(kinds, func(kind string) bool { return t.kinds[kind] > 0 })
+}
 
 // Room is how many effects can begin now. The first of Decision.Effects do.
 func (t Turn) Room() int { return t.room }

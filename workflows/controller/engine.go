@@ -113,14 +113,15 @@ func (e *engine) run() (end *End, err error) {
 		taken := e.take()
 		now := e.now()
 		leaves := e.leaves(now)
-		d := e.c.Decide(e.turn(now, leaves))
+		t := e.turn(now, leaves)
+		d := e.c.Decide(t)
 		if leaves {
 			e.mail.settle(time.Time{})
 			e.wakeAt(e.leave.until, "continue as new")
 			e.timer.set(e.ctx, e.pace.wake, e.pace.why)
 		} else {
 			e.watch(d.Watches, now)
-			e.begin(d, now)
+			e.begin(d, t)
 			if d.End != nil {
 				e.mail.settle(time.Time{})
 			}
@@ -267,9 +268,9 @@ func (e *engine) leaves(now time.Time) bool {
 }
 
 func (e *engine) turn(now time.Time, leaves bool) Turn {
-	t := Turn{Now: now, underWay: map[Key]bool{}, children: map[string]bool{}}
+	t := Turn{Now: now, underWay: map[Key]bool{}, kinds: map[string]int{}, children: map[string]bool{}}
 	for _, r := range e.effects {
-		t.underWay[r.meta().Key] = true
+		t.add(r.meta().Key)
 	}
 	for _, c := range e.children {
 		t.children[c.run] = true
@@ -281,25 +282,20 @@ func (e *engine) turn(now time.Time, leaves bool) Turn {
 }
 
 // begin begins the effects that are neither under way nor backing off, while there is room.
-func (e *engine) begin(d Decision, now time.Time) {
-	wanted, busy, kinds := map[Key]bool{}, map[Key]bool{}, map[string]int{}
+func (e *engine) begin(d Decision, t Turn) {
+	wanted, starts, bytes := map[Key]bool{}, 0, 0
 	for _, w := range d.Watches {
 		wanted[w.Key] = true
 	}
-	for _, r := range e.effects {
-		busy[r.meta().Key] = true
-		kinds[r.meta().Key.Kind]++
-	}
-	starts, bytes := 0, 0
 	for _, x := range d.Effects {
 		m := x.meta()
 		wanted[m.Key] = true
 		_, isStart := x.(Start)
-		if busy[m.Key] || len(e.effects) >= maxUnderWay || bytes >= maxBytes || isStart && starts >= maxStarts ||
-			m.AtOnce > 0 && kinds[m.Key.Kind] >= m.AtOnce {
+		if t.UnderWay(m.Key) || len(e.effects) >= maxUnderWay || bytes >= maxBytes || isStart && starts >= maxStarts ||
+			m.AtOnce > 0 && t.kinds[m.Key.Kind] >= m.AtOnce {
 			continue // one that is under way comes back, and then there is another turn
 		}
-		if until := e.base.rests(x, now); !until.IsZero() {
+		if until := e.base.rests(x, t.Now); !until.IsZero() {
 			e.wakeAt(until, "try again: "+m.Summary)
 			continue
 		}
@@ -311,14 +307,13 @@ func (e *engine) begin(d Decision, now time.Time) {
 			starts++
 		}
 		bytes += size
-		busy[m.Key] = true
-		kinds[m.Key.Kind]++
+		t.add(m.Key)
 		e.effects = append(e.effects, r)
 	}
 	for _, r := range e.effects {
 		wanted[r.meta().Key] = true
 	}
-	e.base.forget(wanted, now)
+	e.base.forget(wanted, t.Now)
 }
 
 // wakeAt schedules the next turn no later than a time; the zero time changes nothing.

@@ -43,22 +43,6 @@ func (r *remediation) act(kind, of, summary string, c controller.Call, input any
 	return controller.Activity{Meta: controller.Meta{Key: controller.Key{Kind: kind, Of: of}, Summary: summary}, Call: c, Input: input}
 }
 
-// busy reports whether an act is under way: what comes of it decides what is next.
-func (r *remediation) busy(t controller.Turn) bool {
-	for _, kind := range []string{actFind, actLook, actMark, actEnd, actRemove, actLease} {
-		if t.UnderWay(controller.Key{Kind: kind}) {
-			return true
-		}
-	}
-	for i := range r.in.Steps {
-		of := strconv.Itoa(i)
-		if t.UnderWay(controller.Key{Kind: actMake, Of: of}) || t.UnderWay(controller.Key{Kind: actMaintain, Of: of}) {
-			return true
-		}
-	}
-	return false
-}
-
 // next is what to do now, nil if there is nothing to do.
 func (r *remediation) next(now time.Time) controller.Effect {
 	if !r.ends() && !r.seeks() {

@@ -162,8 +162,8 @@ func (r *remediation) Begin(now time.Time) {
 
 // Decide implements controller.Controller. It does one thing at a time, watches what it has made, and reports to its check.
 func (r *remediation) Decide(t controller.Turn) (d controller.Decision) {
-	busy := r.busy(t)
-	if !busy {
+	// What comes of an act decides what is next.
+	if !t.AnyUnderWay(actFind, actLook, actMake, actMaintain, actLease, actMark, actEnd, actRemove) {
 		if !r.ends() {
 			r.Ending = r.pointless(t.Now)
 		}
