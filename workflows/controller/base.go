@@ -239,11 +239,6 @@ func (b *Base) Details(d document.Document) string {
 // seen reports whether a message of this ID was received before.
 func (b *Base) seen(id string) bool { return id != "" && slices.Contains(b.Seen, id) }
 
-// Record keeps a request that somebody made by other means than a message, with its outcome.
-func (b *Base) Record(now time.Time, name string, outcome api.Outcome, effect string) {
-	b.record(now, name, api.Message{}, outcome, effect)
-}
-
 // record keeps a message of people with its outcome.
 func (b *Base) record(now time.Time, name string, who api.Message, outcome api.Outcome, effect string) {
 	entry := api.Received{At: now, ID: who.ID, Name: name, By: who.By, Comment: who.Comment, Outcome: outcome, Effect: effect}

@@ -41,6 +41,16 @@ type Payload[C Controller] interface {
 	Apply(c C, now time.Time) (effect string)
 }
 
+// CancelAs takes a cancellation of the workflow as if somebody had sent a message.
+func CancelAs[C Controller](c C, message Payload[C], now time.Time) {
+	const name = "cancellation of the workflow"
+	if err := message.Check(c, now); err != nil {
+		c.base().record(now, name, api.Message{}, api.Ignored, "ignored: "+err.Error())
+		return
+	}
+	c.base().record(now, name, api.Message{}, api.Applied, message.Apply(c, now))
+}
+
 // Settling is a payload of an update that is answered once it is known what followed from the message.
 type Settling[C Controller] interface {
 	// Settled reports whether that is known, with an error where the message was undone.

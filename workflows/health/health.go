@@ -126,14 +126,7 @@ func (c *check) seeAnew() {
 }
 
 // Cancel implements controller.Controller: it asks for the end of the check.
-func (c *check) Cancel(now time.Time) {
-	const name = "cancellation of the workflow"
-	if err := (remove{}).Check(c, now); err != nil {
-		c.Record(now, name, api.Ignored, "ignored: "+err.Error())
-		return
-	}
-	c.Record(now, name, api.Applied, remove{}.Apply(c, now))
-}
+func (c *check) Cancel(now time.Time) { controller.CancelAs[*check](c, remove{}, now) }
 
 // remediation is the one that runs of a node; nil is none.
 func (c *check) remediation(node string) *health.Running {

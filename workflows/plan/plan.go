@@ -135,12 +135,7 @@ func (p *maintenancePlan) Reset(time.Time) {
 }
 
 func (p *maintenancePlan) Cancel(now time.Time) {
-	const name = "cancellation of the workflow"
-	if err := (cancel{}).Check(p, now); err != nil {
-		p.Record(now, name, api.Ignored, "ignored: "+err.Error())
-		return
-	}
-	p.Record(now, name, api.Applied, cancel{}.Apply(p, now))
+	controller.CancelAs[*maintenancePlan](p, cancel{}, now)
 }
 
 // selection is how the plan chooses its nodes.
