@@ -101,14 +101,7 @@ func (c *check) runsToWatch(t controller.Turn) (all []activity.RunningRemediatio
 		if r == nil || isOver(r) || one != nil && (one.Ask || one.Lost) {
 			continue
 		}
-		run := ""
-		if r.Progress != nil {
-			run = r.Progress.RunID
-		}
-		if one != nil && one.Run != "" {
-			run = one.Run
-		}
-		if run != "" && !t.Follows(run) {
+		if run := c.presentRun(n.Name); run != "" && !t.Follows(run) {
 			all = append(all, activity.RunningRemediation{Node: n.Name, RunID: run})
 		}
 	}
@@ -263,7 +256,7 @@ func (c *check) orders(now time.Time, d *controller.Decision) (all []controller.
 		case !one.Ask && r.Order.Revision <= one.Revision && now.Before(due): // it was started with this order
 			d.WakeAt(due, "send orders to remediations again")
 		default:
-			all = append(all, c.order(n.Name, r, one))
+			all = append(all, c.order(n.Name, r))
 		}
 	}
 	return all
@@ -278,13 +271,10 @@ func isAcknowledged(r *health.Running) bool {
 func isOver(r *health.Running) bool { return r.Progress != nil && r.Progress.Ended }
 
 // order sends a remediation its present order.
-func (c *check) order(node string, r *health.Running, one *child) controller.Effect {
-	order := api.RemediationOrder{RunID: one.Run, Check: c.name, CheckRunID: c.Info.Run, Report: true, Order: r.Order}
+func (c *check) order(node string, r *health.Running) controller.Effect {
+	order := api.RemediationOrder{RunID: c.presentRun(node), Check: c.name, CheckRunID: c.Info.Run, Report: true, Order: r.Order}
 	if isAcknowledged(r) {
 		order.Order = health.Order{Node: node} // it only asks
-	}
-	if one.Run == "" && r.Progress != nil {
-		order.RunID = r.Progress.RunID
 	}
 	return controller.Signal{
 		Meta: controller.Meta{Key: orderOf(node), Summary: "order to the remediation of " + node, Repeat: answerWithin, AtOnce: atOnce},

@@ -376,7 +376,7 @@ func TestWhatBecameOfAnOrder(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			k := given(c.options...)
-			o := controller.Came(k.order("b", k.remediation("b"), k.child("b")), c.result)
+			o := controller.Came(k.order("b", k.remediation("b")), c.result)
 			k.Outcome(o, now)
 			if got := show(k.Decide(controller.At(now))); got != c.want {
 				t.Errorf("%q, want %q", got, c.want)

@@ -134,6 +134,17 @@ func (c *check) remediation(node string) *health.Running {
 	return n.Remediation
 }
 
+// presentRun is the run of a node's remediation, empty if that is not known.
+func (c *check) presentRun(node string) string {
+	if one := c.Children[node]; one != nil && one.Run != "" {
+		return one.Run
+	}
+	if r := c.remediation(node); r != nil && r.Progress != nil {
+		return r.Progress.RunID
+	}
+	return ""
+}
+
 // child is the workflow of a node's remediation, as far as it is known.
 func (c *check) child(node string) *child {
 	one := c.Children[node]

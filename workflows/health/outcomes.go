@@ -80,16 +80,9 @@ func (c *check) recounted(o controller.Outcome, now time.Time) {
 	c.Suspected = false
 	for _, one := range found.Remediations {
 		n, _ := c.Health.Node(one.Node)
-		believed := ""
-		if known := c.Children[one.Node]; known != nil {
-			believed = known.Run
-		}
-		if n.Remediation != nil && n.Remediation.Progress != nil {
-			believed = n.Remediation.Progress.RunID
-		}
 		switch {
 		case n.Remediation == nil && n.Past != nil && n.Past.EndedAt.After(c.RecountAt): // it has ended since
-		case n.Remediation != nil && believed == one.RunID:
+		case n.Remediation != nil && c.presentRun(one.Node) == one.RunID:
 		default:
 			c.runs(one, now)
 			c.Note(now, "took up the remediation of "+one.Node, "it was believed to be over, or to be another: run "+one.RunID+" runs")
