@@ -169,11 +169,11 @@ func troubleOf(err error) string {
 	return call.Cause(err)
 }
 
-// digest returns a checksum of the content of an effect, and its size in bytes.
+// digest returns a checksum of the content of an effect or a watch, and its size in bytes.
 func digest(content any) (sum uint64, size int) {
 	data, err := json.Marshal(content)
 	if err != nil {
-		panic("an effect cannot be written as JSON: " + err.Error()) // the SDK would fail the workflow task too
+		panic("what is to be under way cannot be written as JSON: " + err.Error()) // the SDK would fail the workflow task too
 	}
 	h := fnv.New64a()
 	_, _ = h.Write(data)

@@ -1,8 +1,6 @@
 package controller
 
 import (
-	"bytes"
-	"encoding/json"
 	"slices"
 	"time"
 
@@ -25,16 +23,14 @@ type Watch struct {
 	Lasts bool
 }
 
-func (w Watch) want() []byte {
+// want is the digest of what the watch is about.
+func (w Watch) want() uint64 {
 	want := w.Want
 	if want == nil {
 		want = w.Input
 	}
-	data, err := json.Marshal(want)
-	if err != nil {
-		panic("a watch cannot be written as JSON: " + err.Error()) // the SDK would fail the workflow task too
-	}
-	return data
+	sum, _ := digest(want)
+	return sum
 }
 
 // A watch begins at most once in a pace. The pace doubles, up to slowest, with each start after which the watch reported nothing new:
@@ -49,11 +45,11 @@ const (
 // watching is a watch that runs, or one that ran and may run again.
 type watching struct {
 	Watch
-	want  []byte
+	want  uint64
 	began time.Time
-	// idle counts the starts in a row without a new report, reported is the latest report.
+	// idle counts the starts in a row without a new report, reported is the digest of the latest report.
 	idle     int
-	reported []byte
+	reported uint64
 	// future and cancel are nil while it does not run.
 	future workflow.Future
 	cancel workflow.CancelFunc
@@ -103,7 +99,7 @@ func (e *engine) watch(wanted []Watch, now time.Time) {
 func (e *engine) watchOne(w *watching, wanted Watch, now time.Time) {
 	want := wanted.want()
 	runs := w.future != nil
-	if runs && bytes.Equal(w.want, want) {
+	if runs && w.want == want {
 		return
 	}
 	due := w.due()
@@ -148,11 +144,9 @@ func (e *engine) takeReports() (taken int) {
 			continue
 		}
 		e.base.works(w.Key)
-		report := raw.Payload().GetData()
-		if w.idle++; !bytes.Equal(report, w.reported) || w.reported == nil {
+		if w.idle++; isNew(&w.reported, raw.Payload().GetData()) {
 			w.idle = 0
 		}
-		w.reported = append([]byte{}, report...)
 		e.c.Outcome(Outcome{Key: w.Key, What: Reported, Begun: w.Watch, ctx: e.ctx, future: future}, e.now())
 	}
 	return taken
