@@ -44,7 +44,7 @@ func (n *notification) turn() (over bool, err error) {
 		case notices.Ends(c.State) && !ok:
 			return true, nil
 		case ok && len(n.state.Upcoming) == 0 && (notices.Ends(c.State) || !n.state.Closed):
-			return false, n.awaitNews(at.Sub(now))
+			return false, n.await(at.Sub(now), n.hasNews)
 		}
 	}
 	switch {
@@ -53,7 +53,7 @@ func (n *notification) turn() (over bool, err error) {
 	case n.state.Closed:
 		return true, nil
 	}
-	if err := n.awaitNews(askAfter); err != nil || n.hasNews() {
+	if err := n.await(askAfter, n.hasNews); err != nil || n.hasNews() {
 		return false, err
 	}
 	return false, n.read()

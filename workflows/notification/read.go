@@ -86,11 +86,6 @@ func (n *notification) read() error {
 	return nil
 }
 
-// awaitNews waits for events to read, at most for a time.
-func (n *notification) awaitNews(limit time.Duration) error {
-	return n.await(limit, n.hasNews)
-}
-
 // await waits for a condition, at most for a time.
 func (n *notification) await(limit time.Duration, condition func() bool) error {
 	waiting, cancel := workflow.WithCancel(n.ctx)
