@@ -236,10 +236,8 @@ func (b *Base) Details(d document.Document) string {
 	return document.Details(d)
 }
 
-// seen reports whether a message of this ID was received before.
 func (b *Base) seen(id string) bool { return id != "" && slices.Contains(b.Seen, id) }
 
-// record keeps a message of people with its outcome.
 func (b *Base) record(now time.Time, name string, who api.Message, outcome api.Outcome, effect string) {
 	entry := api.Received{At: now, ID: who.ID, Name: name, By: who.By, Comment: who.Comment, Outcome: outcome, Effect: effect}
 	bounds.Fit(&entry)

@@ -61,7 +61,6 @@ type Call struct {
 	Local bool
 }
 
-// run calls the activity.
 func (c Call) run(ctx workflow.Context, summary string, input any) workflow.Future {
 	if c.Local {
 		return workflow.ExecuteLocalActivity(call.Local(ctx), c.Func, input)

@@ -141,7 +141,6 @@ func (i *intake[C]) open(root workflow.Context) error {
 	return nil
 }
 
-// accepts returns why a message cannot take effect.
 func (i *intake[C]) accepts(payload Payload[C], who api.Message, err error) error {
 	switch {
 	case err != nil:
@@ -251,7 +250,6 @@ func (i *intake[C]) settle(now time.Time) (next time.Time) {
 	return next
 }
 
-// serve answers a query.
 func (q Query[C]) serve(ctx workflow.Context, c C) error {
 	return workflow.SetQueryHandlerWithOptions(ctx, q.Name, func(raw converter.RawValue) (any, error) {
 		question, err := newOf(q.Question, inbox.Payload(raw), true, inbox.MaxPayload)

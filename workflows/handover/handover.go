@@ -293,7 +293,6 @@ func nameOf(entry any) string {
 	return ""
 }
 
-// textOf is a tree as JSON.
 func textOf(tree any) string {
 	data, err := json.Marshal(tree)
 	if err != nil {

@@ -69,7 +69,6 @@ func (c *check) Decide(t controller.Turn) (d controller.Decision) {
 	return d
 }
 
-// nodesKey is the key of the watch of the nodes.
 func (c *check) nodesKey() controller.Key {
 	return controller.Key{Kind: watchNodes, Of: strconv.Itoa(c.View)}
 }
@@ -160,7 +159,6 @@ func (c *check) waiting(t controller.Turn) (nodes []string) {
 	return nodes
 }
 
-// withdraw drops remediations that do not begin after all.
 func (c *check) withdraw(nodes []string, why string, now time.Time) {
 	if len(nodes) == 0 {
 		return
@@ -169,7 +167,6 @@ func (c *check) withdraw(nodes []string, why string, now time.Time) {
 	c.Note(now, "not begun after all: "+number.Of(len(nodes), "remediation"), why)
 }
 
-// find finds the remediations that run.
 func (c *check) find(kind string, repeat time.Duration) controller.Effect {
 	return controller.Activity{
 		Meta:  controller.Meta{Key: controller.Key{Kind: kind}, Summary: "find the remediations of check " + c.name, Repeat: repeat},
@@ -270,7 +267,6 @@ func isAcknowledged(r *health.Running) bool {
 // isOver reports whether a remediation has reported its end.
 func isOver(r *health.Running) bool { return r.Progress != nil && r.Progress.Ended }
 
-// order sends a remediation its present order.
 func (c *check) order(node string, r *health.Running) controller.Effect {
 	order := api.RemediationOrder{RunID: c.presentRun(node), Check: c.name, CheckRunID: c.Info.Run, Report: true, Order: r.Order}
 	if isAcknowledged(r) {
@@ -295,7 +291,6 @@ func (c *check) leave(t controller.Turn, d *controller.Decision) {
 	}
 }
 
-// record has Kubernetes Events recorded.
 func (c *check) record() controller.Effect {
 	if len(c.Unrecorded) == 0 {
 		return nil

@@ -42,7 +42,6 @@ func (c *check) announce(events []health.Event, now time.Time) {
 	}
 }
 
-// eventOf is the Kubernetes Event of an event of a node.
 func (c *check) eventOf(e health.Event) node.EventOn {
 	on := node.EventOn{Node: e.Node, Event: nodeevent.Event{
 		Reason: api.EventReason(e.Reason), Message: "[remediation] " + c.name + ": " + e.Text, Warning: e.Warning, Key: strconv.Itoa(c.Sequence),

@@ -56,7 +56,6 @@ func samples(name string, spec health.Spec) []json.RawMessage {
 	return all
 }
 
-// judged takes what the worker says to one sample.
 func (c *check) judged(o controller.Outcome, now time.Time) {
 	var prepared settings.Prepared
 	spec := c.unjudged()

@@ -50,7 +50,6 @@ func (m pause) Apply(c *check, now time.Time) string {
 	return "paused: no remediation and no further step begins; what recovers is released"
 }
 
-// resume withdraws pauses.
 type resume struct{ api.ResumeHealth }
 
 func (m resume) Check(c *check, _ time.Time) error {
@@ -83,7 +82,6 @@ func (m resume) Apply(c *check, _ time.Time) string {
 	return "resumed"
 }
 
-// confirm says that a recovered node is healthy.
 type confirm struct{ api.ConfirmHealthy }
 
 func (m confirm) Check(c *check, _ time.Time) error {
@@ -135,7 +133,6 @@ func (m configure) Settled(c *check) (done bool, err error) {
 	return c.Candidate == nil, err
 }
 
-// remove ends the check.
 type remove struct{ api.HealthMessage }
 
 func (m remove) Check(c *check, _ time.Time) error {
@@ -156,7 +153,6 @@ func (m remove) Apply(c *check, now time.Time) string {
 	return "removed: nothing is remediated any more"
 }
 
-// progress is what a remediation reports.
 type progress struct{ api.RemediationProgress }
 
 // maxRevision is more than anybody counts to, maxRunID bounds the ID of a run, in bytes.

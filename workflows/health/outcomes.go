@@ -138,7 +138,6 @@ func (c *check) ask(node string, now time.Time) {
 	}
 }
 
-// ordered takes whether there was somebody to take an order.
 func (c *check) ordered(o controller.Outcome, now time.Time) {
 	switch {
 	case call.IsNobody(o.Err):

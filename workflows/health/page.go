@@ -19,7 +19,6 @@ const (
 	shownNodes  = 20
 )
 
-// status asks how the check stands.
 type status struct{ api.HealthStatusRequest }
 
 func (q status) Answer(c *check, now time.Time) (any, error) {
@@ -38,7 +37,6 @@ func (c *check) page(now time.Time, offset, limit int) api.HealthStatus {
 	}
 }
 
-// explain asks what the check makes of a node.
 type explain struct{ api.ExplainRequest }
 
 func (q explain) Answer(c *check, now time.Time) (any, error) {

@@ -36,7 +36,6 @@ func (i *inbound) ExecuteWorkflow(ctx workflow.Context, in *interceptor.ExecuteW
 	return i.Next.ExecuteWorkflow(workflow.WithValue(ctx, arrivalsKey{}, i.arrived), in)
 }
 
-// HandleSignal is called for every signal as it arrives.
 func (i *inbound) HandleSignal(ctx workflow.Context, in *interceptor.HandleSignalInput) error {
 	i.arrived.names = append(i.arrived.names, in.SignalName)
 	return i.Next.HandleSignal(ctx, in)

@@ -95,7 +95,6 @@ func (n *notification) sendQueued() error {
 	return n.send(message{events: found.Events, key: chosen[0].ID(), due: due})
 }
 
-// gather reads events from their maintenances.
 func (n *notification) gather(events []api.EventReference) (delivery.Gathered, error) {
 	var found delivery.Gathered
 	ctx := reading(n.ctx, number.Of(len(events), "event")+" for "+n.Channel)

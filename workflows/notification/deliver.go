@@ -45,7 +45,6 @@ func (n *notification) send(m message) error {
 	return nil
 }
 
-// maxOutcomes bounds the outcomes that are kept.
 const maxOutcomes = 100
 
 // note keeps the outcome of each of a message's events; for an event that was sent several times, the last one.

@@ -20,7 +20,6 @@ import (
 	"drydock.dev/drydock/workflows/meter"
 )
 
-// notification is one run of Notification.
 type notification struct {
 	api.NotificationInput
 	ctx   workflow.Context
@@ -107,12 +106,10 @@ func (n *notification) status() api.NotificationStatus {
 	return s
 }
 
-// Refused counts a signal that cannot be read.
 func (n *notification) Refused(name string, _ api.Message, _ api.Outcome, why error) {
 	n.refused(name, why)
 }
 
-// refused counts a signal that was refused.
 func (n *notification) refused(name string, why error) {
 	n.state.Refused++
 	n.state.LastRefused = bounds.Cut(name+": "+why.Error(), bounds.Text)

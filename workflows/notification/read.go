@@ -42,7 +42,6 @@ func (n *notification) noteNews(m api.Moment) {
 	}
 }
 
-// hasNews reports whether there are events to read.
 func (n *notification) hasNews() bool {
 	return !n.state.Closed && (n.state.More || n.state.News.Compare(n.state.Read) > 0)
 }
@@ -86,7 +85,6 @@ func (n *notification) read() error {
 	return nil
 }
 
-// await waits for a condition, at most for a time.
 func (n *notification) await(limit time.Duration, condition func() bool) error {
 	waiting, cancel := workflow.WithCancel(n.ctx)
 	defer cancel() // a timer left behind would wake the workflow for nothing

@@ -9,7 +9,6 @@ import (
 	"drydock.dev/drydock/workflows/controller"
 )
 
-// evaluateNodes is the watch of all nodes.
 const evaluateNodes = "evaluate"
 
 const (
@@ -42,7 +41,6 @@ func (p *profiles) evaluate(now time.Time) controller.Watch {
 	}
 }
 
-// evaluated takes what is to be done.
 func (p *profiles) evaluated(o controller.Outcome, now time.Time) {
 	var seen activity.Evaluated
 	if err := o.Get(&seen); err != nil {

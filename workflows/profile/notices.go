@@ -78,7 +78,6 @@ func (p *profiles) deliveries(now time.Time) (all []controller.Watch) {
 	return all
 }
 
-// sent takes what became of a notification.
 func (p *profiles) sent(o controller.Outcome, now time.Time) {
 	n := o.Begun.(controller.Watch).Input.(activity.Notice)
 	var sent activity.Sent
@@ -101,7 +100,6 @@ func (p *profiles) leave(left activity.Left) {
 	}
 }
 
-// endMaintenances has maintenances end that are not wanted any more.
 func (p *profiles) endMaintenances() (all []controller.Effect) {
 	for _, l := range p.Leaving {
 		if !l.Requested {
@@ -134,7 +132,6 @@ func (p *profiles) maintenanceEnds(o controller.Outcome, now time.Time) {
 	}
 }
 
-// forgetMaintenances forgets maintenances that have ended.
 func (p *profiles) forgetMaintenances(all []activity.Left) {
 	p.Leaving = slices.DeleteFunc(p.Leaving, func(l leaving) bool { return slices.Contains(all, l.Left) })
 }

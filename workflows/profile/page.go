@@ -11,14 +11,12 @@ import (
 	"drydock.dev/drydock/workflows/controller"
 )
 
-// shownTransitions bounds what the details show.
 const shownTransitions = 20
 
 var queries = []controller.Query[*profiles]{{
 	Name: api.QueryState, Doc: "the transitions under way, those that were not carried out, and what is wrong with the file", Question: question{},
 }}
 
-// question asks for what people are shown.
 type question struct{}
 
 func (question) Answer(p *profiles, now time.Time) (any, error) {

@@ -82,7 +82,6 @@ func (p *profiles) findTransitions() controller.Effect {
 	}
 }
 
-// found takes the transitions that run.
 func (p *profiles) found(o controller.Outcome, now time.Time) {
 	var found api.List[activity.UnderWay]
 	err := o.Get(&found)
@@ -110,7 +109,6 @@ func (p *profiles) fails(k controller.Key, what string, err error, now time.Time
 	p.Warn(now, what, call.Cause(err))
 }
 
-// begin has a transition start.
 func (p *profiles) begin(in api.ProfileTransitionInput, now time.Time) {
 	ref := activity.Ref{Profile: in.Profile, Node: in.Node}
 	p.Transitions = slices.DeleteFunc(p.Transitions, func(u transition) bool { return u.Ref == ref && u.Ended })
@@ -125,7 +123,6 @@ func (p *profiles) begin(in api.ProfileTransitionInput, now time.Time) {
 	p.Transitions = append(p.Transitions, transition{UnderWay: u, Input: &in})
 }
 
-// starts starts the transitions that are to begin.
 func (p *profiles) starts() (all []controller.Effect) {
 	for _, u := range p.Transitions {
 		if u.Input == nil {

@@ -25,7 +25,6 @@ import (
 // tellWithin bounds the attempts to send a maintenance that it is done: the evaluation of nodes sends it too.
 const tellWithin = 10 * time.Minute
 
-// transition is one run of ProfileTransition.
 type transition struct {
 	ctx workflow.Context
 	in  activity.CarryInput

@@ -27,7 +27,6 @@ const (
 	maxLead     = 1 << 20
 )
 
-// order is what the check wants.
 type order struct{ api.RemediationOrder }
 
 // Check implements controller.Payload: it refuses an order that cannot be meant for this remediation.
@@ -76,7 +75,6 @@ func (o order) Apply(r *remediation, now time.Time) string {
 	return "taken"
 }
 
-// report has what has changed reported to the check.
 func (r *remediation) report(now time.Time, d *controller.Decision) {
 	if r.reported() || r.hasNothingToReport() {
 		return
@@ -113,7 +111,6 @@ func textOf(p api.RemediationProgress) string {
 	return string(text)
 }
 
-// delivered takes whether the check has received a report.
 func (r *remediation) delivered(o controller.Outcome, now time.Time) {
 	said := o.Begun.(controller.Signal).Payload.(api.RemediationProgress)
 	reports := &r.Reports

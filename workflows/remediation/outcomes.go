@@ -68,7 +68,6 @@ func (r *remediation) trouble() string {
 
 func (r *remediation) wait(what string) { r.Progress.Waiting = bounds.Cut(what, bounds.Text) }
 
-// made takes what became of the object of a step.
 func (r *remediation) made(o controller.Outcome, step int, now time.Time) {
 	var made activity.EnsuredObject
 	if err := o.Get(&made); err != nil {
@@ -163,7 +162,6 @@ func (r *remediation) leased(o controller.Outcome, now time.Time) {
 	}
 }
 
-// maintained takes whether the maintenance of a step has begun.
 func (r *remediation) maintained(o controller.Outcome, step int, now time.Time) {
 	var begun activity.BegunRepair
 	err := o.Get(&begun)
@@ -267,7 +265,6 @@ func (r *remediation) marked(o controller.Outcome) {
 	r.Seen = nil
 }
 
-// endBegan takes that the end of a maintenance was requested.
 func (r *remediation) endBegan(o controller.Outcome) {
 	r.wait("")
 	if o.Err != nil {
@@ -279,7 +276,6 @@ func (r *remediation) endBegan(o controller.Outcome) {
 	}
 }
 
-// removed takes what is left.
 func (r *remediation) removed(o controller.Outcome, now time.Time) {
 	var removed activity.Removed
 	if !r.take(o, &removed) {
@@ -306,7 +302,6 @@ func (r *remediation) removed(o controller.Outcome, now time.Time) {
 	}
 }
 
-// saw takes what the watch reports.
 func (r *remediation) saw(o controller.Outcome, now time.Time) {
 	var seen activity.RemediationSeen
 	if o.Get(&seen) != nil {
@@ -342,7 +337,6 @@ func (r *remediation) saw(o controller.Outcome, now time.Time) {
 	}
 }
 
-// sawObject takes what was seen of the object of a step.
 func sawObject(s *health.StepState, o activity.ObjectSeen, now time.Time) {
 	if s.Gone = s.Gone || o.Gone; !o.Gone {
 		s.Succeeded = o.Succeeded
@@ -355,7 +349,6 @@ func sawObject(s *health.StepState, o activity.ObjectSeen, now time.Time) {
 	}
 }
 
-// ended takes the end of a maintenance.
 func (r *remediation) ended(o controller.Outcome) {
 	var ended []planactivity.Ended
 	m := r.Maintained

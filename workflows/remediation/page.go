@@ -13,7 +13,6 @@ import (
 	"drydock.dev/drydock/workflows/controller"
 )
 
-// status asks how the remediation stands.
 type status struct{}
 
 func (status) Answer(r *remediation, _ time.Time) (any, error) {

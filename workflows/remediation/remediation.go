@@ -116,10 +116,8 @@ func NodeRemediation(ctx workflow.Context, input converter.RawValue, packed []by
 	return r.Progress, err
 }
 
-// maxSteps bounds the steps of a check.
 const maxSteps = 50
 
-// decode reads the input of the remediation of a node by a check.
 func decode(input []byte, check, node string) (api.RemediationInput, error) {
 	in, err := inbox.Decode[api.RemediationInput](input)
 	switch {
@@ -243,7 +241,6 @@ func (r *remediation) followsUnknown(now time.Time) bool {
 	return now.Before(r.OrderBy) || !r.Looked && len(r.templates()) > 0
 }
 
-// templates returns those of all steps that have one.
 func (r *remediation) templates() (all []health.TemplateRef) {
 	for _, step := range r.in.Steps {
 		if step.Template != nil {
@@ -305,7 +302,6 @@ func (r *remediation) step(index int) *health.StepState {
 	return r.find(func(s health.StepState) bool { return s.Index == index })
 }
 
-// stepOf is the step of an object.
 func (r *remediation) stepOf(object health.Resource) *health.StepState {
 	return r.find(func(s health.StepState) bool { return s.Resource != nil && *s.Resource == object })
 }
@@ -317,7 +313,6 @@ func (r *remediation) find(is func(s health.StepState) bool) *health.StepState {
 	return nil
 }
 
-// setStep keeps how a step stands.
 func (r *remediation) setStep(s health.StepState) {
 	s.Failure = bounds.Cut(s.Failure, bounds.Text)
 	if known := r.step(s.Index); known != nil {

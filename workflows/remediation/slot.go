@@ -107,7 +107,6 @@ func (r *remediation) slotEffects() (all []controller.Effect) {
 	return append(all, signal)
 }
 
-// asked takes whether the scheduler received the request.
 func (r *remediation) asked(o controller.Outcome, now time.Time) {
 	r.Slot.Asked = r.Slot.Asked || !call.IsNobody(o.Err)
 	if o.Err != nil && r.lacksSlot() {
