@@ -24,22 +24,16 @@ const (
 )
 
 // controls are what operators set: the limits, and the freezes.
-type controls struct {
-	limits   api.LimitsInForce
-	revision int
-	freezes  []schedule.Freeze
-	// freezeRevision grows with every change of the freezes.
-	freezeRevision int
-}
+type controls struct{ *State }
 
 // checkLimits is called again after a rebuild, before which the revision is not known.
 func (c *controls) checkLimits(p api.SetLimits, rebuilt bool) error {
 	if err := checkBy(p.By, "say who sets the limits", "comment", p.Comment); err != nil {
 		return err
 	}
-	if p.IfRevision != nil && rebuilt && *p.IfRevision != c.revision {
+	if p.IfRevision != nil && rebuilt && *p.IfRevision != c.Revision {
 		return temporal.NewNonRetryableApplicationError(
-			fmt.Sprintf("ifRevision: the limits are at revision %d, set by %s, and no longer at %d", c.revision, c.limits.SetBy, *p.IfRevision),
+			fmt.Sprintf("ifRevision: the limits are at revision %d, set by %s, and no longer at %d", c.Revision, c.Limits.SetBy, *p.IfRevision),
 			api.ErrorLimitsChanged, nil)
 	}
 	return fitting(p.Limits)
@@ -55,19 +49,19 @@ func fitting(l schedule.Limits) error {
 
 // setLimits returns what it changes, in words.
 func (c *controls) setLimits(p api.SetLimits, now time.Time) string {
-	before := c.limits.Limits
-	c.limits = api.LimitsInForce{Limits: p.Limits.WithDefaults(), SetBy: p.By, Comment: p.Comment, SetAt: now}
-	c.revision++
-	return fmt.Sprintf("limits changed from %s to %s", asJSON(before), asJSON(c.limits.Limits))
+	before := c.Limits.Limits
+	c.Limits = api.LimitsInForce{Limits: p.Limits.WithDefaults(), SetBy: p.By, Comment: p.Comment, SetAt: now}
+	c.Revision++
+	return fmt.Sprintf("limits changed from %s to %s", asJSON(before), asJSON(c.Limits.Limits))
 }
 
 func (c *controls) checkFreeze(p api.FreezeRequest) error {
 	if err := checkBy(p.By, "say who freezes; the same name thaws", "reason", p.Reason); err != nil {
 		return err
 	}
-	known := slices.ContainsFunc(c.freezes, func(f schedule.Freeze) bool { return f.By == p.By })
-	if len(c.freezes) >= maxFreezes && !known {
-		return fmt.Errorf("by: there are %d freezes already; thaw one first", len(c.freezes))
+	known := slices.ContainsFunc(c.Freezes, func(f schedule.Freeze) bool { return f.By == p.By })
+	if len(c.Freezes) >= maxFreezes && !known {
+		return fmt.Errorf("by: there are %d freezes already; thaw one first", len(c.Freezes))
 	}
 	return nil
 }
@@ -75,8 +69,8 @@ func (c *controls) checkFreeze(p api.FreezeRequest) error {
 // freeze replaces an earlier freeze by the same person, and returns what it does, in words.
 func (c *controls) freeze(p api.FreezeRequest, now time.Time) string {
 	c.freezesChange(now)
-	c.freezes = slices.DeleteFunc(c.freezes, func(f schedule.Freeze) bool { return f.By == p.By })
-	c.freezes = append(c.freezes, schedule.Freeze{By: p.By, Reason: p.Reason, At: now, Running: p.Running})
+	c.Freezes = slices.DeleteFunc(c.Freezes, func(f schedule.Freeze) bool { return f.By == p.By })
+	c.Freezes = append(c.Freezes, schedule.Freeze{By: p.By, Reason: p.Reason, At: now, Running: p.Running})
 	if p.Running {
 		return "grants and running maintenances frozen"
 	}
@@ -87,11 +81,11 @@ func (c *controls) checkThaw(p api.ThawRequest, rebuilt bool) error {
 	if err := checkBy(p.By, "say who thaws", "comment", p.Comment); err != nil {
 		return err
 	}
-	if p.All || !rebuilt || slices.ContainsFunc(c.freezes, func(f schedule.Freeze) bool { return f.By == p.By }) {
+	if p.All || !rebuilt || slices.ContainsFunc(c.Freezes, func(f schedule.Freeze) bool { return f.By == p.By }) {
 		return nil
 	}
 	var by []string
-	for _, f := range c.freezes {
+	for _, f := range c.Freezes {
 		by = append(by, f.By)
 	}
 	if len(by) == 0 {
@@ -102,19 +96,19 @@ func (c *controls) checkThaw(p api.ThawRequest, rebuilt bool) error {
 
 func (c *controls) thaw(p api.ThawRequest, now time.Time) {
 	c.freezesChange(now)
-	c.freezes = slices.DeleteFunc(c.freezes, func(f schedule.Freeze) bool { return p.All || f.By == p.By })
+	c.Freezes = slices.DeleteFunc(c.Freezes, func(f schedule.Freeze) bool { return p.All || f.By == p.By })
 }
 
 // freezesChange makes the revision larger than any that was ever sent: also by a scheduler of which nothing is left, or by this one before
 // it was reset.
 func (c *controls) freezesChange(now time.Time) {
-	c.freezeRevision = max(c.freezeRevision+1, int(now.UnixMilli()))
+	c.FreezeRevision = max(c.FreezeRevision+1, int(now.UnixMilli()))
 }
 
 // notice lists the freezes that hold running maintenances too.
 func (c *controls) notice() api.FreezeNotice {
-	notice := api.FreezeNotice{Revision: c.freezeRevision}
-	for _, f := range c.freezes {
+	notice := api.FreezeNotice{Revision: c.FreezeRevision}
+	for _, f := range c.Freezes {
 		if f.Running {
 			notice.Reasons = append(notice.Reasons, strings.TrimSuffix("frozen by "+f.By+": "+f.Reason, ": "))
 		}

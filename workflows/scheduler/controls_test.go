@@ -10,7 +10,7 @@ import (
 )
 
 func TestControlsKeepOneFreezeAPerson(t *testing.T) {
-	c := &controls{}
+	c := &controls{&State{}}
 	if what := c.freeze(api.FreezeRequest{By: "amy"}, noon); what != "grants frozen" {
 		t.Error(what)
 	}
@@ -31,8 +31,8 @@ func TestControlsKeepOneFreezeAPerson(t *testing.T) {
 	}
 	c.thaw(api.ThawRequest{By: "amy"}, noon)
 	c.thaw(api.ThawRequest{By: "cat"}, noon)
-	if len(c.freezes) != 1 || c.freezes[0].By != "bob" {
-		t.Errorf("freezes %+v", c.freezes)
+	if len(c.Freezes) != 1 || c.Freezes[0].By != "bob" {
+		t.Errorf("freezes %+v", c.Freezes)
 	}
 	c.thaw(api.ThawRequest{By: "dan", All: true}, noon)
 	if err := c.checkThaw(api.ThawRequest{By: "dan"}, true); err == nil || err.Error() != "nothing is frozen" {
@@ -41,12 +41,12 @@ func TestControlsKeepOneFreezeAPerson(t *testing.T) {
 }
 
 func TestControlsCountChangesOfTheLimits(t *testing.T) {
-	c := &controls{}
+	c := &controls{&State{}}
 	asked := api.SetLimits{By: "amy", Limits: schedule.Limits{MaxParallel: schedule.Count(2)}, IfRevision: new(int)}
 	if err := c.checkLimits(asked, true); err != nil {
 		t.Fatal(err)
 	}
-	if what := c.setLimits(asked, noon); !strings.HasPrefix(what, "limits changed from ") || c.revision != 1 || c.limits.SetBy != "amy" {
+	if what := c.setLimits(asked, noon); !strings.HasPrefix(what, "limits changed from ") || c.Revision != 1 || c.Limits.SetBy != "amy" {
 		t.Errorf("%s: %+v", what, c)
 	}
 	if err := c.checkLimits(asked, true); err == nil || !strings.Contains(err.Error(), "at revision 1, set by amy") {

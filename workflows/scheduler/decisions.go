@@ -27,7 +27,6 @@ const (
 // decisions is the log of what the scheduler and its operators decided.
 type decisions struct {
 	*loop
-	entries []api.RecordedDecision
 	// trouble is what fails at present, failures how often in a row.
 	trouble  *api.Trouble
 	failures int
@@ -57,10 +56,10 @@ func (d *decisions) works(what string) {
 // record logs a decision. One that recurs is kept once, so that it does not displace what people decided.
 func (d *decisions) record(by, what, why string) {
 	by, what, why = bounds.Cut(by, maxName), bounds.Cut(what, maxEntry), bounds.Cut(why, maxEntry)
-	d.entries = slices.DeleteFunc(d.entries, func(e api.RecordedDecision) bool { return e.By == by && e.What == what && e.Why == why })
-	d.entries = append(d.entries, api.RecordedDecision{At: d.now(), By: by, What: what, Why: why})
-	if extra := len(d.entries) - maxDecisions; extra > 0 {
-		d.entries = d.entries[extra:]
+	d.Decisions = slices.DeleteFunc(d.Decisions, func(e api.RecordedDecision) bool { return e.By == by && e.What == what && e.Why == why })
+	d.Decisions = append(d.Decisions, api.RecordedDecision{At: d.now(), By: by, What: what, Why: why})
+	if extra := len(d.Decisions) - maxDecisions; extra > 0 {
+		d.Decisions = d.Decisions[extra:]
 	}
 	workflow.GetLogger(d.ctx).Info("scheduler", "by", by, "what", what, "why", why)
 }

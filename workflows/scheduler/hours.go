@@ -27,13 +27,10 @@ const (
 // While nothing names a window it does nothing.
 type hours struct {
 	*scheduler
-	// horizon is nil before openings are computed, and where that failed: nothing is granted under a window then. trouble is why it
-	// failed. stale: the worker's windows have changed since.
-	horizon *window.Horizon
+	// trouble is why the openings could not be computed: nothing is granted under a window then. stale: the worker's windows have changed
+	// since they were.
 	trouble string
 	stale   bool
-	// wanted are the windows of the worker that was started last, as far as one has said which it has.
-	wanted api.WindowsChanged
 	// busy: openings are being computed, or that is to be tried again.
 	busy bool
 	// wakes is when a timer is due, zero if there is none; stopTimer ends it.
@@ -43,7 +40,7 @@ type hours struct {
 
 // follow has the openings computed that a decision lacked, and wakes the scheduler when the decision may change.
 func (h *hours) follow(d schedule.Decision) {
-	old := h.horizon != nil && !h.now().Before(h.horizon.At.Add(horizonFor))
+	old := h.Horizon != nil && !h.now().Before(h.Horizon.At.Add(horizonFor))
 	if d.Windows && !h.busy && (d.Unknown || h.stale || old) {
 		h.compute()
 	}
@@ -54,7 +51,7 @@ func (h *hours) compute() {
 	h.busy, h.stale = true, false
 	// Any worker may be asked, and the one with the wanted windows is one of many.
 	ctx := call.Pausing(call.Within(call.Quick(h.ctx, "see when windows are open"), actWithin), nextWorkerWithin)
-	wanted := h.wanted
+	wanted := h.WindowsOf
 	future := workflow.ExecuteActivity(ctx, call.Windows.ComputeOpenings, windows.ComputeInput{At: h.now(), Digest: wanted.Digest})
 	h.whenDone(future, func(future workflow.Future) {
 		h.busy = false
@@ -65,32 +62,32 @@ func (h *hours) compute() {
 			return
 		}
 		if err != nil {
-			h.horizon, h.trouble, h.busy = nil, call.Cause(err), true
+			h.Horizon, h.trouble, h.busy = nil, call.Cause(err), true
 			h.after(h.decisions.fails(notComputed, err, maxRetry), "see again when windows are open", func() { h.busy = false })
 			return
 		}
 		h.decisions.works(notComputed)
-		if h.horizon == nil || h.horizon.Digest != computed.Digest || h.horizon.Zones != computed.Zones {
+		if h.Horizon == nil || h.Horizon.Digest != computed.Digest || h.Horizon.Zones != computed.Zones {
 			h.decisions.record("", "computed when "+number.Are(len(computed.Windows), "window")+" open", computed.Zones)
 		}
-		if computed.Digest == h.wanted.Digest {
-			computed.Since = h.wanted.Since
+		if computed.Digest == h.WindowsOf.Digest {
+			computed.Since = h.WindowsOf.Since
 		}
-		h.horizon, h.trouble = &computed, ""
+		h.Horizon, h.trouble = &computed, ""
 		h.stale = h.differs()
 	})
 }
 
 // differs reports whether the horizon is of other windows than those that are wanted.
 func (h *hours) differs() bool {
-	return h.horizon != nil && h.wanted.Digest != "" && h.horizon.Digest != h.wanted.Digest
+	return h.Horizon != nil && h.WindowsOf.Digest != "" && h.Horizon.Digest != h.WindowsOf.Digest
 }
 
 // forget drops the windows of a worker that does not run any more. Those of any other count, until one says which it has.
 func (h *hours) forget(gone api.WindowsChanged) {
 	h.decisions.record("", "no worker has the windows any more that were gone by", "those of the others count")
-	if h.wanted == gone {
-		h.wanted = api.WindowsChanged{}
+	if h.WindowsOf == gone {
+		h.WindowsOf = api.WindowsChanged{}
 	}
 	h.stale = true
 }
@@ -101,10 +98,10 @@ func (h *hours) changed(c api.WindowsChanged) {
 	if now := h.now(); c.Since.After(now) {
 		c.Since = now
 	}
-	if c.Since.Before(h.wanted.Since) {
+	if c.Since.Before(h.WindowsOf.Since) {
 		return
 	}
-	h.wanted = c
+	h.WindowsOf = c
 	h.stale = h.stale || h.differs()
 }
 

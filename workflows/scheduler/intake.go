@@ -22,7 +22,7 @@ type arrival struct {
 
 func (i *intake) accept(a arrival) {
 	switch {
-	case !i.rebuilt:
+	case !i.Rebuilt:
 		i.waiting = append(i.waiting, a)
 		return
 	case a.request != nil:
@@ -90,16 +90,16 @@ func (i *intake) request(r api.SlotRequest) {
 // overQuota is why a request is turned down, empty if it is not. That happens to the first request of a maintenance only: neither when
 // its node was given back, nor when a scheduler begins anew, is a later one turned down.
 func (i *intake) overQuota(r api.SlotRequest) string {
-	if !i.rebuilt || r.Remediation || r.Kind != schedule.KindMaintenance || !api.IsFirstRequest(r.ID) {
+	if !i.Rebuilt || r.Remediation || r.Kind != schedule.KindMaintenance || !api.IsFirstRequest(r.ID) {
 		return ""
 	}
 	waiting := 0
-	for _, p := range i.slots.pending {
+	for _, p := range i.Pending {
 		if p.Requestor == r.Requestor && !p.Remediation && p.Kind == schedule.KindMaintenance {
 			waiting++
 		}
 	}
-	return i.controls.limits.Quotas.OverPending(r.Requestor, waiting)
+	return i.Limits.Quotas.OverPending(r.Requestor, waiting)
 }
 
 // release records who gives the slot back where that is not the holder.

@@ -16,13 +16,14 @@ const maxSignals = 5000
 // loop is what all parts share with the main loop: they wake it, and it does not continue as new while they wait for something.
 type loop struct {
 	ctx workflow.Context
+	*State
 	// dirty: something happened that a decision may depend on. woken: something else did.
 	dirty, woken bool
 	// unfinished counts what has to come back before the workflow may continue as new.
 	unfinished int
-	// signals counts those of this run, which ends after continueAfter of them.
-	signals, continueAfter int
-	messages               *inbox.Inbox
+	// signals counts those of this run, which ends after ContinueAfter of them.
+	signals  int
+	messages *inbox.Inbox
 	// awaited are the commands that have to come back. One coroutine waits for all.
 	awaited  []command
 	awaiting bool
@@ -41,7 +42,7 @@ func (l *loop) now() time.Time { return workflow.Now(l.ctx) }
 
 // leaving reports whether this run is to continue as new. It then begins nothing new.
 func (l *loop) leaving() bool {
-	return workflow.GetInfo(l.ctx).GetContinueAsNewSuggested() || l.signals >= cmp.Or(l.continueAfter, maxSignals)
+	return workflow.GetInfo(l.ctx).GetContinueAsNewSuggested() || l.signals >= cmp.Or(l.ContinueAfter, maxSignals)
 }
 
 // idle reports whether nothing would be lost with this run.

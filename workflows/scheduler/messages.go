@@ -20,9 +20,9 @@ func (s *scheduler) listen() error {
 		query(s, api.QuerySlotsHeld, "which of some requests hold their slots, and which wait for them", s.slotsHeld),
 		workflow.SetQueryHandlerWithOptions(s.ctx, api.QuerySummary, s.summary,
 			workflow.QueryHandlerOptions{Description: "counts of slots, of pending requests and of stray marks"}),
-		update(s, api.UpdateSetLimits, func(p api.SetLimits) error { return s.controls.checkLimits(p, s.rebuilt) }, s.setLimits),
+		update(s, api.UpdateSetLimits, func(p api.SetLimits) error { return s.controls.checkLimits(p, s.Rebuilt) }, s.setLimits),
 		update(s, api.UpdateFreeze, s.controls.checkFreeze, s.freeze),
-		update(s, api.UpdateThaw, func(p api.ThawRequest) error { return s.controls.checkThaw(p, s.rebuilt) }, s.thaw),
+		update(s, api.UpdateThaw, func(p api.ThawRequest) error { return s.controls.checkThaw(p, s.Rebuilt) }, s.thaw),
 	); err != nil {
 		return err
 	}
@@ -48,7 +48,7 @@ func (s *scheduler) slotsHeld(asked api.SlotQuestion) (api.SlotsHeld, error) {
 		return api.SlotsHeld{}, fmt.Errorf("requestIds: %d; ask for at most %d at once", asks, api.MaxSlotsAsked)
 	}
 	notice := s.controls.notice()
-	answer := api.SlotsHeld{Held: []string{}, Rebuilding: !s.rebuilt, Frozen: notice.Reasons, Revision: notice.Revision}
+	answer := api.SlotsHeld{Held: []string{}, Rebuilding: !s.Rebuilt, Frozen: notice.Reasons, Revision: notice.Revision}
 	for _, id := range asked.RequestIDs {
 		h, held := s.slots.holder(id)
 		switch {
@@ -81,7 +81,7 @@ func update[T any](s *scheduler, name string, check func(T) error, apply func(T)
 // awaitRebuilt waits until it is known who holds a slot: what is changed earlier would be overwritten. Waiting updates go on one after the
 // other. It fails where this run ends before that.
 func (s *scheduler) awaitRebuilt(ctx workflow.Context, name string) error {
-	if s.rebuilt {
+	if s.Rebuilt {
 		return nil
 	}
 	u := s.queueUpdate(name)
@@ -89,7 +89,7 @@ func (s *scheduler) awaitRebuilt(ctx workflow.Context, name string) error {
 		s.updates = slices.DeleteFunc(s.updates, func(other *waitingUpdate) bool { return other == u })
 	}()
 	isNext := func() bool { return !s.updates[0].ordered && !u.ordered || s.updates[0] == u }
-	if err := workflow.Await(ctx, func() bool { return s.rebuilt && isNext() || s.givenUp }); err != nil || s.rebuilt {
+	if err := workflow.Await(ctx, func() bool { return s.Rebuilt && isNext() || s.givenUp }); err != nil || s.Rebuilt {
 		return err
 	}
 	s.woken = true
@@ -134,7 +134,7 @@ func (s *scheduler) thaw(p api.ThawRequest) {
 
 // holdOrResume sends all maintenances that hold a slot which freezes hold them. A remediation that has begun goes on.
 func (s *scheduler) holdOrResume() {
-	for _, h := range s.slots.holders {
+	for _, h := range s.Holders {
 		if h.IsMarked() {
 			s.outbox.sendHold(h, s.controls.notice())
 		}

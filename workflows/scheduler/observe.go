@@ -24,7 +24,6 @@ const (
 // observer knows what was last seen of the cluster.
 type observer struct {
 	*scheduler
-	latest *cluster.Observed
 	// busy: an observation is under way, or is to be tried again.
 	busy bool
 }
@@ -38,10 +37,10 @@ func (o *observer) observe() {
 	o.busy = true
 	all, ours := o.slots.nodes()
 	in := cluster.ObserveInput{
-		Groups: o.controls.limits.Groups, Revision: o.controls.revision, Names: all, Ours: ours,
+		Groups: o.Limits.Groups, Revision: o.Revision, Names: all, Ours: ours,
 		Cluster: o.cluster, Known: append(o.slots.marks(), o.strays.knownMarks()...),
 	}
-	if o.latest == nil || !o.isUpgraded(localLooks) {
+	if o.Observed == nil || !o.isUpgraded(localLooks) {
 		o.observeAnywhere(in)
 		return
 	}
@@ -76,7 +75,7 @@ func (o *observer) take(in cluster.ObserveInput, future workflow.Future) error {
 	o.decisions.works(notObserved)
 	marks := observed.Marks
 	observed.Marks = cluster.MarksSeen{}
-	o.latest = &observed
+	o.Observed = &observed
 	o.strays.setForeign(marks.Foreign, marks.ForeignAll)
 	o.strays.compare(marks.Unknown, marks.Vanished)
 	return nil
@@ -90,15 +89,15 @@ func (o *observer) retryLater(what string, err error) {
 
 // digest is what a watch has to compare the cluster with, empty if the observation is of other limits.
 func (o *observer) digest() string {
-	if o.latest == nil || o.latest.Observation.Revision != o.controls.revision {
+	if o.Observed == nil || o.Observed.Observation.Revision != o.Revision {
 		return ""
 	}
-	return o.latest.Digest
+	return o.Observed.Digest
 }
 
 // invalidate makes all requests wait for the next observation: no limits have this one's revision.
 func (o *observer) invalidate() {
-	if o.latest != nil {
-		o.latest.Observation.Revision = -1
+	if o.Observed != nil {
+		o.Observed.Observation.Revision = -1
 	}
 }

@@ -27,8 +27,6 @@ type outbox struct {
 	*scheduler
 	// reasons counts the signals under way that say why a request waits.
 	reasons int
-	// unsent are the requests of holders to which the next run sends their grant and freezes.
-	unsent api.List[string]
 }
 
 // sendReason sends a pending maintenance why it waits.
@@ -94,8 +92,8 @@ func (o *outbox) sendChange(h api.Holder, change api.NodeChange) {
 }
 
 func (o *outbox) keepUnsent(h api.Holder) {
-	if !slices.Contains(o.unsent, h.RequestID) {
-		o.unsent = append(o.unsent, h.RequestID)
+	if !slices.Contains(o.Unsent, h.RequestID) {
+		o.Unsent = append(o.Unsent, h.RequestID)
 	}
 }
 

@@ -20,7 +20,7 @@ func (s *scheduler) page(asked api.StateRequest) api.State {
 	if asked.Limit <= 0 {
 		asked.Limit = pageSize
 	}
-	pending := s.slots.pending
+	pending := s.Pending
 	limit := min(asked.Limit, maxPageSize)
 	begin := min(max(asked.Offset, 0), len(pending))
 	end := begin
@@ -28,19 +28,19 @@ func (s *scheduler) page(asked api.StateRequest) api.State {
 		size += len(asJSON(pending[end]))
 	}
 	state := api.State{
-		Limits: s.controls.limits, Revision: s.controls.revision, Freezes: s.controls.freezes,
-		Rebuilding: !s.rebuilt, PreviousRun: s.previousRun, Holders: s.slots.holders,
-		PendingAll: len(pending), Pending: pending[begin:end], Decisions: s.decisions.entries, Trouble: s.decisions.trouble,
+		Limits: s.Limits, Revision: s.Revision, Freezes: s.Freezes,
+		Rebuilding: !s.Rebuilt, PreviousRun: s.PreviousRun, Holders: s.Holders,
+		PendingAll: len(pending), Pending: pending[begin:end], Decisions: s.Decisions, Trouble: s.decisions.trouble,
 	}
 	state.Strays, state.StraysAll = s.strays.list()
-	if h := s.hours.horizon; h != nil {
+	if h := s.Horizon; h != nil {
 		state.Windows = &api.WindowsKnown{At: h.At, Zones: h.Zones, Digest: h.Digest, Since: h.Since}
 	}
 	if end < len(pending) {
 		state.NextOffset = end
 	}
-	if s.observer.latest != nil {
-		seen := s.observer.latest.Observation
+	if s.Observed != nil {
+		seen := s.Observed.Observation
 		state.Nodes, state.ObservedAt = seen.Nodes, &seen.At
 		state.Unavailable, state.UnavailableOthers = schedule.Unavailable(s.decisionInput())
 	}
@@ -51,14 +51,14 @@ func (s *scheduler) page(asked api.StateRequest) api.State {
 func (s *scheduler) summary() (api.Summary, error) {
 	in := s.decisionInput()
 	sum := api.Summary{
-		Usage: schedule.UsageOf(in), Rebuilding: !s.rebuilt, Freezes: len(s.controls.freezes), Strays: s.strays.counts(),
-		Pending: pendingCounts(s.slots.pending, in), FreezesRunning: len(s.controls.notice().Reasons),
+		Usage: schedule.UsageOf(in), Rebuilding: !s.Rebuilt, Freezes: len(s.Freezes), Strays: s.strays.counts(),
+		Pending: pendingCounts(s.Pending, in), FreezesRunning: len(s.controls.notice().Reasons),
 	}
-	if seen := s.observer.latest; seen != nil {
+	if seen := s.Observed; seen != nil {
 		sum.Nodes, sum.ObservedAt = seen.Observation.Nodes, &seen.Observation.At
 	}
-	if len(s.slots.pending) > 0 {
-		oldest := slices.MinFunc(s.slots.pending, func(a, b api.PendingRequest) int { return a.Created.Compare(b.Created) })
+	if len(s.Pending) > 0 {
+		oldest := slices.MinFunc(s.Pending, func(a, b api.PendingRequest) int { return a.Created.Compare(b.Created) })
 		sum.OldestPending = &oldest.Created
 	}
 	if t := s.decisions.trouble; t != nil {

@@ -35,7 +35,7 @@ func (s rebuilding) run() error {
 	if err := s.takeOver(); err != nil {
 		return err
 	}
-	s.previousRun = "" // what it knew is in this run's state now
+	s.PreviousRun = "" // what it knew is in this run's state now
 	inventory, err := s.takeInventory()
 	if err != nil {
 		return err
@@ -48,14 +48,14 @@ func (s rebuilding) run() error {
 		clear(s.answered)
 		return s.run()
 	}
-	before := strays{ours: slices.Clone(s.strays.ours)}
-	s.strays.ours = slices.DeleteFunc(s.strays.ours, isUnknown)
+	before := slices.Clone(s.Strays)
+	s.Strays = slices.DeleteFunc(s.Strays, isUnknown)
 	s.addMarked(inventory)
 	s.freezeIfRestored(inventory, before)
 	s.addStrays(inventory)
-	s.rebuilt = true
-	if len(s.slots.holders)+len(s.slots.pending) > 0 {
-		s.decisions.record("", fmt.Sprintf("rebuilt: %d hold a slot, %d wait for one", len(s.slots.holders), len(s.slots.pending)), "it had to be found out anew")
+	s.Rebuilt = true
+	if len(s.Holders)+len(s.Pending) > 0 {
+		s.decisions.record("", fmt.Sprintf("rebuilt: %d hold a slot, %d wait for one", len(s.Holders), len(s.Pending)), "it had to be found out anew")
 	}
 	s.reclaimEnded(inventory)
 	s.intake.acceptWaiting(s.answered)
@@ -68,7 +68,7 @@ func (s rebuilding) run() error {
 // takeOver restores what the run before decided: its limits and freezes must not be lost with it, nor a grant that has no mark on its node
 // yet.
 func (s rebuilding) takeOver() error {
-	if s.previousRun == "" {
+	if s.PreviousRun == "" {
 		return nil
 	}
 	for offset := 0; ; {
@@ -77,7 +77,7 @@ func (s rebuilding) takeOver() error {
 			return err
 		}
 		answers, err := s.query(execution.QueryInput{
-			Executions: []execution.Run{{WorkflowID: api.SchedulerID(s.cluster), RunID: s.previousRun}},
+			Executions: []execution.Run{{WorkflowID: api.SchedulerID(s.cluster), RunID: s.PreviousRun}},
 			Query:      api.QueryState, Args: args,
 		})
 		if err != nil {
@@ -94,13 +94,12 @@ func (s rebuilding) takeOver() error {
 		}
 		if before.Rebuilding && before.PreviousRun != "" {
 			// It ended before it had taken over what the run before it knew.
-			s.previousRun = before.PreviousRun
+			s.PreviousRun = before.PreviousRun
 			continue
 		}
 		if offset == 0 {
-			s.controls.limits, s.controls.freezes, s.decisions.entries = before.Limits, before.Freezes, before.Decisions
-			s.controls.limits.Limits = before.Limits.Limits.WithDefaults()
-			s.controls.revision = before.Revision
+			s.Limits, s.Revision, s.Freezes, s.Decisions = before.Limits, before.Revision, before.Freezes, before.Decisions
+			s.Limits.Limits = before.Limits.Limits.WithDefaults()
 			for _, h := range before.Holders {
 				s.dropKind(&h.Remediation, &h.Kind)
 				if err := h.Validate(s.cluster); err != nil {
@@ -123,8 +122,8 @@ func (s rebuilding) takeOver() error {
 // freeze or over a limit that they set would be worse than to wait for them.
 func (s rebuilding) freezeUnanswered(why string) {
 	s.decisions.record("", "the scheduler that ran before does not answer: no grants until somebody has looked", why)
-	s.controls.freezes = append(s.controls.freezes, schedule.Freeze{
-		By: s.previousRun, At: s.now(),
+	s.Freezes = append(s.Freezes, schedule.Freeze{
+		By: s.PreviousRun, At: s.now(),
 		Reason: "limits and freezes of the scheduler before this one cannot be read (" + why + "): check them (drydock limits), then drydock thaw --all",
 	})
 }

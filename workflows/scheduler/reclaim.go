@@ -29,8 +29,6 @@ const (
 // reclaimer takes slots back from holders that will never release them.
 type reclaimer struct {
 	*scheduler
-	// onOrphan is ReleaseOrphans or ReportOrphans.
-	onOrphan string
 	// reclaiming are the requests whose slot is being taken back, failures how often that failed.
 	reclaiming map[string]bool
 	failures   map[string]int
@@ -80,7 +78,7 @@ func (r *reclaimer) try(h api.Holder, why string) {
 		case found.Fate == execution.Unknown:
 			// Nobody could have the slot, and there is no proof that the mark may be touched.
 			r.abandon(h, meter.NodeUnknown, api.StrayUnknown)
-		case r.onOrphan == ReportOrphans:
+		case r.OnOrphan == ReportOrphans:
 			r.report(h, why)
 		default:
 			r.release(h, why)

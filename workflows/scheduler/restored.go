@@ -51,16 +51,16 @@ func (p *pauses) contain(t time.Time) bool {
 // nothing, more of them freeze grants, and running maintenances are held only where those nodes are at least half of the marked ones.
 //
 // Before are the marks that were known before.
-func (s rebuilding) freezeIfRestored(inventory execution.Inventory, before strays) {
+func (s rebuilding) freezeIfRestored(inventory execution.Inventory, before []api.StrayMark) {
 	var lost []string
 	for _, mark := range inventory.Strays {
-		if isUnknown(mark) && s.pauses.contain(mark.Since) && !s.slots.expects(mark.Node, mark.RunID) && !before.knows(mark.Node, mark.RunID) {
+		if isUnknown(mark) && s.pauses.contain(mark.Since) && !s.slots.expects(mark.Node, mark.RunID) && !slices.ContainsFunc(before, isMark(mark.Node, mark.RunID)) {
 			lost = append(lost, mark.Node)
 		}
 	}
 	slices.Sort(lost)
 	lost = slices.Compact(lost)
-	if len(lost) == 0 || s.now().Sub(s.restoredAt) < restoredAgain || !s.isUpgraded(restoredState) {
+	if len(lost) == 0 || s.now().Sub(s.RestoredAt) < restoredAgain || !s.isUpgraded(restoredState) {
 		return
 	}
 	why := fmt.Sprintf("Temporal seems to be restored to an earlier state: it does not know the maintenances of %s (%s): see docs/tasks/disaster.md",
@@ -69,7 +69,7 @@ func (s rebuilding) freezeIfRestored(inventory execution.Inventory, before stray
 		s.decisions.record(restoredBy, "nothing frozen for a single node", why+"; drydock freeze if it was")
 		return
 	}
-	s.restoredAt = s.now()
+	s.RestoredAt = s.now()
 	why = bounds.Cut(why+", then drydock thaw --by "+restoredBy, maxText)
 	what := s.controls.freeze(api.FreezeRequest{By: restoredBy, Reason: why, Running: 2*len(lost) >= markedNodes(inventory)}, s.now())
 	s.decisions.record(restoredBy, what, why)

@@ -9,7 +9,6 @@ import (
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/rules/schedule"
 	"drydock.dev/drydock/workflows/call"
-	"drydock.dev/drydock/workflows/handover"
 	"drydock.dev/drydock/workflows/reset"
 )
 
@@ -30,24 +29,18 @@ type scheduler struct {
 	strays    *strays
 	hours     *hours
 
-	// rebuilt: the holders are known. givenUp: this run ends before they are. rebuildsRequired counts how often they were not known any more.
-	rebuilt, givenUp bool
+	// givenUp: this run ends before the holders are known. rebuildsRequired counts how often they were not known any more.
+	givenUp          bool
 	rebuildsRequired int
-	// previousRun is the scheduler run whose state to take over.
-	previousRun string
 	// resendTimer: there is a timer for reasons that are to be sent later.
 	resendTimer bool
 	pauses      pauses
-	// restoredAt is when Temporal was last found to be restored to an earlier state.
-	restoredAt time.Time
 	// updates wait until the holders are known. firstTask is how long the history was in the run's first workflow task.
 	updates   []*waitingUpdate
 	firstTask int
 	// upgraded are isUpgraded's answers. kindsDropped: an earlier version handed over all holders as maintenances.
 	upgraded     map[subject]bool
 	kindsDropped bool
-	// unknown is what a newer release handed over.
-	unknown handover.Unknown
 }
 
 // Scheduler grants slots: it decides which node may go next, and knows who holds one. There is one per cluster, under SchedulerID. It has
@@ -57,7 +50,7 @@ func Scheduler(ctx workflow.Context, given State, packed []byte) error {
 	if err != nil {
 		return err
 	}
-	s := newScheduler(ctx, state)
+	s := newScheduler(ctx, &state)
 	if refused != nil {
 		s.decisions.record("", "ignored a part of what it was started with", refused.Error())
 	}
@@ -66,48 +59,42 @@ func Scheduler(ctx workflow.Context, given State, packed []byte) error {
 	}
 	return reset.Run(ctx, s.wasReset, func(ctx workflow.Context) error {
 		s.ctx = ctx
-		s.takeUp(state)
+		s.takeUp()
 		return s.run()
 	})
 }
 
-func newScheduler(ctx workflow.Context, state State) *scheduler {
+func newScheduler(ctx workflow.Context, state *State) *scheduler {
 	info := workflow.GetInfo(ctx)
-	l := &loop{ctx: ctx, dirty: true, continueAfter: state.ContinueAfter}
+	l := &loop{ctx: ctx, State: state, dirty: true}
 	s := &scheduler{
-		loop: l, cluster: api.ClusterOf(info.TaskQueueName),
-		decisions: &decisions{loop: l, entries: state.Decisions}, commands: &commands{loop: l, byKey: map[string]*command{}},
-		controls: &controls{limits: state.Limits, revision: state.Revision, freezes: state.Freezes, freezeRevision: state.FreezeRevision},
-		slots:    newSlots(state),
-		upgraded: map[subject]bool{}, rebuilt: state.Rebuilt, previousRun: state.PreviousRun, restoredAt: state.RestoredAt,
-		firstTask: info.GetCurrentHistoryLength(), unknown: state.unknown,
+		loop: l, cluster: api.ClusterOf(info.TaskQueueName), firstTask: info.GetCurrentHistoryLength(), upgraded: map[subject]bool{},
+		controls: &controls{state}, slots: newSlots(state), decisions: &decisions{loop: l}, commands: &commands{loop: l, byKey: map[string]*command{}},
 	}
-	for i := range s.slots.holders {
-		h := &s.slots.holders[i]
-		s.dropKind(&h.Remediation, &h.Kind)
+	for i := range s.Holders {
+		s.dropKind(&s.Holders[i].Remediation, &s.Holders[i].Kind)
 	}
-	for i := range s.slots.pending {
-		p := &s.slots.pending[i]
-		s.dropKind(&p.Remediation, &p.Kind)
+	for i := range s.Pending {
+		s.dropKind(&s.Pending[i].Remediation, &s.Pending[i].Kind)
 	}
-	s.intake, s.outbox = &intake{scheduler: s}, &outbox{scheduler: s}
-	s.hours = &hours{scheduler: s, horizon: state.Horizon, wanted: state.WindowsOf}
+	s.intake, s.outbox, s.hours = &intake{scheduler: s}, &outbox{scheduler: s}, &hours{scheduler: s}
 	s.hours.stale = s.hours.differs()
-	s.strays = &strays{scheduler: s, ours: state.Strays}
-	s.observer = &observer{scheduler: s, latest: state.Observed}
+	s.strays, s.observer = &strays{scheduler: s}, &observer{scheduler: s}
 	s.watcher = &watcher{scheduler: s, resting: map[string]bool{}, rested: map[string]time.Duration{}, marked: map[string]bool{}}
-	s.reclaimer = &reclaimer{scheduler: s, onOrphan: state.OnOrphan, reclaiming: map[string]bool{}, failures: map[string]int{}}
+	s.reclaimer = &reclaimer{scheduler: s, reclaiming: map[string]bool{}, failures: map[string]int{}}
 	s.releases = &releases{scheduler: s, answered: map[string]time.Time{}, querying: map[string]bool{}}
 	return s
 }
 
 // takeUp goes on with what the run before left undone.
-func (s *scheduler) takeUp(state State) {
+func (s *scheduler) takeUp() {
 	s.assumeMarked()
-	for _, id := range state.GivenBack {
+	for _, id := range s.GivenBack {
 		s.releases.verify(id, nil)
 	}
-	for _, id := range state.Unsent {
+	unsent := s.Unsent
+	s.Unsent = nil
+	for _, id := range unsent {
 		if h, held := s.slots.holder(id); held {
 			s.outbox.sendGrant(h)
 			s.outbox.sendHold(h, s.controls.notice())
@@ -117,7 +104,7 @@ func (s *scheduler) takeUp(state State) {
 }
 
 func (s *scheduler) assumeMarked() {
-	for _, h := range s.slots.holders {
+	for _, h := range s.Holders {
 		s.watcher.assumeMarked(h.RequestID)
 	}
 }
@@ -136,31 +123,18 @@ func (s *scheduler) wasReset(ctx workflow.Context) (runID string, err error) {
 
 // requireRebuild has the scheduler find out anew who holds a slot, before it grants anything else.
 func (s *scheduler) requireRebuild(why string) {
-	if s.rebuilt {
+	if s.Rebuilt {
 		s.decisions.record("", "finding out anew who holds a slot", why)
 	}
 	s.rebuildsRequired++
-	s.rebuilt, s.dirty = false, true
-}
-
-// state is what the next run begins with.
-func (s *scheduler) state() State {
-	return State{
-		unknown: s.unknown, RestoredAt: s.restoredAt,
-		Limits: s.controls.limits, Revision: s.controls.revision, Freezes: s.controls.freezes,
-		Holders: s.slots.holders, Pending: s.slots.pending, Sent: s.slots.sent, Seen: s.slots.seen, Released: s.slots.released,
-		Observed: s.observer.latest, Decisions: s.decisions.entries, OnOrphan: s.reclaimer.onOrphan,
-		Rebuilt: s.rebuilt, PreviousRun: s.previousRun, ContinueAfter: s.continueAfter,
-		FreezeRevision: s.controls.freezeRevision, Unsent: s.outbox.unsent, Strays: s.strays.ours, GivenBack: s.releases.requests(),
-		Horizon: s.hours.horizon, WindowsOf: s.hours.wanted,
-	}
+	s.Rebuilt, s.dirty = false, true
 }
 
 // run decides whenever something happened, until the history is long enough.
 func (s *scheduler) run() error {
 	for {
 		s.pauses.event(s.now())
-		if !s.rebuilt && !s.leaving() {
+		if !s.Rebuilt && !s.leaving() {
 			if err := s.rebuild(); err != nil {
 				return err
 			}
@@ -174,7 +148,7 @@ func (s *scheduler) run() error {
 		if s.leaving() {
 			s.watcher.stop()
 			s.commands.keepWaiting()
-			s.givenUp = !s.rebuilt
+			s.givenUp = !s.Rebuilt
 			if s.idle() {
 				return s.continueAsNew()
 			}
@@ -184,7 +158,7 @@ func (s *scheduler) run() error {
 			s.sendReasons()
 			continue
 		}
-		if s.rebuilt {
+		if s.Rebuilt {
 			if err := s.releases.settle(); err != nil {
 				return err
 			}
@@ -226,7 +200,8 @@ func (s *scheduler) rebuild() error {
 }
 
 func (s *scheduler) continueAsNew() error {
-	state, packed, err := pack(s.state())
+	s.GivenBack = s.releases.requests()
+	state, packed, err := pack(*s.State)
 	if err != nil {
 		return err
 	}
@@ -234,14 +209,14 @@ func (s *scheduler) continueAsNew() error {
 }
 
 func (s *scheduler) decisionInput() schedule.Input {
-	in := schedule.Input{Limits: s.controls.limits.Limits, Freezes: s.controls.freezes, Revision: s.controls.revision, Seen: s.slots.seen}
-	if s.observer.latest != nil {
-		in.Observed = &s.observer.latest.Observation
+	in := schedule.Input{Limits: s.Limits.Limits, Freezes: s.Freezes, Revision: s.Revision, Seen: s.Seen}
+	if s.Observed != nil {
+		in.Observed = &s.Observed.Observation
 	}
-	for _, p := range s.slots.pending {
+	for _, p := range s.Pending {
 		in.Pending = append(in.Pending, p.Request)
 	}
-	for _, h := range s.slots.holders {
+	for _, h := range s.Holders {
 		in.Granted = append(in.Granted, h.Grant)
 	}
 	return in
@@ -249,7 +224,7 @@ func (s *scheduler) decisionInput() schedule.Input {
 
 // decide grants what the limits allow, and sends the other requests why they wait.
 func (s *scheduler) decide() {
-	if len(s.slots.pending) == 0 {
+	if len(s.Pending) == 0 {
 		s.hours.wakeAt(time.Time{})
 		return
 	}
@@ -258,7 +233,7 @@ func (s *scheduler) decide() {
 	s.hours.follow(decision)
 	s.grant(decision.Grants, requests)
 	for _, p := range s.slots.keepWaiting(decision.Refused, requests) {
-		seen := s.slots.seen[p.ID]
+		seen := s.Seen[p.ID]
 		s.slots.forget(p.ID)
 		s.outbox.sendRefusal(p, seen)
 	}
@@ -303,7 +278,7 @@ func (s *scheduler) sendReasons() {
 // keepWatch has a watch running while requests wait for the cluster or slots are held, and none otherwise.
 func (s *scheduler) keepWatch() {
 	waits := s.slots.waitsForCluster()
-	if len(s.slots.holders) == 0 && !waits {
+	if len(s.Holders) == 0 && !waits {
 		s.watcher.stop()
 		return
 	}
@@ -316,16 +291,16 @@ func (s *scheduler) keepWatch() {
 		digest = s.observer.digest()
 	}
 	// A holder whose slot is being taken back is known to have ended, and so is its mark.
-	holders, ending := s.reclaimer.split(s.slots.holders)
+	holders, ending := s.reclaimer.split(s.Holders)
 	known := append(append(s.slots.releasedMarks(), s.strays.knownMarks()...), ending...)
-	want := s.watcher.wanted(s.controls.limits.Groups, digest, holders, known)
+	want := s.watcher.wanted(s.Limits.Groups, digest, holders, known)
 	want.IgnoreUnknown = s.strays.full()
 	s.watcher.keep(want)
 }
 
 // invalidateUnwatched keeps the next request from being granted by an observation that no watch compares with the cluster any more.
 func (s *scheduler) invalidateUnwatched() {
-	seen, watch := s.observer.latest, s.watcher.running
+	seen, watch := s.Observed, s.watcher.running
 	if !s.slots.waitsForCluster() && seen != nil && (watch == nil || watch.in.Digest != seen.Digest) {
 		s.observer.invalidate()
 	}

@@ -20,13 +20,8 @@ const (
 
 // slots are the requests that hold a slot, and those that wait for one.
 type slots struct {
-	holders  api.List[api.Holder]
-	pending  []api.PendingRequest
-	released api.List[ReleasedNode]
-	// sent and seen are by request: the reason that was sent last, and whether its node was there.
-	sent map[string]SentReason
-	seen map[string]bool
-	// firstUnsent is the place in pending before which no request needs a reason sent: a walk over thousands with every answer is too slow.
+	*State
+	// firstUnsent is the place in Pending before which no request needs a reason sent: a walk over thousands with every answer is too slow.
 	firstUnsent int
 	// known are the holding and the pending requests by ID, byRun their IDs by run: one, except for what a rebuild finds. Neither is
 	// ranged over.
@@ -42,16 +37,13 @@ type knownRequest struct {
 	gang *schedule.Gang
 }
 
-func newSlots(state State) *slots {
-	s := &slots{
-		holders: state.Holders, pending: state.Pending, released: state.Released, sent: state.Sent, seen: state.Seen,
-		known: map[string]*knownRequest{}, byRun: map[string][]string{}, gangs: map[string]*schedule.Gang{},
-	}
-	for _, h := range s.holders {
+func newSlots(state *State) *slots {
+	s := &slots{State: state, known: map[string]*knownRequest{}, byRun: map[string][]string{}, gangs: map[string]*schedule.Gang{}}
+	for _, h := range s.Holders {
 		s.index(h.RequestID, h.RunID).held = true
 	}
-	for i := range s.pending {
-		p := &s.pending[i]
+	for i := range s.Pending {
+		p := &s.Pending[i]
 		p.Gang = s.gangOf(p.Gang)
 		r := s.index(p.ID, p.RunID)
 		r.held, r.gang = false, p.Gang
@@ -85,19 +77,19 @@ func (s *slots) join(r api.SlotRequest) {
 		return
 	}
 	s.known[r.ID].gang = gang
-	if i := slices.IndexFunc(s.pending, func(p api.PendingRequest) bool { return p.ID == r.ID }); i >= 0 {
-		s.pending[i].Gang = gang
+	if i := slices.IndexFunc(s.Pending, func(p api.PendingRequest) bool { return p.ID == r.ID }); i >= 0 {
+		s.Pending[i].Gang = gang
 	}
 }
 
 func (s *slots) hold(h api.Holder) {
-	s.holders = append(s.holders, h)
+	s.Holders = append(s.Holders, h)
 	s.index(h.RequestID, h.RunID).held = true
 }
 
 func (s *slots) enqueue(r api.SlotRequest) {
 	r.Gang = s.gangOf(r.Gang)
-	s.pending = append(s.pending, unobserved(r))
+	s.Pending = append(s.Pending, unobserved(r))
 	known := s.index(r.ID, r.RunID)
 	known.held, known.gang = false, r.Gang
 }
@@ -137,11 +129,11 @@ func (s *slots) find(requestID string) *api.Holder {
 	if !s.holds(requestID) {
 		return nil
 	}
-	i := slices.IndexFunc(s.holders, func(h api.Holder) bool { return h.RequestID == requestID })
+	i := slices.IndexFunc(s.Holders, func(h api.Holder) bool { return h.RequestID == requestID })
 	if i < 0 {
 		return nil
 	}
-	return &s.holders[i]
+	return &s.Holders[i]
 }
 
 func (s *slots) holds(requestID string) bool { return s.knows(requestID) && s.known[requestID].held }
@@ -153,22 +145,22 @@ func (s *slots) requestsOf(runID string) []string { return slices.Clone(s.byRun[
 // free takes a slot back, or a request that waits for one.
 func (s *slots) free(requestID string, now time.Time) {
 	if h, held := s.holder(requestID); held && h.IsMarked() {
-		s.released = append(s.released, ReleasedNode{Node: h.Node, RunID: h.RunID, At: now})
+		s.Released = append(s.Released, ReleasedNode{Node: h.Node, RunID: h.RunID, At: now})
 	}
-	s.pending = slices.DeleteFunc(s.pending, func(p api.PendingRequest) bool { return p.ID == requestID })
+	s.Pending = slices.DeleteFunc(s.Pending, func(p api.PendingRequest) bool { return p.ID == requestID })
 	s.drop(requestID)
 }
 
 // drop takes a slot from a holder whose node stays as it is.
 func (s *slots) drop(requestID string) {
-	s.holders = slices.DeleteFunc(s.holders, func(h api.Holder) bool { return h.RequestID == requestID })
+	s.Holders = slices.DeleteFunc(s.Holders, func(h api.Holder) bool { return h.RequestID == requestID })
 	s.forget(requestID)
 }
 
 // forget drops what is known of a request that is answered for good, or withdrawn.
 func (s *slots) forget(requestID string) {
 	s.sendAgain(requestID)
-	delete(s.seen, requestID)
+	delete(s.Seen, requestID)
 	known := s.known[requestID]
 	if known == nil {
 		return
@@ -183,7 +175,7 @@ func (s *slots) forget(requestID string) {
 // expects reports whether a mark is that of a holder, or of one that gave its node back a moment ago.
 func (s *slots) expects(node, run string) bool {
 	_, holds := s.holderOfRun(node, run)
-	return holds || slices.ContainsFunc(s.released, func(r ReleasedNode) bool { return r.Node == node && r.RunID == run })
+	return holds || slices.ContainsFunc(s.Released, func(r ReleasedNode) bool { return r.Node == node && r.RunID == run })
 }
 
 func (s *slots) holderOfRun(node, run string) (api.Holder, bool) {
@@ -217,18 +209,18 @@ func (s *slots) requeue(p api.PendingRequest, seen bool) {
 	}
 	s.enqueue(p.SlotRequest)
 	if seen {
-		s.seen[p.ID] = true
+		s.Seen[p.ID] = true
 	}
 }
 
 func (s *slots) forgetReleased(now time.Time) {
-	s.released = slices.DeleteFunc(s.released, func(r ReleasedNode) bool { return now.Sub(r.At) > releasedFor })
+	s.Released = slices.DeleteFunc(s.Released, func(r ReleasedNode) bool { return now.Sub(r.At) > releasedFor })
 }
 
 // pendingByID must not be ranged over.
 func (s *slots) pendingByID() map[string]api.PendingRequest {
-	all := make(map[string]api.PendingRequest, len(s.pending))
-	for _, p := range s.pending {
+	all := make(map[string]api.PendingRequest, len(s.Pending))
+	for _, p := range s.Pending {
 		all[p.ID] = p
 	}
 	return all
@@ -236,7 +228,7 @@ func (s *slots) pendingByID() map[string]api.PendingRequest {
 
 // keepWaiting notes why requests still wait, in their new order, and returns those whose node does not exist.
 func (s *slots) keepWaiting(refused []schedule.Refusal, requests map[string]api.PendingRequest) (missing []api.PendingRequest) {
-	s.pending, s.firstUnsent = s.pending[:0], 0
+	s.Pending, s.firstUnsent = s.Pending[:0], 0
 	for _, refusal := range refused {
 		p := requests[refusal.Request.ID]
 		p.Code, p.Reason, p.OpensAt = refusal.Code, refusal.Reason, nil
@@ -248,9 +240,9 @@ func (s *slots) keepWaiting(refused []schedule.Refusal, requests map[string]api.
 			continue
 		}
 		if refusal.Code != schedule.Unobserved && refusal.Code != schedule.Frozen {
-			s.seen[p.ID] = true
+			s.Seen[p.ID] = true
 		}
-		s.pending = append(s.pending, p)
+		s.Pending = append(s.Pending, p)
 	}
 	return missing
 }
@@ -258,12 +250,12 @@ func (s *slots) keepWaiting(refused []schedule.Refusal, requests map[string]api.
 // takeUnsent returns the first pending requests whose reason is to be sent, at most this many: each once, and again when the kind of
 // the reason changes. They count as sent. With later, a reason changed too soon after another was sent.
 func (s *slots) takeUnsent(now time.Time, most int) (unsent []api.PendingRequest, later bool) {
-	for i := s.firstUnsent; i < len(s.pending) && len(unsent) < most; i++ {
-		p := s.pending[i]
+	for i := s.firstUnsent; i < len(s.Pending) && len(unsent) < most; i++ {
+		p := s.Pending[i]
 		if !later {
 			s.firstUnsent = i
 		}
-		last, known := s.sent[p.ID]
+		last, known := s.Sent[p.ID]
 		if p.Code == schedule.Unobserved || p.Code == schedule.WindowUnknown || known && last.Code == kindOf(p) {
 			continue
 		}
@@ -271,7 +263,7 @@ func (s *slots) takeUnsent(now time.Time, most int) (unsent []api.PendingRequest
 			later = true
 			continue
 		}
-		s.sent[p.ID] = SentReason{Code: kindOf(p), At: now}
+		s.Sent[p.ID] = SentReason{Code: kindOf(p), At: now}
 		unsent = append(unsent, p)
 	}
 	return unsent, later
@@ -289,22 +281,22 @@ func kindOf(p api.PendingRequest) schedule.Code {
 // sendAgain has the reason of a pending request sent once more.
 func (s *slots) sendAgain(requestID string) {
 	s.firstUnsent = 0
-	delete(s.sent, requestID)
+	delete(s.Sent, requestID)
 }
 
 // waitsForCluster reports whether a change of the cluster may end the wait of a request.
 func (s *slots) waitsForCluster() bool {
-	return slices.ContainsFunc(s.pending, func(p api.PendingRequest) bool { return p.Code.NeedsCluster() })
+	return slices.ContainsFunc(s.Pending, func(p api.PendingRequest) bool { return p.Code.NeedsCluster() })
 }
 
 func (s *slots) waitsUnobserved() bool {
-	return slices.ContainsFunc(s.pending, func(p api.PendingRequest) bool { return p.Code == schedule.Unobserved })
+	return slices.ContainsFunc(s.Pending, func(p api.PendingRequest) bool { return p.Code == schedule.Unobserved })
 }
 
 // marks are those that are expected on nodes.
 func (s *slots) marks() []cluster.KnownMark {
 	known := s.releasedMarks()
-	for _, h := range s.holders {
+	for _, h := range s.Holders {
 		if h.IsMarked() {
 			known = append(known, cluster.KnownMark{Node: h.Node, RunID: h.RunID})
 		}
@@ -314,7 +306,7 @@ func (s *slots) marks() []cluster.KnownMark {
 
 func (s *slots) releasedMarks() []cluster.KnownMark {
 	var known []cluster.KnownMark
-	for _, r := range s.released {
+	for _, r := range s.Released {
 		known = append(known, cluster.KnownMark{Node: r.Node, RunID: r.RunID, Until: r.At.Add(releasedFor)})
 	}
 	return known
@@ -322,7 +314,7 @@ func (s *slots) releasedMarks() []cluster.KnownMark {
 
 // nodes are those that a decision depends on, and those that maintenances hold or held until a moment ago.
 func (s *slots) nodes() (all, ours []string) {
-	for _, h := range s.holders {
+	for _, h := range s.Holders {
 		if needsNode(h.Kind) {
 			all = append(all, h.Node)
 		}
@@ -330,10 +322,10 @@ func (s *slots) nodes() (all, ours []string) {
 			ours = append(ours, h.Node)
 		}
 	}
-	for _, r := range s.released {
+	for _, r := range s.Released {
 		ours = append(ours, r.Node)
 	}
-	for _, p := range s.pending {
+	for _, p := range s.Pending {
 		if needsNode(p.Kind) {
 			all = append(all, p.Node)
 		}

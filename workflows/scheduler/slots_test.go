@@ -15,7 +15,7 @@ func slotRequest(id, run, node string) api.SlotRequest {
 	return api.SlotRequest{RunID: run, Request: schedule.Request{ID: id, Node: node, Requestor: "ops", Created: noon}}
 }
 
-func emptySlots() *slots { return newSlots(State{}.withDefaults()) }
+func emptySlots() *slots { return newSlots(new(State{}.withDefaults())) }
 
 func names(pending []api.PendingRequest) []string {
 	var all []string
@@ -33,8 +33,8 @@ func TestSlotsMoveARequestFromWaitingToHoldingToReleased(t *testing.T) {
 	}
 	p := s.pendingByID()["a/1"]
 	h := s.grant(p, noon)
-	if missing := s.keepWaiting(nil, nil); len(missing) > 0 || len(s.pending) > 0 {
-		t.Errorf("%d still wait", len(s.pending))
+	if missing := s.keepWaiting(nil, nil); len(missing) > 0 || len(s.Pending) > 0 {
+		t.Errorf("%d still wait", len(s.Pending))
 	}
 	if got, ok := s.holder("a/1"); !ok || got != h || h.Node != "n1" || !h.GrantedAt.Equal(noon) {
 		t.Errorf("holder %+v", got)
@@ -43,7 +43,7 @@ func TestSlotsMoveARequestFromWaitingToHoldingToReleased(t *testing.T) {
 		t.Errorf("nodes %v, ours %v", all, ours)
 	}
 	s.free("a/1", noon)
-	if len(s.holders) > 0 || s.waitsForCluster() || s.knows("a/1") || len(s.requestsOf("a")) > 0 {
+	if len(s.Holders) > 0 || s.waitsForCluster() || s.knows("a/1") || len(s.requestsOf("a")) > 0 {
 		t.Errorf("it is free: %+v", s)
 	}
 	// Watches lag behind: the node counts as ours for a while.
@@ -51,29 +51,29 @@ func TestSlotsMoveARequestFromWaitingToHoldingToReleased(t *testing.T) {
 		t.Errorf("nodes %v, ours %v", all, ours)
 	}
 	s.forgetReleased(noon.Add(releasedFor))
-	if len(s.released) != 1 {
+	if len(s.Released) != 1 {
 		t.Errorf("forgotten too early")
 	}
 	s.forgetReleased(noon.Add(releasedFor + time.Second))
-	if len(s.released) != 0 {
-		t.Errorf("not forgotten: %v", s.released)
+	if len(s.Released) != 0 {
+		t.Errorf("not forgotten: %v", s.Released)
 	}
 }
 
 func TestSlotsGoOnWithWhatWasCarried(t *testing.T) {
-	s := newSlots(State{
+	s := newSlots(new(State{
 		Holders: api.List[api.Holder]{{Grant: schedule.Grant{RequestID: "a/1", Node: "n1"}, RunID: "a"}},
 		Pending: []api.PendingRequest{unobserved(slotRequest("b/1", "b", "n2")), unobserved(slotRequest("b/2", "b", "n2"))},
-	}.withDefaults())
+	}.withDefaults()))
 	if !s.holds("a/1") || s.holds("b/1") || !slices.Equal(s.requestsOf("b"), []string{"b/1", "b/2"}) {
 		t.Errorf("%+v", s.known)
 	}
 	s.free("b/1", noon)
-	if got := s.requestsOf("b"); !slices.Equal(got, []string{"b/2"}) || len(s.pending) != 1 || len(s.released) != 0 {
+	if got := s.requestsOf("b"); !slices.Equal(got, []string{"b/2"}) || len(s.Pending) != 1 || len(s.Released) != 0 {
 		t.Errorf("left: %v, %+v", got, s)
 	}
 	s.free("nobody/1", noon)
-	if len(s.holders) != 1 || len(s.pending) != 1 {
+	if len(s.Holders) != 1 || len(s.Pending) != 1 {
 		t.Errorf("an unknown request freed another: %+v", s)
 	}
 }
@@ -89,11 +89,11 @@ func TestSlotsReturnTheRequestsWhoseNodeIsMissing(t *testing.T) {
 		{Request: requests["n2/1"].Request, Code: schedule.NodeMissing},
 		{Request: requests["n1/1"].Request, Code: schedule.Frozen},
 	}, requests)
-	if !slices.Equal(names(missing), []string{"n2"}) || !slices.Equal(names(s.pending), []string{"n3", "n1"}) {
-		t.Errorf("missing %v, waiting %v", names(missing), names(s.pending))
+	if !slices.Equal(names(missing), []string{"n2"}) || !slices.Equal(names(s.Pending), []string{"n3", "n1"}) {
+		t.Errorf("missing %v, waiting %v", names(missing), names(s.Pending))
 	}
-	if s.pending[0].Reason != "full" || !s.seen["n3/1"] || s.seen["n1/1"] || s.seen["n2/1"] {
-		t.Errorf("waiting %+v, seen %v", s.pending, s.seen)
+	if s.Pending[0].Reason != "full" || !s.Seen["n3/1"] || s.Seen["n1/1"] || s.Seen["n2/1"] {
+		t.Errorf("waiting %+v, seen %v", s.Pending, s.Seen)
 	}
 }
 
@@ -105,7 +105,7 @@ func TestReasonsAreSentOnceAndAFewAtATime(t *testing.T) {
 	wait := func(codes ...schedule.Code) {
 		var refused []schedule.Refusal
 		for i, code := range codes {
-			refused = append(refused, schedule.Refusal{Request: s.pending[i].Request, Code: code})
+			refused = append(refused, schedule.Refusal{Request: s.Pending[i].Request, Code: code})
 		}
 		s.keepWaiting(refused, s.pendingByID())
 	}

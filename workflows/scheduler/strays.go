@@ -22,9 +22,8 @@ const (
 // strays are the marks on nodes that are nobody's slot. None is touched.
 type strays struct {
 	*scheduler
-	// ours are this cluster's maintenances' marks, foreign the first of the others, foreignAll their count.
-	ours       []api.StrayMark
-	foreign    []api.StrayMark
+	// foreign are the first of the marks that are not of this cluster's maintenances, foreignAll their count.
+	foreign    api.List[api.StrayMark]
 	foreignAll int
 	// recorded is the latest entry of the log on foreign marks, waiting that there is a timer.
 	recorded string
@@ -40,31 +39,35 @@ func (s *strays) remember(mark api.StrayMark) {
 		s.decisions.record("", fmt.Sprintf("more than %d marks are nobody's slot", maxStrays), "see drydock doctor")
 		return
 	}
-	s.ours = append(s.ours, mark)
+	s.Strays = append(s.Strays, mark)
 	if mark.Kind == api.StrayUnknown {
 		s.decisions.record("", "the mark of "+mark.Requestor+" on "+mark.Node+" is left as it is", "its workflow "+mark.WorkflowID+" is not known")
 	}
 	s.retryLater()
 }
 
-func (s *strays) full() bool { return len(s.ours) >= maxStrays }
+func (s *strays) full() bool { return len(s.Strays) >= maxStrays }
 
 func (s *strays) knows(node, run string) bool {
-	return slices.ContainsFunc(s.ours, func(m api.StrayMark) bool { return m.Node == node && m.RunID == run })
+	return slices.ContainsFunc(s.Strays, isMark(node, run))
 }
 
 // forget reports whether there was such a mark.
 func (s *strays) forget(node, run string) bool {
-	before := len(s.ours)
-	s.ours = slices.DeleteFunc(s.ours, func(m api.StrayMark) bool { return m.Node == node && m.RunID == run })
-	return len(s.ours) < before
+	before := len(s.Strays)
+	s.Strays = slices.DeleteFunc(s.Strays, isMark(node, run))
+	return len(s.Strays) < before
 }
 
 func isUnknown(m api.StrayMark) bool { return m.Kind == api.StrayUnknown }
 
+func isMark(node, run string) func(api.StrayMark) bool {
+	return func(m api.StrayMark) bool { return m.Node == node && m.RunID == run }
+}
+
 func (s *strays) knownMarks() []cluster.KnownMark {
 	var known []cluster.KnownMark
-	for _, m := range s.ours {
+	for _, m := range s.Strays {
 		known = append(known, cluster.KnownMark{Node: m.Node, RunID: m.RunID, Stray: true})
 	}
 	return known
@@ -107,8 +110,8 @@ func (s *strays) setForeign(first []api.StrayMark, all int) {
 
 // list returns the first of all stray marks, and their count.
 func (s *strays) list() ([]api.StrayMark, int) {
-	all := append(slices.Clone(s.ours), s.foreign...)
-	return all[:min(len(all), maxListed)], len(s.ours) + s.foreignAll
+	all := append(slices.Clone(s.Strays), s.foreign...)
+	return all[:min(len(all), maxListed)], len(s.Strays) + s.foreignAll
 }
 
 // counts are the stray marks by kind. Of foreign ones only the first are known one by one, and the rest count as foreign.
@@ -117,7 +120,7 @@ func (s *strays) counts() []api.StrayCount {
 		{Kind: api.StrayForeign, Count: max(0, s.foreignAll-len(s.foreign))},
 		{Kind: api.StrayMalformed}, {Kind: api.StrayUnknown}, {Kind: api.StrayOrphan},
 	}
-	for _, m := range slices.Concat(s.ours, s.foreign) {
+	for _, m := range slices.Concat(s.Strays, s.foreign) {
 		if i := slices.IndexFunc(counts, func(c api.StrayCount) bool { return c.Kind == m.Kind }); i >= 0 {
 			counts[i].Count++
 		}
@@ -127,13 +130,13 @@ func (s *strays) counts() []api.StrayCount {
 
 // retryLater requires a rebuild after a while where the workflow of a mark was not found.
 func (s *strays) retryLater() {
-	if s.waiting || !slices.ContainsFunc(s.ours, isUnknown) {
+	if s.waiting || !slices.ContainsFunc(s.Strays, isUnknown) {
 		return
 	}
 	s.waiting = true
 	s.after(strayRetry, "look again at unknown marks", func() {
 		s.waiting = false
-		if slices.ContainsFunc(s.ours, isUnknown) {
+		if slices.ContainsFunc(s.Strays, isUnknown) {
 			s.requireRebuild("time has passed since a mark was found of which nothing is known")
 		}
 	})

@@ -66,7 +66,7 @@ func (s *scheduler) asDecided(in schedule.Input) schedule.Input {
 		return in
 	}
 	if s.isUpgraded(laterRequests) {
-		in.Now, in.Horizon, in.HorizonTrouble = s.now(), s.hours.horizon, s.hours.trouble
+		in.Now, in.Horizon, in.HorizonTrouble = s.now(), s.Horizon, s.hours.trouble
 		return in
 	}
 	in.Limits.Windows, in.Limits.Groups = nil, slices.Clone(in.Limits.Groups)
