@@ -48,16 +48,14 @@ func (c *commands) add(next command) {
 
 func (c *commands) begin(next *command) {
 	c.underWay++
-	done := func(future workflow.Future) {
+	c.unfinished++
+	c.onceReady(next.start(), func(future workflow.Future) {
 		c.underWay--
+		c.unfinished--
 		next.then(future)
+		c.woken, c.dirty = true, c.dirty || next.decides // a decision per delivery would be too slow with thousands of them
 		c.beginWaiting()
-	}
-	if next.decides {
-		c.whenDone(next.start(), done)
-	} else {
-		c.whenDelivered(next.start(), done)
-	}
+	})
 }
 
 func (c *commands) beginWaiting() {

@@ -67,16 +67,6 @@ func (l *loop) whenReady(future workflow.Future, then func(workflow.Future)) {
 	})
 }
 
-// whenDelivered is whenDone without a decision: one per delivery would be too slow with thousands of them.
-func (l *loop) whenDelivered(future workflow.Future, then func(workflow.Future)) {
-	l.unfinished++
-	l.onceReady(future, func(future workflow.Future) {
-		l.unfinished--
-		l.woken = true
-		then(future)
-	})
-}
-
 // after calls then once a time is over. The timer is lost with this run: what it stands for, the next run finds again.
 func (l *loop) after(d time.Duration, summary string, then func()) {
 	timer := workflow.NewTimerWithOptions(l.ctx, d, workflow.TimerOptions{Summary: summary})

@@ -59,11 +59,8 @@ func (r *reclaimer) split(holders []api.Holder) (rest []api.Holder, ending []clu
 
 // try finds out once more what became of the holder: between what made it seem dead and now it may have been reset.
 func (r *reclaimer) try(h api.Holder, why string) {
-	r.act(func() workflow.Future {
-		ctx := call.Within(call.Quick(r.ctx, "see what became of "+h.Requestor+" on "+h.Node), actWithin)
-		return workflow.ExecuteActivity(ctx, call.Executions.AskFate, execution.HolderRef{
-			WorkflowID: h.WorkflowID(r.cluster), RunID: h.RunID, Since: h.GrantedAt,
-		})
+	r.act("see what became of "+h.Requestor+" on "+h.Node, call.Executions.AskFate, execution.HolderRef{
+		WorkflowID: h.WorkflowID(r.cluster), RunID: h.RunID, Since: h.GrantedAt,
 	}, func(future workflow.Future) {
 		var found execution.Found
 		switch err := future.Get(r.ctx, &found); {
@@ -89,9 +86,8 @@ func (r *reclaimer) try(h api.Holder, why string) {
 // freeOnceDone frees the slot of a remediation that ended without a word once nothing of what it began is at work any more. The remediation
 // that follows it has a slot of the same node.
 func (r *reclaimer) freeOnceDone(h api.Holder, why string) {
-	r.act(func() workflow.Future {
-		ctx := call.Within(call.Quick(r.ctx, "see whether the remediation of "+h.Node+" has left something at work"), actWithin)
-		return workflow.ExecuteActivity(ctx, call.Health.SeeLeftWork, health.LeftInput{WorkflowID: h.WorkflowID(r.cluster)})
+	r.act("see whether the remediation of "+h.Node+" has left something at work", call.Health.SeeLeftWork, health.LeftInput{
+		WorkflowID: h.WorkflowID(r.cluster),
 	}, func(future workflow.Future) {
 		var lasts bool
 		switch err := future.Get(r.ctx, &lasts); {
@@ -122,12 +118,9 @@ func (r *reclaimer) freeOnceShown(h api.Holder) {
 }
 
 func (r *reclaimer) release(h api.Holder, why string) {
-	r.act(func() workflow.Future {
-		ctx := call.Within(call.Quick(r.ctx, "release "+h.Node), actWithin)
-		return workflow.ExecuteActivity(ctx, call.Nodes.ReleaseNode, node.ReleaseInput{
-			Node: h.Node, WorkflowID: h.WorkflowID(r.cluster), RunID: h.RunID, Event: orphanEvent(api.EventReclaimed, h, why),
-			WithdrawRequests: true, Orphan: true,
-		})
+	r.act("release "+h.Node, call.Nodes.ReleaseNode, node.ReleaseInput{
+		Node: h.Node, WorkflowID: h.WorkflowID(r.cluster), RunID: h.RunID, Event: orphanEvent(api.EventReclaimed, h, why),
+		WithdrawRequests: true, Orphan: true,
 	}, func(future workflow.Future) {
 		switch err := future.Get(r.ctx, nil); {
 		case err == nil || isUnmarked(err):
@@ -145,11 +138,8 @@ func (r *reclaimer) release(h api.Holder, why string) {
 
 // report says on the node that its maintenance has ended, and frees its slot: mark and cordon stay.
 func (r *reclaimer) report(h api.Holder, why string) {
-	r.act(func() workflow.Future {
-		ctx := call.Within(call.Quick(r.ctx, "report "+h.Node+" as orphaned"), actWithin)
-		return workflow.ExecuteActivity(ctx, call.Nodes.AnnouncePhase, node.AnnounceInput{
-			Node: h.Node, WorkflowID: h.WorkflowID(r.cluster), RunID: h.RunID, Phase: "Orphaned", Event: orphanEvent(api.EventOrphaned, h, why),
-		})
+	r.act("report "+h.Node+" as orphaned", call.Nodes.AnnouncePhase, node.AnnounceInput{
+		Node: h.Node, WorkflowID: h.WorkflowID(r.cluster), RunID: h.RunID, Phase: "Orphaned", Event: orphanEvent(api.EventOrphaned, h, why),
 	}, func(future workflow.Future) {
 		switch err := future.Get(r.ctx, nil); {
 		case err == nil:
@@ -163,8 +153,10 @@ func (r *reclaimer) report(h api.Holder, why string) {
 }
 
 // act begins an activity once there is room for it. Where the run ends before that, the next one finds the holder again.
-func (r *reclaimer) act(start func() workflow.Future, then func(workflow.Future)) {
-	r.commands.add(command{start: start, then: then, decides: true})
+func (r *reclaimer) act(summary string, activity, in any, then func(workflow.Future)) {
+	r.commands.add(command{decides: true, then: then, start: func() workflow.Future {
+		return workflow.ExecuteActivity(call.Within(call.Quick(r.ctx, summary), actWithin), activity, in)
+	}})
 }
 
 func (r *reclaimer) finishReleased(h api.Holder) {

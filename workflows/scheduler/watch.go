@@ -35,11 +35,10 @@ type watcher struct {
 
 // clusterWatch is a running WatchCluster.
 type clusterWatch struct {
-	in      cluster.WatchInput
-	began   time.Time
-	cancel  workflow.CancelFunc
-	stopped bool
-	timer   bool
+	in     cluster.WatchInput
+	began  time.Time
+	cancel workflow.CancelFunc
+	timer  bool
 }
 
 // keep has a watch running that sees all that is wanted.
@@ -111,8 +110,8 @@ func (w *watcher) start(in cluster.WatchInput) {
 	w.running = this
 	future := workflow.ExecuteActivity(ctx, call.Cluster.WatchCluster, in)
 	w.whenReady(future, func(future workflow.Future) {
-		if this.stopped {
-			return
+		if w.running != this {
+			return // it was stopped
 		}
 		var report cluster.WatchReport
 		if err := future.Get(ctx, &report); err != nil {
@@ -163,7 +162,6 @@ func (w *watcher) stop() {
 	if w.running == nil {
 		return
 	}
-	w.running.stopped = true
 	w.running.cancel()
 	for _, h := range w.running.in.Holders {
 		w.assumeMarked(h.RequestID)
