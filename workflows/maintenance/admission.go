@@ -192,9 +192,7 @@ func (a *admission) checkReschedule(p api.Reschedule) error {
 }
 
 func (a *admission) applyReschedule(p api.Reschedule, check func() error) string {
-	asked := a.spec
-	asked.NotBefore = &p.NotBefore
-	return a.amend(api.MsgReschedule, func() spec.Maintenance { return asked }, check, func() string {
+	return a.amend(api.MsgReschedule, func(s *spec.Maintenance) { s.NotBefore = &p.NotBefore }, check, func() string {
 		a.spec.NotBefore, a.moved = &p.NotBefore, true
 		a.journal.change(func(s *api.Status) { s.Spec.NotBefore = &p.NotBefore })
 		a.journal.note(sentence("moved to "+noticeText(a.spec), p.By, p.Comment))

@@ -111,15 +111,13 @@ func (d *drainer) applyEscalate(p api.Escalate, check func() error) string {
 	if err != nil {
 		return "ignored: " + err.Error()
 	}
-	asked := func() spec.Maintenance {
-		with := d.spec
-		with.Drain.Escalation = append(slices.Clone(with.Drain.Escalation), spec.Rung{After: spec.Duration(d.control.now().Sub(d.Ladder.Began)), Do: do})
-		return with
+	with := func(s *spec.Maintenance) {
+		s.Drain.Escalation = append(slices.Clone(s.Drain.Escalation), spec.Rung{After: spec.Duration(d.control.now().Sub(d.Ladder.Began)), Do: do})
 	}
 	same := p
 	same.Expect = do // the rung that is judged, and no other
 	stillCounts := func() error { return firstOf(check(), d.checkEscalate(same)) }
-	return d.admission.amendSince010(api.MsgEscalate, asked, stillCounts, func() string {
+	return d.admission.amendSince010(api.MsgEscalate, with, stillCounts, func() string {
 		d.Ladder.Asked = append(d.Ladder.Asked, api.RungTaken{Do: do, By: p.By, Why: p.Comment, Planned: p.Do == ""})
 		return "takes the rung " + do
 	})

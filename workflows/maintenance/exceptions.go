@@ -108,18 +108,18 @@ func wholeConsent(p api.Consent) error {
 
 // applyConsent finds the named pods first: nobody means one that is not on the node.
 func (d *drainer) applyConsent(p api.Consent, check func() error) string {
-	asked := d.spec
-	asked.Drain = d.consented()
-	asked.Drain.Force, asked.Drain.DeleteEmptyDir = asked.Drain.Force || p.Force, asked.Drain.DeleteEmptyDir || p.DeleteEmptyDir
+	asked := d.consented()
+	asked.Force, asked.DeleteEmptyDir = asked.Force || p.Force, asked.DeleteEmptyDir || p.DeleteEmptyDir
+	with := func(s *spec.Maintenance) { s.Drain = asked }
 	apply := func() string { return d.consent(p) }
 	if len(p.Pods) == 0 {
-		return d.admission.amend(api.MsgConsent, func() spec.Maintenance { return asked }, check, apply)
+		return d.admission.amend(api.MsgConsent, with, check, apply)
 	}
 	ask := func(ctx workflow.Context) (string, error) {
 		if missing, err := d.admission.findPods(ctx, p.Pods...); err != nil || missing != "" {
 			return missing, err
 		}
-		return d.admission.judge(ctx, api.MsgConsent, asked)
+		return d.admission.judge(ctx, api.MsgConsent, with)
 	}
 	return d.admission.inquire(api.MsgConsent, ask, check, apply)
 }

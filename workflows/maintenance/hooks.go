@@ -293,12 +293,8 @@ func (h *hooks) applyDone(p api.HookMessage) string {
 }
 
 func (h *hooks) applySkip(p api.HookMessage, check func() error) string {
-	asked := func() spec.Maintenance {
-		with := h.spec
-		with.Hooks = with.Hooks.Without(p.Hook)
-		return with
-	}
-	return h.admission.amendSince010(api.MsgSkipHook, asked, check, func() string {
+	without := func(s *spec.Maintenance) { s.Hooks = s.Hooks.Without(p.Hook) }
+	return h.admission.amendSince010(api.MsgSkipHook, without, check, func() string {
 		return h.speak(p, hookWord{skipped: true}, "is skipped")
 	})
 }

@@ -57,9 +57,9 @@ func (a *admission) dismiss() {
 
 func (a *admission) idle() bool { return len(a.inquiries) == 0 }
 
-// amend changes what the maintenance was asked to do, if the policy allows that. A message that comes before the maintenance has read its
-// input waits for that: until then nobody knows whether there is a policy.
-func (a *admission) amend(name string, asked func() spec.Maintenance, check func() error, apply func() string) (effect string) {
+// amend applies a change of the specification, if the policy allows that. A message that comes before the maintenance has read its input
+// waits for that: until then nobody knows whether there is a policy.
+func (a *admission) amend(name string, change func(*spec.Maintenance), check func() error, apply func() string) (effect string) {
 	if !a.mayBeRefused() {
 		return apply()
 	}
@@ -67,25 +67,27 @@ func (a *admission) amend(name string, asked func() spec.Maintenance, check func
 		if err := workflow.Await(ctx, func() bool { return a.spec.Node != "" }); err != nil {
 			return "", err
 		}
-		return a.judge(ctx, name, asked())
+		return a.judge(ctx, name, change)
 	}, check, apply)
 }
 
 // amendSince010 is amend for a message that took effect at once in v0.1.0.
-func (a *admission) amendSince010(name string, asked func() spec.Maintenance, check func() error, apply func() string) (effect string) {
+func (a *admission) amendSince010(name string, change func(*spec.Maintenance), check func() error, apply func() string) (effect string) {
 	if a.mayBeRefused() && !changed(a.control.life, changeJudge+name) {
 		return apply()
 	}
-	return a.amend(name, asked, check, apply)
+	return a.amend(name, change, check, apply)
 }
 
 func (a *admission) mayBeRefused() bool { return a.spec.Node == "" || a.prepared.Policy }
 
-// judge asks the policy whether a maintenance may become another.
-func (a *admission) judge(ctx workflow.Context, name string, asked spec.Maintenance) (refused string, err error) {
+// judge asks the policy whether the maintenance may be changed.
+func (a *admission) judge(ctx workflow.Context, name string, change func(*spec.Maintenance)) (refused string, err error) {
 	if !a.prepared.Policy {
 		return "", nil
 	}
+	asked := a.spec
+	change(&asked)
 	ctx = call.Within(call.Quick(ctx, "judge "+name), inquiryWithin)
 	judged, err := run[policyactivity.Judged](ctx, call.Policies.JudgeAmendment, policyactivity.AmendmentInput{Maintenance: encode(asked)})
 	return judged.Refused, err

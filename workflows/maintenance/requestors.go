@@ -273,12 +273,8 @@ func (r *requestors) applyExtend(p api.Extend, check func() error) string {
 	if p.For == 0 || p.For == r.spec.ReadyTimeout {
 		return r.extend(p)
 	}
-	asked := func() spec.Maintenance {
-		with := r.spec
-		with.ReadyTimeout = p.For
-		return with
-	}
-	return r.admission.amendSince010(api.MsgExtend, asked, check, func() string { return r.extend(p) })
+	with := func(s *spec.Maintenance) { s.ReadyTimeout = p.For }
+	return r.admission.amendSince010(api.MsgExtend, with, check, func() string { return r.extend(p) })
 }
 
 // extend moves the deadline of the requestors, never to an earlier time.
@@ -327,17 +323,15 @@ func (r *requestors) checkJoin(p api.Membership) error {
 }
 
 func (r *requestors) applyJoin(p api.Membership, check func() error) string {
-	asked := func() spec.Maintenance {
-		with := r.spec
-		with.AdditionalRequestors = []string{p.Requestor}
+	with := func(s *spec.Maintenance) {
+		s.AdditionalRequestors = []string{p.Requestor}
 		for _, one := range r.journal.status().Requestors {
 			if one.Name != r.spec.Requestor && one.Name != p.Requestor {
-				with.AdditionalRequestors = append(with.AdditionalRequestors, one.Name)
+				s.AdditionalRequestors = append(s.AdditionalRequestors, one.Name)
 			}
 		}
-		return with
 	}
-	return r.admission.amendSince010(api.MsgJoin, asked, check, func() string {
+	return r.admission.amendSince010(api.MsgJoin, with, check, func() string {
 		r.add(p.Requestor)
 		r.show()
 		return p.Requestor + " shares the maintenance of " + r.spec.Requestor
