@@ -107,20 +107,13 @@ func (m *maintenance) beforeRelease() error {
 		m.journal.enter(api.Validating, "the hooks before the release")
 		m.hold.showPhase()
 	}
-	for {
-		why := m.validator.Undecided // by a run before this one
-		if why == "" {
-			err := m.hooks.callAll(hookBeforeRelease, names)
-			if over := m.control.decided(); over != nil || err == nil {
-				return over
-			}
-			why = fmt.Sprintf("before the release: %v", err)
+	return m.validator.untilGood("before the release: ", func() (string, error) {
+		err := m.hooks.callAll(hookBeforeRelease, names)
+		if over := m.control.decided(); over != nil || err == nil {
+			return "", over
 		}
-		again, err := m.validator.incomplete(why)
-		if err != nil || !again {
-			return err
-		}
-	}
+		return err.Error(), nil
+	})
 }
 
 // beginEnd records how the maintenance ends, before anything is undone.

@@ -1,6 +1,7 @@
 package maintenance
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -45,21 +46,25 @@ func (w *verdict) failed() bool { return w != nil && !w.Validated && !w.retry }
 
 // validate validates a node that was drained by tiers.
 func (v *validator) validate(tiers *spec.Plan) error {
-	wanted := v.spec.Validation
-	if wanted == nil || wanted.Empty() {
+	if v.spec.Validation == nil || v.spec.Validation.Empty() {
 		return nil
 	}
+	return v.untilGood("the validation failed: ", func() (string, error) { return v.once(*v.spec.Validation, tiers) })
+}
+
+// untilGood tries what has to work before the node is given back, and tries again where somebody decides so. A failure is shown as what,
+// followed by why.
+func (v *validator) untilGood(what string, try func() (why string, err error)) error {
 	for {
-		why := v.Undecided // by a run before this one
-		if why == "" {
-			failed, err := v.once(*wanted, tiers)
-			if err != nil || failed == "" {
+		failure := v.Undecided // of a run before this one
+		if failure == "" {
+			why, err := try()
+			if err != nil || why == "" {
 				return err
 			}
-			why = "the validation failed: " + failed
+			failure = what + why
 		}
-		again, err := v.incomplete(why)
-		if err != nil || !again {
+		if again, err := v.incomplete(failure); err != nil || !again {
 			return err
 		}
 	}
@@ -67,7 +72,14 @@ func (v *validator) validate(tiers *spec.Plan) error {
 
 // once validates the node once, and returns why that failed.
 func (v *validator) once(wanted validation.Validation, tiers *spec.Plan) (why string, err error) {
-	v.begin()
+	v.journal.enter(api.Validating, "")
+	v.journal.announce(notices.Validating, "")
+	v.journal.change(func(s *api.Status) {
+		s.Failure = ""
+		s.Validation = &api.ValidationStatus{State: validation.Waiting}
+	})
+	v.word = nil
+	v.hold.showPhase()
 	if err := v.control.proceed(); err != nil {
 		return "", err
 	}
@@ -80,17 +92,6 @@ func (v *validator) once(wanted validation.Validation, tiers *spec.Plan) (why st
 	v.enter(validation.Passed)
 	v.journal.note("validated")
 	return "", nil
-}
-
-func (v *validator) begin() {
-	v.journal.enter(api.Validating, "")
-	v.journal.announce(notices.Validating, "")
-	v.journal.change(func(s *api.Status) {
-		s.Failure = ""
-		s.Validation = &api.ValidationStatus{State: validation.Waiting}
-	})
-	v.word = nil
-	v.hold.showPhase()
 }
 
 func (v *validator) enter(state validation.State) {
@@ -119,7 +120,6 @@ func (v *validator) letPodsBack(tiers *spec.Plan) error {
 // untilValidated waits for the evaluation and for a person's confirmation, if the specification wants them. It returns why the validation
 // failed.
 func (v *validator) untilValidated(wanted validation.Validation) (why string, err error) {
-	wantsWord := wanted.Signal
 	v.Count++
 	e := &evaluation{core: v.core, in: checkactivity.ValidateInput{
 		Validation: wanted.Looks(), BootIDBefore: v.hold.BootID, Subject: v.subject(), BlockedSignal: api.SignalDrainBlocked,
@@ -128,19 +128,12 @@ func (v *validator) untilValidated(wanted validation.Validation) (why string, er
 	cancel := e.start()
 	defer cancel()
 	enough := func() bool {
-		switch {
-		case v.word.failed():
-			return true
-		case !e.ended():
-			return false
-		default:
-			return !wantsWord || v.word != nil || e.failure() != ""
-		}
+		return v.word.failed() || e.ended() && (!wanted.Signal || v.word != nil || e.failure() != "")
 	}
 	inTime := true
-	v.listening = wantsWord
+	v.listening = wanted.Signal
 	defer func() { v.listening = false }()
-	if wantsWord {
+	if wanted.Signal {
 		inTime, err = v.control.awaitUpTo(wanted.Deadline.Std(), "deadline of the validation", enough)
 	} else {
 		err = v.control.await(enough)
@@ -159,17 +152,10 @@ func (v *validator) untilValidated(wanted validation.Validation) (why string, er
 		return why, nil
 	}
 	if v.word != nil {
-		return v.unmet(wanted), nil
+		known := validation.Report{Results: v.journal.status().Validation.Results}
+		return cmp.Or(known.Summary(problemsNamed), fmt.Sprintf("it was not seen to hold within %s", wanted.Deadline)), nil
 	}
 	return fmt.Sprintf("nobody said %q within %s", api.MsgValidated, wanted.Deadline), nil
-}
-
-// unmet returns what did not hold at the deadline, as far as that is known.
-func (v *validator) unmet(wanted validation.Validation) string {
-	if why := (validation.Report{Results: v.journal.status().Validation.Results}).Summary(problemsNamed); why != "" {
-		return why
-	}
-	return fmt.Sprintf("it was not seen to hold within %s", wanted.Deadline)
 }
 
 // incomplete keeps the node out of service until somebody decides: to try again, that the node is good, or to release it.
@@ -298,10 +284,8 @@ func (e *evaluation) failure() string {
 	if validated.State == validation.Passed {
 		return ""
 	}
-	if why := (validation.Report{Results: validated.Results}).Summary(problemsNamed); why != "" {
-		return why
-	}
-	return fmt.Sprintf("all held in the end, but not for %s before the deadline (%s)", e.spec.Validation.Soak, e.spec.Validation.Deadline)
+	return cmp.Or(validation.Report{Results: validated.Results}.Summary(problemsNamed),
+		fmt.Sprintf("all held in the end, but not for %s before the deadline (%s)", e.spec.Validation.Soak, e.spec.Validation.Deadline))
 }
 
 // abandon ends the Jobs of a cancelled evaluation, once it cannot create them again.
