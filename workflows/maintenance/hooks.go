@@ -122,8 +122,8 @@ func (h *hooks) show() {
 func (h *hooks) note(one *hook, err error) {
 	run := api.HookRun{At: h.control.now(), Name: one.Name, When: one.when, Outcome: "done"}
 	switch {
-	case one.word != nil && one.word.skipped:
-		run.Outcome, run.By = sentence("skipped", "", one.word.comment), one.word.by
+	case one.skipped:
+		run.Outcome, run.By = sentence("skipped", "", one.word.Comment), one.word.By
 	case err != nil:
 		run.Outcome = "failed: " + call.Cause(err)
 	}
@@ -139,7 +139,7 @@ const cleanupFor = 30 * time.Minute
 func (h *hooks) cleanUp(completed bool) {
 	if !completed {
 		for _, one := range h.open {
-			one.word = &hookWord{skipped: true, comment: "the attempt is over"}
+			one.word, one.skipped = &api.HookMessage{Message: api.Message{Comment: "the attempt is over"}}, true
 		}
 	}
 	if h.background > 0 {
@@ -163,13 +163,9 @@ type hook struct {
 	validation.Hook
 	when string
 	key  string
-	// word is what somebody said of the hook.
-	word *hookWord
-}
-
-type hookWord struct {
-	by, comment     string
-	failed, skipped bool
+	// word is what somebody said of the hook; skipped is set where that was to go on without it.
+	word    *api.HookMessage
+	skipped bool
 }
 
 // outcome is the error of a call, unless a person has declared the hook done or failed.
@@ -177,8 +173,8 @@ func (h *hook) outcome(err error) error {
 	switch {
 	case h.word == nil:
 		return err
-	case h.word.failed:
-		return temporal.NewNonRetryableApplicationError(sentence("declared failed", h.word.by, h.word.comment), api.ErrorHookFailed, nil)
+	case h.word.Failed:
+		return temporal.NewNonRetryableApplicationError(sentence("declared failed", h.word.By, h.word.Comment), api.ErrorHookFailed, nil)
 	default:
 		return nil
 	}
@@ -289,24 +285,23 @@ func (h *hooks) awaited() string {
 }
 
 func (h *hooks) applyDone(p api.HookMessage) string {
-	return h.speak(p, hookWord{failed: p.Failed}, "is done")
+	return h.speak(p, false, "is done")
 }
 
 func (h *hooks) applySkip(p api.HookMessage, check func() error) string {
 	without := func(s *spec.Maintenance) { s.Hooks = s.Hooks.Without(p.Hook) }
 	return h.admission.amendSince010(api.MsgSkipHook, without, check, func() string {
-		return h.speak(p, hookWord{skipped: true}, "is skipped")
+		return h.speak(p, true, "is skipped")
 	})
 }
 
-func (h *hooks) speak(p api.HookMessage, word hookWord, effect string) string {
+func (h *hooks) speak(p api.HookMessage, skipped bool, effect string) string {
 	one := h.underWay(p.Hook)
 	if one == nil {
 		return "ignored: it does not wait for hook " + p.Hook
 	}
-	word.by, word.comment = p.By, p.Comment
-	one.word = &word
-	if word.failed {
+	one.word, one.skipped = &p, skipped
+	if p.Failed {
 		effect = "has failed"
 	}
 	return "hook " + p.Hook + " " + effect
