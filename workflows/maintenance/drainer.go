@@ -226,8 +226,7 @@ func (d *drainer) progressed(p api.DrainProgress) {
 		return // it was stopped before it read the node's pods
 	}
 	p.Bound()
-	p = d.journal.status().Unsettled(p)
-	d.journal.change(func(s *api.Status) { s.Drain = &p })
+	d.journal.change(func(s *api.Status) { s.Drain = new(s.Unsettled(p)) })
 }
 
 // drainEnds is how long a cancelled maintenance waits for its drain: longer than the heartbeat timeout of a lost worker's drain.

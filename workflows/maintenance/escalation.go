@@ -1,6 +1,7 @@
 package maintenance
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -116,7 +117,7 @@ func (d *drainer) applyEscalate(p api.Escalate, check func() error) string {
 	}
 	same := p
 	same.Expect = do // the rung that is judged, and no other
-	stillCounts := func() error { return firstOf(check(), d.checkEscalate(same)) }
+	stillCounts := func() error { return cmp.Or(check(), d.checkEscalate(same)) }
 	return d.admission.amendSince010(api.MsgEscalate, with, stillCounts, func() string {
 		d.Ladder.Asked = append(d.Ladder.Asked, api.RungTaken{Do: do, By: p.By, Why: p.Comment, Planned: p.Do == ""})
 		return "takes the rung " + do
@@ -261,8 +262,7 @@ func (l *ladder) isAsked() bool { return len(l.Asked) > 0 }
 func (l *ladder) killAt() *time.Time {
 	for _, rung := range l.left() {
 		if rung.Do == spec.Kill {
-			at := l.Began.Add(rung.After.Std())
-			return &at
+			return new(l.Began.Add(rung.After.Std()))
 		}
 	}
 	return nil

@@ -61,8 +61,7 @@ func (d *drainer) skip(pod string) string {
 func (d *drainer) drainAnew() {
 	d.journal.change(func(s *api.Status) {
 		if s.Drain != nil {
-			now := s.Unsettled(*s.Drain)
-			s.Drain = &now
+			s.Drain = new(s.Unsettled(*s.Drain))
 		}
 	})
 	d.journal.waiting("")

@@ -78,9 +78,8 @@ func (h *hold) cordon() error {
 	if err != nil {
 		return h.control.stepFailed(err)
 	}
-	now := h.control.now()
 	h.BootID = held.BootID
-	h.journal.change(func(s *api.Status) { s.CordonedAt, s.FoundCordoned = &now, held.WasUnschedulable })
+	h.journal.change(func(s *api.Status) { s.CordonedAt, s.FoundCordoned = new(h.control.now()), held.WasUnschedulable })
 	h.journal.announce(notices.MaintenanceStarted, "")
 	return nil
 }

@@ -1,6 +1,7 @@
 package maintenance
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -57,7 +58,7 @@ func judged[T inbox.Said](m *maintenance, name string, in phases, check func(T) 
 
 func accepts[T inbox.Said](m *maintenance, in phases, check func(T) error) func(T) error {
 	return func(p T) error {
-		err := firstOf(m.control.refuse(), m.thisRun(api.RunOf(p)))
+		err := cmp.Or(m.control.refuse(), m.thisRun(api.RunOf(p)))
 		if err == nil && in != nil {
 			err = m.journal.inPhase(in...)
 		}
@@ -191,7 +192,7 @@ func (m *maintenance) checkNote(p api.Simple) error {
 }
 
 func (m *maintenance) checkCancel(p api.Cancel) error {
-	if err := firstOf(m.thisRun(p.Run), m.control.refuse(), m.journal.ending()); err != nil {
+	if err := cmp.Or(m.thisRun(p.Run), m.control.refuse(), m.journal.ending()); err != nil {
 		return err
 	}
 	if p.BeforeReady && p.Release {

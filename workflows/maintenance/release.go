@@ -53,8 +53,7 @@ func (m *maintenance) giveBack() error {
 	m.hold.showConditions()
 	m.drainer.endAttempt()
 	m.drainer.retryNow = false
-	next := m.control.now().Add(pause)
-	m.journal.change(func(s *api.Status) { s.NextAttemptAt = &next })
+	m.journal.change(func(s *api.Status) { s.NextAttemptAt = new(m.control.now().Add(pause)) })
 	return nil
 }
 

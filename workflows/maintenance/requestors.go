@@ -135,8 +135,7 @@ func (r *requestors) setDeadline(hold time.Duration) {
 	r.journal.change(func(s *api.Status) {
 		s.ReadyDeadline = nil
 		if hold > 0 {
-			deadline := r.control.now().Add(hold)
-			s.ReadyDeadline = &deadline
+			s.ReadyDeadline = new(r.control.now().Add(hold))
 		}
 	})
 }
@@ -221,8 +220,7 @@ func (r *requestors) applyDone(p api.Done) string {
 	if one.DoneAt != nil {
 		return "ignored: " + one.Name + " was done already"
 	}
-	now := r.control.now()
-	r.journal.change(func(s *api.Status) { s.Requestors[place].DoneAt = &now })
+	r.journal.change(func(s *api.Status) { s.Requestors[place].DoneAt = new(r.control.now()) })
 	r.show()
 	effect := one.Name + " is done"
 	if plans := r.journal.s.PlansGoOn(); plans != "" && one.Name == api.PlansRequestor {
@@ -301,8 +299,7 @@ func (r *requestors) checkStarted(p api.Started) error {
 }
 
 func (r *requestors) applyStarted(api.Started) string {
-	now := r.control.now()
-	r.journal.change(func(s *api.Status) { s.StartedAt = &now })
+	r.journal.change(func(s *api.Status) { s.StartedAt = new(r.control.now()) })
 	return "the work has begun"
 }
 
@@ -346,7 +343,7 @@ func (r *requestors) checkLeave(p api.Membership) error {
 		return fmt.Errorf("%s is whose maintenance this is: send done or cancel", p.Requestor)
 	}
 	_, err := r.find(p.Requestor)
-	return firstOf(err, r.journal.ending())
+	return cmp.Or(err, r.journal.ending())
 }
 
 func (r *requestors) applyLeave(p api.Membership) string {
@@ -355,13 +352,4 @@ func (r *requestors) applyLeave(p api.Membership) string {
 	})
 	r.show()
 	return p.Requestor + " no longer shares this maintenance"
-}
-
-func firstOf(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -99,7 +99,7 @@ func (m *maintenance) setUp(input []byte) error {
 	if m.prepared.Unknown != "" {
 		return inbox.InvalidSpec(errors.New(m.prepared.Unknown))
 	}
-	if err := firstOf(m.checkNotBefore(), m.spec.Reserved()); err != nil && changed(m.control.life, changeInput) {
+	if err := cmp.Or(m.checkNotBefore(), m.spec.Reserved()); err != nil && changed(m.control.life, changeInput) {
 		return inbox.InvalidSpec(err)
 	}
 	m.journal.change(func(s *api.Status) { s.Spec = m.spec })

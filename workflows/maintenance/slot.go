@@ -75,9 +75,8 @@ func (s *slot) acquire() error {
 			return err
 		}
 		if s.isGranted() {
-			now := s.control.now()
 			s.Taken = s.Gang != nil
-			s.journal.change(func(status *api.Status) { status.Slot.GrantedAt = &now })
+			s.journal.change(func(status *api.Status) { status.Slot.GrantedAt = new(s.control.now()) })
 			s.journal.enter(api.Scheduled, "")
 			return nil
 		}

@@ -125,9 +125,8 @@ func (w *work) end(why string) {
 }
 
 func (w *work) close(outcome, output string) {
-	now := workflow.Now(w.control.life)
 	*w.workState, w.word = workState{Due: w.Due, Attempts: w.Attempts}, nil
-	w.last(func(one *api.WorkRun) { one.EndedAt, one.Outcome, one.Output = &now, outcome, output })
+	w.last(func(one *api.WorkRun) { one.EndedAt, one.Outcome, one.Output = new(w.control.now()), outcome, output })
 	w.journal.note(fmt.Sprintf("work %s %s", w.prepared.Work.Name, outcome))
 }
 
