@@ -317,12 +317,9 @@ func (d *drainer) waitForPods() error {
 			}
 			ctx = call.Within(ctx, left)
 		}
-		err := d.control.unlessHeld(ctx, func(ctx workflow.Context) workflow.Future {
-			return workflow.ExecuteActivity(ctx, call.Drains.WaitForPods, drain.WaitInput{
-				Node: d.spec.Node, UID: d.hold.UID, RunID: d.runID,
-				PodSelector: wait.PodSelector, BlockedSignal: api.SignalDrainBlocked,
-			})
-		}, nil)
+		err := d.control.unlessHeld(ctx, call.Drains.WaitForPods, drain.WaitInput{
+			Node: d.spec.Node, UID: d.hold.UID, RunID: d.runID, PodSelector: wait.PodSelector, BlockedSignal: api.SignalDrainBlocked,
+		})
 		switch {
 		case err == nil:
 			return nil

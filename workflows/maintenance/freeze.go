@@ -45,17 +45,11 @@ func (c *control) proceed() error {
 	if !c.isFrozen() {
 		return c.decided()
 	}
-	return c.awaitThaw(c.awaitUpTo)
+	return c.awaitThaw(c.decided)
 }
 
-// proceedAlways is proceed, whether or not the maintenance is ended: to give a node back is a side effect too.
-func (c *control) proceedAlways() error {
-	return c.awaitThaw(func(limit time.Duration, summary string, thawed func() bool) (bool, error) {
-		return c.awaitAlwaysUpTo(c.life, limit, summary, thawed), nil
-	})
-}
-
-func (c *control) awaitThaw(wait func(limit time.Duration, summary string, thawed func() bool) (bool, error)) error {
+// awaitThaw waits while a freeze holds running maintenances, unless the maintenance is ended before.
+func (c *control) awaitThaw(ended func() error) error {
 	ask := backoff{first: askFirst, last: pauseMost}
 	for c.isFrozen() {
 		if c.unconfirmed {
@@ -63,8 +57,8 @@ func (c *control) awaitThaw(wait func(limit time.Duration, summary string, thawe
 		} else {
 			c.journal.waiting(api.WaitsForThaw + strings.Join(c.Freezes, "; "))
 		}
-		thawed, err := wait(ask.pause(), "ask whether the freeze still holds", func() bool { return !c.isFrozen() })
-		if err != nil {
+		thawed := c.awaitAlwaysUpTo(c.life, ask.pause(), "ask whether the freeze still holds", func() bool { return ended() != nil || !c.isFrozen() })
+		if err := ended(); err != nil {
 			return err
 		}
 		if !thawed {
@@ -89,15 +83,15 @@ func (c *control) askFreezes() {
 }
 
 // unlessHeld runs an activity, and cancels it when a freeze holds running maintenances.
-func (c *control) unlessHeld(ctx workflow.Context, start func(workflow.Context) workflow.Future, result any) error {
+func (c *control) unlessHeld(ctx workflow.Context, activity, in any) error {
 	ctx, cancel := workflow.WithCancel(ctx)
 	defer cancel()
-	future := start(ctx)
+	future := workflow.ExecuteActivity(ctx, activity, in)
 	if err := c.await(func() bool { return future.IsReady() || c.isFrozen() }); err != nil {
 		return err
 	}
 	if !future.IsReady() {
 		return errHeld
 	}
-	return future.Get(ctx, result)
+	return future.Get(ctx, nil)
 }

@@ -144,9 +144,8 @@ func (m *maintenance) bringBack() error {
 func (m *maintenance) undo() error {
 	end := *m.state.End
 	m.journal.ensure(api.Releasing, end.Message)
-	if err := m.control.proceedAlways(); err != nil {
-		return err
-	}
+	// To give a node back is a side effect too, whether or not the maintenance is ended.
+	_ = m.control.awaitThaw(func() error { return nil })
 	message := m.summary() + ": " + string(end.Phase)
 	if end.Message != "" {
 		message += ": " + end.Message
