@@ -52,8 +52,6 @@ type cleanup struct {
 
 func (h *hooks) idle() bool { return len(h.open) == 0 && h.background == 0 }
 
-func (h *hooks) afterDrain() error { return h.step(hookAfterDrain, h.spec.Hooks.AfterDrain) }
-
 func (h *hooks) step(when string, names []string) error {
 	if err := h.callAll(when, names); err != nil {
 		return h.control.stepFailed(err)

@@ -120,10 +120,10 @@ func (m *maintenance) steps() []step {
 		{"waitForPods", m.drainer.waitForPods},
 		{stepCordoned, m.plans.holdCordoned},
 		{"drain", m.drainer.drain},
-		{"afterDrain", m.hooks.afterDrain},
+		{"afterDrain", func() error { return m.hooks.step(hookAfterDrain, m.spec.Hooks.AfterDrain) }},
 		{"ready", m.requestors.holdForRequestors},
-		{"outOfService", m.takeOutOfService},
-		{"validation", m.validate},
+		{"outOfService", func() error { return m.hold.takeOutOfService(m.requestors.work.Succeeded) }},
+		{"validation", func() error { return m.validator.validate(m.drainer.plan()) }},
 		{"beforeRelease", m.beforeRelease},
 	}
 }
@@ -156,10 +156,6 @@ func newMaintenance(root workflow.Context) *maintenance {
 	return m
 }
 
-func (m *maintenance) takeOutOfService() error {
-	return m.hold.takeOutOfService(m.requestors.work.Succeeded)
-}
-
 // beforeCordon calls the hooks before the cordon, once it is known that Temporal was not restored to a state before the node's release.
 func (m *maintenance) beforeCordon() error {
 	if len(m.spec.Hooks.BeforeCordon) > 0 && changed(m.control.steps, changeCheckReleases) {
@@ -169,8 +165,6 @@ func (m *maintenance) beforeCordon() error {
 	}
 	return m.hooks.step(hookBeforeCordon, m.spec.Hooks.BeforeCordon)
 }
-
-func (m *maintenance) validate() error { return m.validator.validate(m.drainer.plan()) }
 
 // idle reports whether a new run would lose nothing.
 func (m *maintenance) idle() bool {

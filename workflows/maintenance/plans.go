@@ -195,16 +195,16 @@ func (s *targetState) begun() bool { return s.Rises > 0 }
 func (p *plans) turns() bool { return p.spec.Lockstep && (p.behind() || p.Last != p.Given) }
 
 // turn gives a Ready node to its requestors once nothing more is to be drained, and takes it back where a plan drains it further.
-func (p *plans) turn(give, takeBack func()) (behind bool) {
+func (p *plans) turn() (behind bool) {
 	if !p.turns() {
 		return false
 	}
 	if p.Given {
 		p.Given = false
-		takeBack()
+		p.requestors.setDeadline(0)
 	}
 	if !p.behind() && p.Last {
-		give()
+		p.requestors.handOver("")
 	}
 	return p.behind()
 }

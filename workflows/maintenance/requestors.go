@@ -29,8 +29,7 @@ func (r *requestors) holdForRequestors() error {
 		r.work.ask()
 	}
 	for {
-		ready := r.journal.phase() == api.Ready && !r.allDone()
-		if ready && r.plans.turn(func() { r.handOver("") }, func() { r.setDeadline(0) }) {
+		if r.journal.phase() == api.Ready && !r.allDone() && r.plans.turn() {
 			return errRaised
 		}
 		r.hold.showPhase()
