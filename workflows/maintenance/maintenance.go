@@ -138,7 +138,7 @@ func newMaintenance(root workflow.Context) *maintenance {
 	life, _ := workflow.NewDisconnectedContext(root)
 	s := &state{}
 	i := identityOf(root, s)
-	o := &outbox{identity: i}
+	o := &outbox{identity: i, started: map[string]string{}}
 	j := newJournal(life, i, s, o)
 	c := &core{identity: i, journal: j, control: &control{identity: i, journal: j, life: life, freezeState: &s.Freeze}}
 	c.admission, c.slot = &admission{core: c}, &slot{core: c, slotState: &s.Slot}

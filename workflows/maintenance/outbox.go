@@ -1,7 +1,6 @@
 package maintenance
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -23,8 +22,8 @@ type outbox struct {
 	journal  *journal
 	control  *control
 	channels []*channel
-	// known are the workflows that a run before this one started, by channel.
-	known map[string]string
+	// started are the IDs of the workflows of channels, by channel, which this run or one before it started.
+	started map[string]string
 	// shown is what the bridge was called for last, calling is set while it is being called.
 	shown   mirrored
 	calling bool
@@ -33,11 +32,9 @@ type outbox struct {
 // channel is a notification channel with its workflow.
 type channel struct {
 	notices.Channel
-	id string
 	// news are the events that its workflow does not know yet. wanted is set where the channel's filter takes one of them.
-	news    []notices.Event
-	wanted  bool
-	started bool
+	news   []notices.Event
+	wanted bool
 }
 
 // open starts a coroutine for each channel that wants events of this maintenance, and one for the object that asked for it.
@@ -52,9 +49,7 @@ func (o *outbox) open() {
 		if !whom.Wants(o.journal.eventOf(api.LifecycleState{})) {
 			continue
 		}
-		started := o.known[known.Name]
-		id := cmp.Or(started, api.NotificationID(o.cluster, known.Name, o.spec.Node, o.spec.Requestor, o.runID))
-		c := &channel{Channel: known, id: id, started: started != ""}
+		c := &channel{Channel: known}
 		o.channels = append(o.channels, c)
 		o.journal.change(func(s *api.Status) {
 			if !slices.Contains(s.Tells, known.Name) {
@@ -68,7 +63,7 @@ func (o *outbox) open() {
 // put adds an event for every channel. A channel's workflow is started with the first event that the channel wants.
 func (o *outbox) put(e notices.Event) {
 	for _, c := range o.channels {
-		if c.started || c.wanted || c.Filter.Wants(e) {
+		if o.started[c.Name] != "" || c.wanted || c.Filter.Wants(e) {
 			c.news, c.wanted = append(c.news, e), true
 		}
 	}
@@ -106,28 +101,18 @@ func (o *outbox) note(c *channel, e notices.Event, err error) {
 
 // signal starts or signals a channel's workflow, which reads the events up to the latest.
 func (o *outbox) signal(ctx workflow.Context, c *channel, latest notices.Event) error {
-	if c.started {
-		return workflow.SignalExternalWorkflow(ctx, c.id, "", api.SignalEvent, api.Moment{Sequence: latest.Sequence, At: latest.At}).Get(ctx, nil)
+	if id := o.started[c.Name]; id != "" {
+		return workflow.SignalExternalWorkflow(ctx, id, "", api.SignalEvent, api.Moment{Sequence: latest.Sequence, At: latest.At}).Get(ctx, nil)
 	}
 	ref := o.reference()
-	id, err := o.start(ctx, c.id, successor{
+	id, err := o.start(ctx, api.NotificationID(o.cluster, c.Name, o.spec.Node, o.spec.Requestor, o.runID), successor{
 		kind: api.NotificationType, summary: fmt.Sprintf("tells %s of the %s", c.Name, o.summary()),
 		input: api.NotificationInput{Channel: c.Name, Maintenance: &ref},
 	})
 	if err == nil {
-		c.id, c.started = id, true
+		o.started[c.Name] = id
 	}
 	return err
-}
-
-func (o *outbox) started() map[string]string {
-	all := map[string]string{}
-	for _, c := range o.channels {
-		if c.started {
-			all[c.Name] = c.id
-		}
-	}
-	return all
 }
 
 func (o *outbox) idle() bool {

@@ -54,7 +54,7 @@ const (
 // continueAsNew goes on in a new run: a history has its limits, and a maintenance may wait for months.
 func (m *maintenance) continueAsNew(root workflow.Context, input converter.RawValue) error {
 	s := *m.state
-	s.Stop, s.Why, s.Channels = m.control.reason, m.control.why, m.outbox.started()
+	s.Stop, s.Why, s.Channels = m.control.reason, m.control.why, m.outbox.started
 	carried, err := contract.Write(s, m.unknown)
 	handover.Must("the state for the next run", err)
 	return workflow.NewContinueAsNewError(root, api.NodeMaintenanceType, input, carried)
@@ -68,14 +68,14 @@ func (m *maintenance) restore(root workflow.Context, carried converter.RawValue)
 	if !inbox.IsContinued(root) {
 		return false, inbox.InvalidSpec(errors.New("a second input is what a run hands to the next: give the specification only"))
 	}
-	var s state
+	s := state{Channels: map[string]string{}}
 	m.unknown, err = handover.Read(carried, &s)
 	handover.Must("the state of the run before", err)
 	*m.state = s
 	m.spec = s.Status.Spec
 	m.admission.over = !slices.Contains(beforeSlot, s.At)
 	m.control.set(s.Stop, s.Why)
-	m.outbox.known = s.Channels
+	m.outbox.started = s.Channels
 	m.journal.describe()
 	return true, nil
 }
