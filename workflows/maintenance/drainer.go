@@ -188,15 +188,12 @@ func (d *drainer) empty() error {
 	if d.control.stopped() || d.control.await(future.IsReady) != nil {
 		return d.awaitStopped(future)
 	}
-	err := d.ended(future)
-	switch {
-	case err == nil:
-		return nil
-	case temporal.IsCanceledError(err) && interruption == nil:
-		return errRetry // the activity stopped by itself
-	case interruption != nil:
+	switch err := d.ended(future); {
+	case err != nil && interruption != nil:
 		// A cancelled activity is not retried, so that any error ends it; the next drain meets an error that lasts.
 		return interruption
+	case temporal.IsCanceledError(err):
+		return errRetry // the activity stopped by itself
 	default:
 		return err
 	}

@@ -248,11 +248,8 @@ func (l *ladder) shift(d time.Duration) { l.Began = l.Began.Add(d) }
 
 // takeNext removes the next rung that is not the SLA's from the ladder: the SLA keeps its own time.
 func (l *ladder) takeNext() {
-	for i := l.Next; i < len(l.Rungs); i++ {
-		if l.Rungs[i].Do != spec.ExpireSLA {
-			l.Rungs = slices.Delete(l.Rungs, i, i+1)
-			return
-		}
+	if i := slices.IndexFunc(l.left(), func(r spec.Rung) bool { return r.Do != spec.ExpireSLA }); i >= 0 {
+		l.Rungs = slices.Delete(l.Rungs, l.Next+i, l.Next+i+1)
 	}
 }
 
@@ -275,20 +272,15 @@ func (l *ladder) choose(p api.Escalate) (string, error) {
 	if p.Do != "" {
 		return p.Do, spec.KnownRung(p.Do)
 	}
-	skip := 0
+	planned := 0
 	for _, asked := range l.Asked {
 		if asked.Planned {
-			skip++
+			planned++
 		}
 	}
-	for _, rung := range l.left() {
-		if rung.Do == spec.ExpireSLA {
-			continue
-		}
-		if skip == 0 {
-			return rung.Do, nil
-		}
-		skip--
+	left := slices.DeleteFunc(slices.Clone(l.left()), func(r spec.Rung) bool { return r.Do == spec.ExpireSLA })
+	if planned >= len(left) {
+		return "", fmt.Errorf(`no rung is left: name one with {"do": "%s"}`, spec.BypassBudget)
 	}
-	return "", fmt.Errorf(`no rung is left: name one with {"do": "%s"}`, spec.BypassBudget)
+	return left[planned].Do, nil
 }

@@ -146,16 +146,12 @@ func (m *maintenance) undo() error {
 	m.journal.ensure(api.Releasing, end.Message)
 	// To give a node back is a side effect too, whether or not the maintenance is ended.
 	_ = m.control.awaitThaw(func() error { return nil })
-	message := m.summary() + ": " + string(end.Phase)
-	if end.Message != "" {
-		message += ": " + end.Message
-	}
 	var plan *node.Signal
 	if end.Phase == api.Completed {
 		plan = m.plans.backSignal()
 	}
 	gone, err := m.releaseNode(nodeevent.Event{
-		Reason: api.EventOfPhase(end.Phase), Message: message, Warning: end.Phase == api.Failed,
+		Reason: api.EventOfPhase(end.Phase), Message: sentence(m.summary()+": "+string(end.Phase), "", end.Message), Warning: end.Phase == api.Failed,
 	}, plan)
 	if err == nil {
 		err = m.slot.withdraw()

@@ -73,7 +73,7 @@ func (r *requestors) await() (overdue bool, err error) {
 	matters := func() bool {
 		now := r.journal.status()
 		return r.allDone() || r.control.shouldContinue() || now.Phase != before.Phase || now.ReadyDeadline != before.ReadyDeadline ||
-			r.work.isSettled() || r.work.Open && !r.wantsWork() ||
+			r.work.settled != nil || r.work.Open && !r.wantsWork() ||
 			now.Phase == api.Ready && r.plans.turns()
 	}
 	if before.Phase != api.Ready || before.ReadyDeadline == nil {
@@ -111,7 +111,7 @@ func (r *requestors) startWork() error {
 // somebody said how the work ended.
 func (r *requestors) endWork(overdue bool, err error) {
 	switch {
-	case r.work.isSettled():
+	case r.work.settled != nil:
 		ready := r.wantsWork() && err == nil
 		result := r.work.take()
 		switch {

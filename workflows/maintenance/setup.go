@@ -52,10 +52,7 @@ func identityOf(ctx workflow.Context, s *state) *identity {
 
 // summary is one line about the maintenance, for lists and events.
 func (i *identity) summary() string {
-	text := fmt.Sprintf("maintenance of %s by %s", i.spec.Node, i.spec.Requestor)
-	if i.spec.Reason != "" {
-		text += ": " + i.spec.Reason
-	}
+	text := sentence(fmt.Sprintf("maintenance of %s by %s", i.spec.Node, i.spec.Requestor), "", i.spec.Reason)
 	if i.spec.Ticket != "" {
 		text += " [" + i.spec.Ticket + "]"
 	}

@@ -82,8 +82,6 @@ func (w *work) start() {
 	})
 }
 
-func (w *work) isSettled() bool { return w.settled != nil }
-
 // take records and returns how the attempt ended by itself.
 func (w *work) take() checkactivity.WorkEnded {
 	result := *w.settled
