@@ -176,12 +176,8 @@ func (c *control) awaitUpToOrContinue(limit time.Duration, summary string, condi
 	return ok, err
 }
 
-// awaitAlways waits whether or not the maintenance is ended.
-func (c *control) awaitAlways(condition func() bool) {
-	if err := workflow.Await(c.life, condition); err != nil {
-		workflow.GetLogger(c.life).Error("wait interrupted", "error", err)
-	}
-}
+// awaitAlways waits whether or not the maintenance is ended. It cannot fail: life is never cancelled.
+func (c *control) awaitAlways(condition func() bool) { _ = workflow.Await(c.life, condition) }
 
 // awaitAlwaysUpTo is awaitAlways for at most limit; ok reports that the condition is met. It cancels its timer, which would wake the workflow
 // for nothing. A coroutine passes its own context, and checks itself whether that was cancelled.

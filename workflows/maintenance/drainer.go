@@ -10,6 +10,7 @@ import (
 
 	"drydock.dev/drydock/activities/drain"
 	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/drainplan"
 	"drydock.dev/drydock/rules/record"
 	"drydock.dev/drydock/rules/spec"
 	"drydock.dev/drydock/workflows/call"
@@ -151,7 +152,7 @@ func (d *drainer) begin() {
 // endAttempt counts the attempt, and keeps its pods for the audit record.
 func (d *drainer) endAttempt() {
 	d.Stood = time.Time{}
-	d.plans.release()
+	d.plans.Drained, d.plans.Given = 0, false
 	d.journal.change(func(s *api.Status) {
 		s.Attempt++
 		rememberPods(s)
@@ -265,7 +266,7 @@ func (d *drainer) input() drain.Input {
 // plan has the tiers of the drain: its own, or the targets of the plans that share the maintenance.
 func (d *drainer) plan() *spec.Plan {
 	if d.spec.Lockstep {
-		return d.plans.plan()
+		return &spec.Plan{Tiers: d.plans.Targets, Include: []drainplan.PodType{}, Static: spec.SkipStatic}
 	}
 	return d.spec.Drain.Plan
 }
@@ -293,11 +294,8 @@ func (d *drainer) untilInterrupted(done func() bool) error {
 // waitForPods lets chosen pods complete by themselves, for as long as the specification says.
 func (d *drainer) waitForPods() error {
 	wait := d.spec.WaitForPodCompletion
-	if wait == nil {
+	if wait == nil || d.journal.phase() == api.Draining { // Draining: a run before this one waited
 		return nil
-	}
-	if d.journal.phase() == api.Draining {
-		return nil // a run before this one waited
 	}
 	d.journal.enter(api.WaitingForPods, "")
 	d.journal.waiting(fmt.Sprintf("pods %q to complete", wait.PodSelector))

@@ -31,10 +31,7 @@ const maxChanges = 20
 func (h *hold) idle() bool { return !h.guarding && len(h.changes) == 0 }
 
 func (h *hold) guard(ctx workflow.Context) {
-	for {
-		if err := h.awaitChange(ctx); err != nil {
-			return
-		}
+	for h.awaitChange(ctx) == nil {
 		change := h.changes[0]
 		h.changes = h.changes[1:]
 		if !h.concerns(change) {

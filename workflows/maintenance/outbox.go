@@ -71,10 +71,7 @@ func (o *outbox) put(e notices.Event) {
 
 // feed signals a channel's workflow, once for all new events.
 func (o *outbox) feed(ctx workflow.Context, c *channel) {
-	for {
-		if err := workflow.Await(ctx, func() bool { return len(c.news) > 0 }); err != nil {
-			return
-		}
+	for workflow.Await(ctx, func() bool { return len(c.news) > 0 }) == nil {
 		news := c.news
 		err := o.signal(ctx, c, news[len(news)-1])
 		if err != nil {

@@ -10,7 +10,6 @@ import (
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/rules/bounds"
 	"drydock.dev/drydock/rules/drainplan"
-	"drydock.dev/drydock/rules/spec"
 )
 
 type targetState struct {
@@ -221,12 +220,6 @@ func (p *plans) waited() string {
 		return ""
 	}
 	return p.waitedFor()
-}
-
-func (p *plans) release() { p.Drained, p.Given = 0, false }
-
-func (p *plans) plan() *spec.Plan {
-	return &spec.Plan{Tiers: p.Targets, Include: []drainplan.PodType{}, Static: spec.SkipStatic}
 }
 
 func (p *plans) ask() { p.Owed = p.spec.Lockstep }

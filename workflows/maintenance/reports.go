@@ -84,10 +84,7 @@ func (p *plans) backSignal() *node.Signal {
 
 // reportHeld reports to the plan while the maintenance runs; the server reports the end.
 func (p *plans) reportHeld(ctx workflow.Context) {
-	for {
-		if err := workflow.Await(ctx, func() bool { return p.held() != p.reportedHeld }); err != nil {
-			return
-		}
+	for workflow.Await(ctx, func() bool { return p.held() != p.reportedHeld }) == nil {
 		p.reportedHeld, p.reporting = p.held(), true
 		news := api.NodeNews{Node: p.spec.Node, RunID: p.runID, Held: p.reportedHeld, Why: p.journal.status().Failure}
 		if err := workflow.SignalExternalWorkflow(ctx, p.planID, "", api.SignalNodeNews, news).Get(ctx, nil); err != nil {

@@ -84,10 +84,7 @@ func (l *loop) onceReady(future workflow.Future, then func(workflow.Future)) {
 
 func (l *loop) awaitReady(ctx workflow.Context) {
 	ready := func(one command) bool { return one.future.IsReady() }
-	for {
-		if err := workflow.Await(ctx, func() bool { return slices.ContainsFunc(l.awaited, ready) }); err != nil {
-			return
-		}
+	for workflow.Await(ctx, func() bool { return slices.ContainsFunc(l.awaited, ready) }) == nil {
 		for i := slices.IndexFunc(l.awaited, ready); i >= 0; i = slices.IndexFunc(l.awaited, ready) {
 			one := l.awaited[i]
 			l.awaited = slices.Delete(l.awaited, i, i+1)
