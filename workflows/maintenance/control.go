@@ -70,15 +70,6 @@ type ending struct {
 
 func (e ending) Error() string { return e.Message }
 
-// endingOf is how a procedure that returned err ends.
-func endingOf(err error) ending {
-	end := ending{Phase: api.Completed}
-	if err != nil && !errors.As(err, &end) {
-		end = ending{Phase: api.Failed, Message: call.Cause(err)}
-	}
-	return end
-}
-
 func (c *control) loseNode(message string) {
 	c.set(nodeGone, fmt.Sprintf("node %s: %s", c.spec.Node, message))
 }

@@ -295,20 +295,3 @@ func (j *journal) eventOf(s api.LifecycleState) notices.Event { return api.Event
 
 // maxBlockersNamed is how many blockers an event names.
 const maxBlockersNamed = 5
-
-// announceEnd announces that a maintenance ends, before anything is undone.
-func (j *journal) announceEnd(end ending) {
-	if end.Phase == api.Failed || end.Phase == api.NodeGone {
-		j.announce(notices.MaintenanceIncomplete, end.Message)
-	}
-	j.announce(notices.MaintenanceEnded, end.Message)
-}
-
-// announceEnded announces that the node is back, with or without its maintenance.
-func (j *journal) announceEnded(end ending) {
-	if end.Phase == api.Completed {
-		j.announce(notices.MaintenanceComplete, end.Message)
-		return
-	}
-	j.announce(notices.MaintenanceCancelled, cmp.Or(end.Message, string(end.Phase)))
-}

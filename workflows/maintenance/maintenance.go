@@ -90,7 +90,7 @@ func (m *maintenance) run() error {
 		if errors.Is(err, errContinue) {
 			return err
 		}
-		m.beginEnd(endingOf(err))
+		m.beginEnd(err)
 	}
 	if err := m.bringBack(); err != nil {
 		return err

@@ -1,6 +1,7 @@
 package maintenance
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -115,13 +116,20 @@ func (m *maintenance) beforeRelease() error {
 	})
 }
 
-// beginEnd records how the maintenance ends, before anything is undone.
-func (m *maintenance) beginEnd(end ending) {
+// beginEnd records how the maintenance ends whose steps returned err, before anything is undone.
+func (m *maintenance) beginEnd(err error) {
+	end := ending{Phase: api.Completed}
+	if err != nil && !errors.As(err, &end) {
+		end = ending{Phase: api.Failed, Message: call.Cause(err)}
+	}
 	m.state.End = &end
 	m.control.end()
 	m.admission.dismiss()
 	m.journal.change(func(s *api.Status) { s.ReadyDeadline, s.Failure = nil, end.Message })
-	m.journal.announceEnd(end)
+	if end.Phase == api.Failed || end.Phase == api.NodeGone {
+		m.journal.announce(notices.MaintenanceIncomplete, end.Message)
+	}
+	m.journal.announce(notices.MaintenanceEnded, end.Message)
 }
 
 // bringBack undoes what was done, and enters the last phase. It is not cancelled, and is repeated until it succeeds or the node is gone, in
@@ -136,7 +144,11 @@ func (m *maintenance) bringBack() error {
 	m.hooks.cleanUp(m.state.End.Phase == api.Completed)
 	m.journal.waiting("")
 	m.journal.enter(m.state.End.Phase, m.state.End.Message)
-	m.journal.announceEnded(*m.state.End)
+	if end := m.state.End; end.Phase == api.Completed {
+		m.journal.announce(notices.MaintenanceComplete, end.Message)
+	} else {
+		m.journal.announce(notices.MaintenanceCancelled, cmp.Or(end.Message, string(end.Phase)))
+	}
 	return nil
 }
 
