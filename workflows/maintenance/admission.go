@@ -39,10 +39,8 @@ type word struct {
 // maxWords bounds the words that wait for their judgement, which costs an activity each.
 const maxWords = 20
 
-// beingJudged is the effect of a word until it is judged.
 const beingJudged = "it is being judged"
 
-// awaitApproval waits for an approval, and reminds the channels meanwhile.
 func (a *admission) awaitApproval() error {
 	if a.prepared.Refused != "" {
 		return ending{Phase: api.Failed, Kind: api.ErrorPolicyRefused, Message: a.prepared.Refused}
@@ -85,7 +83,6 @@ func (a *admission) decided() bool { return a.journal.status().Approval != nil }
 
 const awaitedWord = `"approve" or "deny"`
 
-// awaitWord waits for a word, or until a reminder is due.
 func (a *admission) awaitWord() (spoken bool, err error) {
 	there := func() bool { return len(a.words) > 0 }
 	every := a.spec.ApprovalReminder.Std()
@@ -96,7 +93,6 @@ func (a *admission) awaitWord() (spoken bool, err error) {
 	return a.control.awaitUpToOrContinue(every-waited%every, "remind of the approval", there)
 }
 
-// judgeWords judges the words in their order, until one counts.
 func (a *admission) judgeWords() error {
 	for len(a.words) > 0 && !a.decided() {
 		if err := a.judgeWord(a.words[0]); err != nil {
@@ -139,7 +135,6 @@ func (a *admission) judgeWord(w word) error {
 	return nil
 }
 
-// dismissWords settles words that do not count.
 func (a *admission) dismissWords(effect string) {
 	for _, w := range a.words {
 		a.journal.settle(w.judgement, effect)

@@ -60,7 +60,6 @@ func (m *maintenance) simplyAlready(name string) string {
 	return ""
 }
 
-// already is the text where the condition holds.
 func already(holds bool, text string) string {
 	if !holds {
 		return ""

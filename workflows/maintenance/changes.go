@@ -23,7 +23,6 @@ const (
 	changeCheckReleases = "check-releases"
 )
 
-// changed reports whether a run goes the way of a change.
 func changed(ctx workflow.Context, change string) bool {
 	return workflow.GetVersion(ctx, change, workflow.DefaultVersion, 1) != workflow.DefaultVersion
 }

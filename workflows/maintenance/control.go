@@ -30,9 +30,7 @@ const (
 )
 
 var (
-	// errSlotLost: the maintenance has to begin again with the slot.
 	errSlotLost = errors.New("the scheduler knows of no slot that it holds")
-	// errContinue: the maintenance goes on in a new run.
 	errContinue = errors.New("goes on in a new run")
 )
 
@@ -207,7 +205,6 @@ func (c *control) shouldContinue() bool {
 		c.run.idle() && !c.inbox.Unread() && workflow.AllHandlersFinished(c.life)
 }
 
-// run runs an activity and returns its result.
 func run[R any](ctx workflow.Context, activity, in any) (result R, err error) {
 	err = workflow.ExecuteActivity(ctx, activity, in).Get(ctx, &result)
 	return result, err
@@ -229,7 +226,6 @@ func encode(payload any) json.RawMessage {
 	return text
 }
 
-// backoff is a pause that doubles with every try.
 type backoff struct{ first, last, next time.Duration }
 
 func (b *backoff) pause() time.Duration {
@@ -237,5 +233,4 @@ func (b *backoff) pause() time.Duration {
 	return b.next
 }
 
-// pauseMost is the longest pause between two tries.
 const pauseMost = time.Hour

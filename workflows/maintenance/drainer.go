@@ -18,10 +18,8 @@ import (
 
 var (
 	// errRetry: an operator changed the drain, or wants it to try at once.
-	errRetry = errors.New("begun anew")
-	// errRung: a rung of the escalation is to be taken.
-	errRung = errors.New("the escalation's turn")
-	// errRaised: the plans that share the maintenance drain its node further.
+	errRetry  = errors.New("begun anew")
+	errRung   = errors.New("the escalation's turn")
 	errRaised = errors.New("to be drained further")
 )
 
@@ -160,7 +158,6 @@ func (d *drainer) endAttempt() {
 	})
 }
 
-// rememberPods adds the pods of this attempt to those of earlier ones.
 func rememberPods(s *api.Status) {
 	if s.Drain == nil {
 		return

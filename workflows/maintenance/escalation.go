@@ -21,7 +21,6 @@ var errGivenBack = errors.New("the node is given back")
 // maxRungs bounds what is carried in the status.
 const maxRungs = 100
 
-// awaitRung waits until wake, or until the next rung is due.
 func (d *drainer) awaitRung(wake func() bool) error {
 	rung, left, ok := d.Ladder.due(d.control.now())
 	switch {
@@ -34,7 +33,6 @@ func (d *drainer) awaitRung(wake func() bool) error {
 	return d.control.decided()
 }
 
-// escalate takes the rungs that somebody requested, and those that are due.
 func (d *drainer) escalate() error {
 	for d.Ladder.isAsked() {
 		asked := d.Ladder.Asked[0]
@@ -64,7 +62,6 @@ func (d *drainer) blockedBy() string {
 	return ": pod " + drain.Blockers[0].Pod + ": " + drain.Blockers[0].Message
 }
 
-// takeRung does what a rung says, and records it in the status and on the node.
 func (d *drainer) takeRung(rung api.RungTaken) error {
 	rung.At = d.control.now()
 	bounds.Fit(&rung)
@@ -169,7 +166,6 @@ func (d *drainer) applyDrained(api.Simple) string {
 	return "the node counts as drained"
 }
 
-// blocked takes the drain's progress, and shows what keeps the node from being empty.
 func (d *drainer) blocked(p api.DrainProgress) {
 	if !d.Stood.IsZero() {
 		return // that drain is over
@@ -194,7 +190,6 @@ func firstBlocker(p api.DrainProgress, noun string) string {
 	return text
 }
 
-// ladder is where a drain is on its escalation.
 type ladder struct {
 	Rungs []spec.Rung `json:"rungs,omitempty"`
 	// Began is when its clock started, Next the rung that is due next, Asked are those that somebody requested.
@@ -203,7 +198,6 @@ type ladder struct {
 	Asked []api.RungTaken `json:"asked,omitempty"`
 }
 
-// due is the rung that is due next, and how long until then.
 func (l *ladder) due(now time.Time) (rung spec.Rung, left time.Duration, ok bool) {
 	if l.Next >= len(l.Rungs) {
 		return spec.Rung{}, 0, false

@@ -12,7 +12,6 @@ import (
 	"drydock.dev/drydock/workflows/call"
 )
 
-// errHeld: a freeze holds running maintenances.
 var errHeld = errors.New("held by a freeze")
 
 // askFirst is the first pause before the scheduler is asked whether a freeze still holds: its notice may be lost, or forged.

@@ -177,7 +177,6 @@ func (h *hold) retry(err error) error {
 var markRestored = nodeevent.Event{Reason: api.EventMarkRestored, Warning: true,
 	Message: "somebody removed the mark of a maintenance; it is set again"}
 
-// wantsCordon reports whether the node is to be unschedulable.
 func (h *hold) wantsCordon() bool { return h.spec.Cordon && !h.Contested }
 
 // release removes the mark from the node, which stops every running eviction, and undoes what Drydock changed. The same

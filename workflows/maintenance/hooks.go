@@ -226,7 +226,6 @@ func overdue(deadline period.Duration, err error) string {
 	return text
 }
 
-// awaitWord waits until somebody says that a hook of kind signal is done.
 func (h *hooks) awaitWord(ctx workflow.Context, one *hook, spoken func() bool) error {
 	h.journal.waiting(fmt.Sprintf(`%q for hook %s`, api.MsgHookDone, one.Name))
 	if !h.control.awaitAlwaysUpTo(ctx, one.Deadline.Std(), "deadline of hook "+one.Name, spoken) {
@@ -271,7 +270,6 @@ func (h *hooks) check(p api.HookMessage) error {
 	return nil
 }
 
-// awaited names the hooks under way of which nothing was said yet.
 func (h *hooks) awaited() string {
 	var names []string
 	for _, one := range h.open {

@@ -24,9 +24,8 @@ import (
 // journal is the only writer of the status: phases, transitions, messages, and lifecycle events for channels.
 type journal struct {
 	*identity
-	ctx workflow.Context
-	s   *api.Status
-	// outbox gets every lifecycle event.
+	ctx    workflow.Context
+	s      *api.Status
 	outbox *outbox
 	// seen are the IDs of the latest messages: one that comes twice is applied once.
 	seen *[]string
@@ -144,7 +143,6 @@ const (
 	maxSeen     = 200
 )
 
-// received records a message with its outcome.
 func (j *journal) received(name string, who api.Message, outcome api.Outcome, effect string) {
 	entry := api.Received{
 		At: workflow.Now(j.ctx), ID: who.ID, Name: name, By: who.By, Comment: who.Comment, Outcome: outcome, Effect: effect,
@@ -188,20 +186,17 @@ func (j *journal) rewrite(v *judgement, write func(*api.Received)) {
 	})
 }
 
-// Known implements inbox.Account.
+// Known, Applied and Refused implement inbox.Account.
 func (j *journal) Known(id string) bool { return slices.Contains(*j.seen, id) }
 
-// Applied implements inbox.Account.
 func (j *journal) Applied(name string, who api.Message, effect string) {
 	j.received(name, who, outcomeOf(effect), effect)
 }
 
-// Refused implements inbox.Recorder.
 func (j *journal) Refused(name string, who api.Message, outcome api.Outcome, why error) {
 	j.received(name, who, outcome, ignored+why.Error())
 }
 
-// observeBlockers records what blocks the drain, and for how long.
 func (j *journal) observeBlockers(now []record.Blocker) {
 	var dropped int
 	bounds.Fit(&now)
@@ -255,7 +250,6 @@ func (j *journal) attribute(updates ...temporal.SearchAttributeUpdate) {
 	}
 }
 
-// sentence says what somebody did, who and why.
 func sentence(what, by, why string) string {
 	if by != "" {
 		what += " by " + by
@@ -293,5 +287,4 @@ func (j *journal) announce(state notices.State, message string) {
 
 func (j *journal) eventOf(s api.LifecycleState) notices.Event { return api.EventOf(*j.s, j.cluster, s) }
 
-// maxBlockersNamed is how many blockers an event names.
 const maxBlockersNamed = 5

@@ -18,7 +18,6 @@ import (
 	"drydock.dev/drydock/workflows/reset"
 )
 
-// core is what every part of a maintenance has.
 type core struct {
 	*identity
 	journal   *journal

@@ -23,7 +23,6 @@ func (o *outbox) mirror(ctx workflow.Context) {
 	}
 }
 
-// isBehind reports whether the bridge is to be called.
 func (o *outbox) isBehind() bool { return o.spec.Object != nil && o.shown != o.journal.mirrored() }
 
 // mirrored changes with whatever has the bridge called. It holds no text: to word one otherwise would change what running maintenances do.

@@ -29,7 +29,6 @@ type outbox struct {
 	calling bool
 }
 
-// channel is a notification channel with its workflow.
 type channel struct {
 	notices.Channel
 	// news are the events that its workflow does not know yet. wanted is set where the channel's filter takes one of them.

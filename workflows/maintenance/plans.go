@@ -162,7 +162,6 @@ func (p *plans) awaitFirst() error {
 	return nil
 }
 
-// holdCordoned holds the node until the plans drain it.
 func (p *plans) holdCordoned() error {
 	if !p.spec.Lockstep || p.begun() {
 		return nil

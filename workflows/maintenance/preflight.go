@@ -42,7 +42,6 @@ func (a *admission) preflight() error {
 	return nil
 }
 
-// awaitPreflight waits until nothing would stop the drain.
 func (a *admission) awaitPreflight() (preflight.Report, error) {
 	a.inPreflight = true
 	defer func() { a.inPreflight = false }()
@@ -56,7 +55,6 @@ func (a *admission) awaitPreflight() (preflight.Report, error) {
 	return report, err
 }
 
-// preflightBlocked shows what a preflight waits for.
 func (a *admission) preflightBlocked(progress api.DrainProgress) {
 	if len(progress.Blockers) == 0 {
 		a.journal.waiting("the preflight")

@@ -80,7 +80,6 @@ func (m *maintenance) loseSlot() error {
 	return m.control.decided()
 }
 
-// backOff waits before the next attempt, unless somebody sends retry-now.
 func (m *maintenance) backOff() error {
 	next := m.journal.status().NextAttemptAt
 	if next == nil {
@@ -176,7 +175,6 @@ func (m *maintenance) undo() error {
 	return err
 }
 
-// releaseNode releases the node and the slot, and signals the plan if there is one.
 func (m *maintenance) releaseNode(event nodeevent.Event, plan *node.Signal) (gone bool, err error) {
 	if !m.hold.Touched {
 		return false, nil

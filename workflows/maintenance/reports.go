@@ -7,7 +7,6 @@ import (
 	"drydock.dev/drydock/api"
 )
 
-// open begins the reports to the plan and the lockstep.
 func (p *plans) open() {
 	if p.planID != "" {
 		workflow.GoNamed(p.control.life, "report to the plan", p.reportHeld)

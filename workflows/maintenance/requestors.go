@@ -150,7 +150,6 @@ func (r *requestors) show() {
 	}
 }
 
-// open are the requestors that are not done.
 func (r *requestors) open() (names []string) {
 	for _, one := range r.journal.status().Requestors {
 		if one.DoneAt == nil {
@@ -285,7 +284,6 @@ func (r *requestors) extend(p api.Extend) string {
 	return "the node may be held until " + instant(*r.journal.status().ReadyDeadline)
 }
 
-// deadline is until when a message has the node held.
 func (r *requestors) deadline(p api.Extend) time.Time {
 	return r.control.now().Add(cmp.Or(p.For, r.spec.ReadyTimeout).Std())
 }

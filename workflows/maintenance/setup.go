@@ -136,7 +136,6 @@ func (m *maintenance) register() {
 	m.journal.attribute(attributes...)
 }
 
-// open starts the coroutines beside the steps.
 func (m *maintenance) open() {
 	workflow.GoNamed(m.control.life, "guard", m.hold.guard)
 	m.outbox.open()
@@ -190,7 +189,6 @@ func (m *maintenance) specOf(id string) (json.RawMessage, error) {
 	return encode(running.Spec), nil
 }
 
-// result ends the workflow as completed, cancelled, or failed.
 func (m *maintenance) result() (api.Result, error) {
 	status := m.journal.status()
 	result := api.Result{

@@ -26,7 +26,6 @@ const (
 	opensLast = 14 * 24 * time.Hour
 )
 
-// slot is the request for the node's slot, and the slot.
 type slot struct {
 	*core
 	*slotState

@@ -30,13 +30,11 @@ type validator struct {
 	listening, deciding bool
 }
 
-// validatorState has the number of validations, and the failure that waits for a decision.
 type validatorState struct {
 	Count     int    `json:"count,omitempty"`
 	Undecided string `json:"undecided,omitempty"`
 }
 
-// verdict is what somebody decides about a validation.
 type verdict struct {
 	validation.Signal
 	retry bool
@@ -44,7 +42,6 @@ type verdict struct {
 
 func (w *verdict) failed() bool { return w != nil && !w.Validated && !w.retry }
 
-// validate validates a node that was drained by tiers.
 func (v *validator) validate(tiers *spec.Plan) error {
 	if v.spec.Validation == nil || v.spec.Validation.Empty() {
 		return nil
@@ -70,7 +67,6 @@ func (v *validator) untilGood(what string, try func() (why string, err error)) e
 	}
 }
 
-// once validates the node once, and returns why that failed.
 func (v *validator) once(wanted validation.Validation, tiers *spec.Plan) (why string, err error) {
 	v.journal.enter(api.Validating, "")
 	v.journal.announce(notices.Validating, "")
@@ -231,7 +227,6 @@ func (v *validator) applyValidationFailed(p api.Simple) string {
 	return "the validation has failed"
 }
 
-// notYet shows what does not hold yet.
 func (v *validator) notYet(p api.DrainProgress) {
 	if v.deciding || v.journal.status().Validation == nil || v.spec.Validation == nil {
 		return

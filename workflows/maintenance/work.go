@@ -136,7 +136,6 @@ func (w *work) last(write func(*api.WorkRun)) {
 	})
 }
 
-// attempt carries the latest attempt on to its end.
 func (w *work) attempt(ctx workflow.Context) checkactivity.WorkEnded {
 	if w.prepared.Work.IsBegun() && !w.Begun {
 		if err := w.begin(ctx); err != nil {

@@ -66,7 +66,6 @@ func pack(state State) (rest State, packed []byte, err error) {
 	return state, packed, err
 }
 
-// unpack puts the requests back into a state.
 func unpack(state State, packed []byte) (State, error) {
 	if len(packed) == 0 {
 		return state, nil

@@ -14,7 +14,6 @@ type intake struct {
 	before int
 }
 
-// arrival is a signal: one of the two.
 type arrival struct {
 	request *api.SlotRequest
 	release *api.SlotRelease

@@ -96,7 +96,6 @@ func (s *scheduler) awaitRebuilt(ctx workflow.Context, name string) error {
 	return errors.New("the scheduler cannot find out who holds a slot: see drydock doctor, and try again")
 }
 
-// waitingUpdate is an update that waits until it is known who holds a slot.
 type waitingUpdate struct {
 	name string
 	// early: it came with the first workflow task. ordered: it waits for those before it. 0.1.0 leaves the order to the SDK, by which a later
@@ -141,7 +140,6 @@ func (s *scheduler) holdOrResume() {
 	}
 }
 
-// Arrived counts a signal.
 func (s *scheduler) Arrived() { s.signals++; s.dirty = true }
 
 // Refused records a signal that cannot be read.

@@ -29,7 +29,6 @@ type outbox struct {
 	reasons int
 }
 
-// sendReason sends a pending maintenance why it waits.
 func (o *outbox) sendReason(p api.PendingRequest) {
 	o.reasons++
 	answer := api.SlotAnswer{RequestID: p.ID, Code: p.Code, Reason: p.Reason, OpensAt: p.OpensAt}

@@ -17,7 +17,6 @@ import (
 // queryChunk bounds the runs asked in one activity, whose answers have to fit into one payload.
 const queryChunk = 200
 
-// notRebuilt is the trouble that is shown where a rebuild fails.
 const notRebuilt = "it could not be found out who holds a slot"
 
 // rebuilding is what a scheduler does before it grants anything, where it does not know who holds and who waits for a slot: when it
@@ -297,7 +296,6 @@ func (s rebuilding) addMarked(inventory execution.Inventory) {
 	}
 }
 
-// addStrays remembers the marks that are nobody's slot.
 func (s rebuilding) addStrays(inventory execution.Inventory) {
 	var foreign []api.StrayMark
 	for _, mark := range inventory.Strays {
@@ -311,7 +309,6 @@ func (s rebuilding) addStrays(inventory execution.Inventory) {
 	s.strays.setForeign(foreign, inventory.StraysAll-unknown)
 }
 
-// reclaimEnded takes back the slots of holders that do not run any more.
 func (s rebuilding) reclaimEnded(inventory execution.Inventory) {
 	for _, orphan := range inventory.Ended {
 		h, err := s.holderOf(orphan)

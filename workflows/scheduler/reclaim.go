@@ -184,7 +184,6 @@ func (r *reclaimer) abandon(h api.Holder, counted string, kind api.StrayKind) {
 	r.observer.invalidate()
 }
 
-// leave leaves the slot to a holder that seemed dead.
 func (r *reclaimer) leave(h api.Holder, why string) {
 	r.forget(h)
 	r.decisions.record("", fmt.Sprintf("%s on %s keeps its slot", h.Requestor, h.Node), why)

@@ -12,7 +12,6 @@ import (
 	"drydock.dev/drydock/workflows/reset"
 )
 
-// scheduler is one run of Scheduler.
 type scheduler struct {
 	*loop
 	cluster   string

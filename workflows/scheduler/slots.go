@@ -142,7 +142,6 @@ func (s *slots) knows(requestID string) bool { return s.known[requestID] != nil 
 
 func (s *slots) requestsOf(runID string) []string { return slices.Clone(s.byRun[runID]) }
 
-// free takes a slot back, or a request that waits for one.
 func (s *slots) free(requestID string, now time.Time) {
 	if h, held := s.holder(requestID); held && h.IsMarked() {
 		s.Released = append(s.Released, ReleasedNode{Node: h.Node, RunID: h.RunID, At: now})
@@ -187,7 +186,6 @@ func (s *slots) holderOfRun(node, run string) (api.Holder, bool) {
 	return api.Holder{}, false
 }
 
-// hasLater reports whether the run has made a later request than this one.
 func (s *slots) hasLater(r api.SlotRequest) bool {
 	return slices.ContainsFunc(s.byRun[r.RunID], func(id string) bool { return attempt(id) > attempt(r.ID) })
 }
@@ -278,7 +276,6 @@ func kindOf(p api.PendingRequest) schedule.Code {
 	return p.Code
 }
 
-// sendAgain has the reason of a pending request sent once more.
 func (s *slots) sendAgain(requestID string) {
 	s.firstUnsent = 0
 	delete(s.Sent, requestID)
@@ -293,7 +290,6 @@ func (s *slots) waitsUnobserved() bool {
 	return slices.ContainsFunc(s.Pending, func(p api.PendingRequest) bool { return p.Code == schedule.Unobserved })
 }
 
-// marks are those that are expected on nodes.
 func (s *slots) marks() []cluster.KnownMark {
 	known := s.releasedMarks()
 	for _, h := range s.Holders {

@@ -108,7 +108,6 @@ func (s *strays) setForeign(first []api.StrayMark, all int) {
 	s.recorded = found
 }
 
-// list returns the first of all stray marks, and their count.
 func (s *strays) list() ([]api.StrayMark, int) {
 	all := append(slices.Clone(s.Strays), s.foreign...)
 	return all[:min(len(all), maxListed)], len(s.Strays) + s.foreignAll

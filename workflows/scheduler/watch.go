@@ -33,7 +33,6 @@ type watcher struct {
 	marked  map[string]bool
 }
 
-// clusterWatch is a running WatchCluster.
 type clusterWatch struct {
 	in     cluster.WatchInput
 	began  time.Time
@@ -126,7 +125,6 @@ func (w *watcher) start(in cluster.WatchInput) {
 	})
 }
 
-// noteMarks notes what the next watch has to know.
 func (w *watcher) noteMarks(watched []cluster.WatchedHolder, report cluster.WatchReport) {
 	for _, h := range watched {
 		_, marked := slices.BinarySearch(report.Marked, h.RequestID)
