@@ -186,14 +186,6 @@ func (c *control) awaitAlwaysUpTo(ctx workflow.Context, limit time.Duration, sum
 	return err == nil && condition()
 }
 
-// pauseOrContinue pauses between two tries, whether or not the maintenance is ended; it returns errContinue where the run has to end.
-func (c *control) pauseOrContinue(d time.Duration, summary string) error {
-	if c.awaitAlwaysUpTo(c.life, d, summary, c.shouldContinue) {
-		return errContinue
-	}
-	return nil
-}
-
 // maxEvents is the length of a history after which the maintenance goes on in a new run, unless the server suggests it earlier. A server
 // ends a workflow at 51,200 events.
 const maxEvents = 8000

@@ -75,12 +75,7 @@ func (d *drainer) checkConsent(p api.Consent) error {
 	if d.spec.Drain.Mode != spec.ModeEvict {
 		return fmt.Errorf("the drain mode is %s: no pod waits for anybody's consent", d.spec.Drain.Mode)
 	}
-	given := d.journal.status().Consents
-	pods := len(p.Pods)
-	for _, c := range given {
-		pods += len(c.Pods)
-	}
-	if len(given) >= maxConsents || pods > maxConsentedPods {
+	if len(d.journal.status().Consents) >= maxConsents || len(d.consents())+len(p.Pods) > maxConsentedPods {
 		return fmt.Errorf("no more than %d consents, to %d pods by name, are taken: consent to all pods", maxConsents, maxConsentedPods)
 	}
 	if d.consentedAlready(p) {

@@ -185,11 +185,7 @@ func (h *hold) restoreCordon(ctx workflow.Context) error {
 		return nil // the cordon was given up, or is another's
 	}
 	if h.CordonsRestored < maxCordonsRestored {
-		wasLifted, err := h.cordonAgain(ctx)
-		if wasLifted {
-			h.journal.note(fmt.Sprintf("somebody uncordoned the node; cordoned again (%d of %d)", h.CordonsRestored, maxCordonsRestored))
-		}
-		return err
+		return h.cordonAgain(ctx)
 	}
 	if h.spec.Lockstep {
 		return h.reconcileCordon(ctx)
@@ -209,10 +205,7 @@ func (h *hold) restoreCordon(ctx workflow.Context) error {
 func (h *hold) reconcileCordon(ctx workflow.Context) error {
 	now := workflow.Now(ctx)
 	if h.CordonDue.IsZero() {
-		pause := pauseMost
-		if times := h.CordonsRestored - maxCordonsRestored; times < 6 {
-			pause = min(cordonPause<<times, pauseMost)
-		}
+		pause := min(cordonPause<<min(h.CordonsRestored-maxCordonsRestored, 6), pauseMost)
 		h.CordonDue = now.Add(pause)
 		h.journal.note(fmt.Sprintf("somebody uncordoned the node once more; cordoned again in %s (%d times so far)", period.Text(pause), h.CordonsRestored))
 		return nil
@@ -221,23 +214,23 @@ func (h *hold) reconcileCordon(ctx workflow.Context) error {
 		return nil
 	}
 	h.CordonDue = time.Time{}
-	wasLifted, err := h.cordonAgain(ctx)
-	if wasLifted {
-		h.journal.note(fmt.Sprintf("cordoned again (%d times so far): somebody keeps lifting the cordon", h.CordonsRestored))
-	}
-	return err
+	return h.cordonAgain(ctx)
 }
 
-// cordonAgain sets the cordon again, and reports whether somebody had lifted it. One lift may be reported more than once: only those that
-// are found count, and reports that came meanwhile are about the same one.
-func (h *hold) cordonAgain(ctx workflow.Context) (wasLifted bool, err error) {
+// cordonAgain sets the cordon again. One lift may be reported more than once: only those that are found count, and reports that came
+// meanwhile are about the same one.
+func (h *hold) cordonAgain(ctx workflow.Context) error {
 	held, err := h.holdNode(ctx, true, nodeevent.Event{})
 	h.changes = slices.DeleteFunc(h.changes, func(c api.NodeChange) bool { return c.Uncordoned })
 	if err != nil || !held.Again {
-		return false, err
+		return err
 	}
-	h.CordonsRestored++
-	return true, nil
+	if h.CordonsRestored++; h.CordonsRestored <= maxCordonsRestored {
+		h.journal.note(fmt.Sprintf("somebody uncordoned the node; cordoned again (%d of %d)", h.CordonsRestored, maxCordonsRestored))
+	} else {
+		h.journal.note(fmt.Sprintf("cordoned again (%d times so far): somebody keeps lifting the cordon", h.CordonsRestored))
+	}
+	return nil
 }
 
 // adopt waits for a node of the same name and holds it in place of the deleted one: re-imaging deletes a node and registers a new one.

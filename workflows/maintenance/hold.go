@@ -207,8 +207,8 @@ func (h *hold) release(event nodeevent.Event, then, plan *node.Signal) (gone boo
 			return released.Gone, nil
 		}
 		h.journal.waiting(fmt.Sprintf("the node's release: %s", call.Cause(err)))
-		if err := h.control.pauseOrContinue(again.pause(), "release "+h.spec.Node+" again"); err != nil {
-			return false, err
+		if h.control.awaitAlwaysUpTo(h.control.life, again.pause(), "release "+h.spec.Node+" again", h.control.shouldContinue) {
+			return false, errContinue
 		}
 	}
 }

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	"go.temporal.io/sdk/workflow"
-
 	"drydock.dev/drydock/activities/drain"
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/rules/spec"
@@ -63,8 +61,8 @@ func (h *hold) takeOutOfService(proven bool) error {
 	return nil
 }
 
-func (h *hold) outOfServiceInput() drain.OutOfServiceInput {
-	return drain.OutOfServiceInput{Node: h.spec.Node, UID: h.UID, RunID: h.runID, BootID: h.BootID}
+func (h *hold) outOfServiceInput(within time.Duration) drain.OutOfServiceInput {
+	return drain.OutOfServiceInput{Node: h.spec.Node, UID: h.UID, RunID: h.runID, BootID: h.BootID, Until: h.control.now().Add(within)}
 }
 
 // taint taints the node, and reports whether there is anything to wait for.
@@ -72,8 +70,7 @@ func (h *hold) taint() (tainted bool, err error) {
 	h.journal.waiting("Kubernetes to notice that the node is off")
 	// Before the call: the taint may be set although the activity fails.
 	h.ownOutOfService(true)
-	in := h.outOfServiceInput()
-	in.Until = workflow.Now(h.control.life).Add(silentWithin)
+	in := h.outOfServiceInput(silentWithin)
 	ctx := call.In(call.Stoppable(h.control.steps, "taint "+in.Node+" as out of service"), api.LaneDrains)
 	taken, err := run[drain.TakenOutOfService](ctx, call.Drains.TakeOutOfService, in)
 	if err != nil {
@@ -102,8 +99,8 @@ func (h *hold) awaitMoved() error {
 	h.journal.waiting("the node's pods to be deleted, and its volumes to be detached")
 	h.moving = true
 	defer func() { h.moving = false }()
-	in := h.outOfServiceInput()
-	in.Until, in.BlockedSignal = workflow.Now(h.control.life).Add(goneWithin), api.SignalDrainBlocked
+	in := h.outOfServiceInput(goneWithin)
+	in.BlockedSignal = api.SignalDrainBlocked
 	ctx := call.In(call.Stoppable(h.control.steps, "wait for pods and volumes to leave "+in.Node), api.LaneDrains)
 	left, err := run[drain.LeftOutOfService](ctx, call.Drains.AwaitOutOfService, in)
 	if err != nil {

@@ -246,8 +246,8 @@ func (s *slot) withdraw() error {
 			return nil
 		}
 		s.journal.waiting(fmt.Sprintf("the scheduler to take the request back: %v", err))
-		if err := s.control.pauseOrContinue(again.pause(), "take the request back again"); err != nil {
-			return err
+		if s.control.awaitAlwaysUpTo(s.control.life, again.pause(), "take the request back again", s.control.shouldContinue) {
+			return errContinue
 		}
 	}
 	return nil
