@@ -37,10 +37,8 @@ var (
 // control has the waits of a maintenance, and the reason that ends it before its time, which every wait checks first. It waits while a
 // freeze holds the maintenance (freeze.go), and decides when it goes on in a new run.
 type control struct {
-	*identity
-	journal *journal
-	slot    *slot
-	inbox   *inbox.Inbox
+	*core
+	inbox *inbox.Inbox
 	// run is the maintenance, which continues in a new run only while it is idle.
 	run idler
 	// life is a context that is never cancelled.

@@ -136,13 +136,11 @@ func (m *maintenance) begin() error {
 func newMaintenance(root workflow.Context) *maintenance {
 	life, _ := workflow.NewDisconnectedContext(root)
 	s := &state{}
-	i := identityOf(root, s)
-	o := &outbox{identity: i, started: map[string]string{}}
-	j := newJournal(life, i, s, o)
-	c := &core{identity: i, journal: j, control: &control{identity: i, journal: j, life: life, freezeState: &s.Freeze}}
+	c := &core{identity: identityOf(root, s)}
+	o := &outbox{core: c, started: map[string]string{}}
+	c.journal, c.control = newJournal(life, c.identity, s, o), &control{core: c, life: life, freezeState: &s.Freeze}
 	c.admission, c.slot = &admission{core: c}, &slot{core: c, slotState: &s.Slot}
 	c.hold = &hold{core: c, holdState: &s.Hold, shownState: &s.Announced, outOfServiceState: &s.OutOfService}
-	o.journal, o.control, c.control.slot = j, c.control, c.slot
 	p, v := &plans{core: c, targetState: &s.Target}, &validator{core: c, validatorState: &s.Validation}
 	r := &requestors{core: c, work: &work{core: c, workState: &s.Work}, plans: p}
 	p.requestors, p.validator = r, v

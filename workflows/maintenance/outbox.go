@@ -18,9 +18,7 @@ import (
 // outbox starts a workflow for each channel, and signals it new events. Those workflows read the events here and outlive the maintenance:
 // a dead channel never delays a node. It also has the bridge show the maintenance, where an object asked for it (mirror.go).
 type outbox struct {
-	*identity
-	journal  *journal
-	control  *control
+	*core
 	channels []*channel
 	// started are the IDs of the workflows of channels, by channel, which this run or one before it started.
 	started map[string]string
