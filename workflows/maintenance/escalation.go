@@ -105,10 +105,7 @@ func (d *drainer) checkEscalate(p api.Escalate) error {
 }
 
 func (d *drainer) applyEscalate(p api.Escalate, check func() error) string {
-	do, err := d.Ladder.choose(p)
-	if err != nil {
-		return "ignored: " + err.Error()
-	}
+	do, _ := d.Ladder.choose(p) // checkEscalate has chosen it
 	with := func(s *spec.Maintenance) {
 		s.Drain.Escalation = append(slices.Clone(s.Drain.Escalation), spec.Rung{After: spec.Duration(d.control.now().Sub(d.Ladder.Began)), Do: do})
 	}

@@ -292,10 +292,7 @@ func (h *hooks) applySkip(p api.HookMessage, check func() error) string {
 }
 
 func (h *hooks) speak(p api.HookMessage, skipped bool, effect string) string {
-	one := h.underWay(p.Hook)
-	if one == nil {
-		return "ignored: it does not wait for hook " + p.Hook
-	}
+	one := h.underWay(p.Hook) // check has found it
 	one.word, one.skipped = &p, skipped
 	if p.Failed {
 		effect = "has failed"

@@ -199,15 +199,13 @@ func (m *maintenance) checkCancel(p api.Cancel) error {
 		return errors.New("release: is of no use with beforeReady, which leaves alone what is Ready: leave one of the two out")
 	}
 	if p.BeforeReady && m.journal.heldByRequestor() {
-		return errLeftAlone
+		return errors.New("the node is Ready or past that, and is left to its requestors (beforeReady)")
 	}
 	if phase := m.journal.phase(); (phase == api.RequestorFailed || phase == api.Validating) && !p.Release {
 		return fmt.Errorf("%s is %s and stays out of service: give it back with {\"release\": true}", m.spec.Node, phase)
 	}
 	return nil
 }
-
-var errLeftAlone = errors.New("the node is Ready or past that, and is left to its requestors (beforeReady)")
 
 // applyCancel undoes a maintenance that is not Ready yet. From Ready on the node may be half flashed: it stays out of
 // service until somebody asks for its release.
@@ -222,9 +220,6 @@ func (m *maintenance) applyCancel(p api.Cancel) string {
 			return "cancelled; the node was not touched"
 		}
 		return m.givenBack()
-	}
-	if p.BeforeReady {
-		return ignored + errLeftAlone.Error()
 	}
 	if p.Release {
 		m.control.set(released, why)

@@ -210,10 +210,7 @@ func (r *requestors) checkDone(p api.Done) error {
 }
 
 func (r *requestors) applyDone(p api.Done) string {
-	place, err := r.find(p.Requestor)
-	if err != nil {
-		return "ignored: " + err.Error()
-	}
+	place, _ := r.find(p.Requestor) // checkDone has found it
 	one := r.journal.status().Requestors[place]
 	if one.DoneAt != nil {
 		return "ignored: " + one.Name + " was done already"

@@ -129,11 +129,7 @@ func (w *work) close(outcome, output string) {
 }
 
 func (w *work) last(write func(*api.WorkRun)) {
-	w.journal.change(func(s *api.Status) {
-		if n := len(s.Work); n > 0 {
-			write(&s.Work[n-1])
-		}
-	})
+	w.journal.change(func(s *api.Status) { write(&s.Work[len(s.Work)-1]) })
 }
 
 func (w *work) attempt(ctx workflow.Context) checkactivity.WorkEnded {

@@ -71,13 +71,9 @@ func (s rebuilding) takeOver() error {
 		return nil
 	}
 	for offset := 0; ; {
-		args, err := json.Marshal(api.StateRequest{Offset: offset, Limit: queryChunk})
-		if err != nil {
-			return err
-		}
 		answers, err := s.query(execution.QueryInput{
 			Executions: []execution.Run{{WorkflowID: api.SchedulerID(s.cluster), RunID: s.PreviousRun}},
-			Query:      api.QueryState, Args: args,
+			Query:      api.QueryState, Args: json.RawMessage(asJSON(api.StateRequest{Offset: offset, Limit: queryChunk})),
 		})
 		if err != nil {
 			return fmt.Errorf("asking the scheduler that ran before: %w", err)
