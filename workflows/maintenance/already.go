@@ -89,19 +89,18 @@ func (r *requestors) extendedAlready(p api.Extend) string {
 	case s.ReadyDeadline == nil:
 		return "may be held for ever: its ready timeout is 0"
 	}
-	until := instant(*s.ReadyDeadline)
-	return already(!r.deadline(p).After(*s.ReadyDeadline), "may be held until "+until+" already")
+	return already(!r.deadline(p).After(*s.ReadyDeadline), "may be held until "+instant(*s.ReadyDeadline)+" already")
 }
 
 func (r *requestors) memberAlready(name string, p api.Membership) string {
-	place, err := r.find(p.Requestor)
-	switch shares := err == nil && p.Requestor != ""; {
+	_, err := r.find(p.Requestor)
+	switch {
 	case spec.RequestorName(p.Requestor) != nil:
 		return ""
 	case name == api.MsgLeave:
-		return already(!shares, p.Requestor+" does not share the maintenance")
+		return already(err != nil, p.Requestor+" does not share the maintenance")
 	default:
-		return already(shares && r.journal.status().Requestors[place].DoneAt == nil, p.Requestor+" shares the maintenance already")
+		return already(slices.Contains(r.open(), p.Requestor), p.Requestor+" shares the maintenance already")
 	}
 }
 

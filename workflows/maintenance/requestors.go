@@ -89,8 +89,7 @@ func (r *requestors) await() (overdue bool, err error) {
 
 // wantsWork reports whether the worker is to do the work: the node is Ready, and its requestor is not done.
 func (r *requestors) wantsWork() bool {
-	place, err := r.find("")
-	return r.journal.phase() == api.Ready && err == nil && r.journal.status().Requestors[place].DoneAt == nil
+	return r.journal.phase() == api.Ready && slices.Contains(r.open(), r.spec.Requestor)
 }
 
 // startWork begins the work that is due, once no freeze holds, or continues what a run before this one began.
@@ -100,10 +99,9 @@ func (r *requestors) startWork() error {
 			return err
 		}
 	}
-	if deadline := r.journal.status().ReadyDeadline; !r.wantsWork() || deadline != nil && !deadline.After(r.control.now()) {
-		return nil
+	if deadline := r.journal.status().ReadyDeadline; r.wantsWork() && (deadline == nil || deadline.After(r.control.now())) {
+		r.work.start()
 	}
-	r.work.start()
 	return nil
 }
 
@@ -139,9 +137,7 @@ func (r *requestors) setDeadline(hold time.Duration) {
 	})
 }
 
-func (r *requestors) allDone() bool {
-	return !slices.ContainsFunc(r.journal.status().Requestors, func(one api.RequestorStatus) bool { return one.DoneAt == nil })
-}
+func (r *requestors) allDone() bool { return len(r.open()) == 0 }
 
 // show shows who is waited for, after one of them was done, joined or left.
 func (r *requestors) show() {
@@ -301,7 +297,7 @@ func (r *requestors) checkJoin(p api.Membership) error {
 	if err := spec.RequestorName(p.Requestor); err != nil {
 		return fmt.Errorf("requestor: %w", err)
 	}
-	if place, err := r.find(p.Requestor); err == nil && r.journal.status().Requestors[place].DoneAt == nil {
+	if slices.Contains(r.open(), p.Requestor) {
 		return fmt.Errorf("%s shares this maintenance already", p.Requestor)
 	}
 	if len(r.journal.status().Requestors) >= spec.MaxRequestors {
