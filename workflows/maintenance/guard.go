@@ -67,10 +67,8 @@ func (h *hold) awaitChange(ctx workflow.Context) error {
 		return workflow.Await(ctx, arrived)
 	}
 	there, err := workflow.AwaitWithTimeout(ctx, max(h.CordonDue.Sub(workflow.Now(ctx)), time.Millisecond), arrived)
-	if slot := h.journal.status().Slot; err == nil && !there && slot != nil {
-		h.changes = append(h.changes, api.NodeChange{Uncordoned: true, RequestID: slot.RequestID})
-	} else if err == nil && !there {
-		h.CordonDue = time.Time{} // the node is not held any more
+	if err == nil && !there {
+		h.changes = append(h.changes, api.NodeChange{Uncordoned: true, RequestID: h.slot.Request})
 	}
 	return err
 }
@@ -81,9 +79,10 @@ func (h *hold) concerns(change api.NodeChange) bool {
 	return h.Touched && !h.releasing && slot != nil && change.RequestID == slot.RequestID && (!change.Unmarked || h.UID != "")
 }
 
-// stopGuard cancels a running reaction, which could mark the node after its release.
+// stopGuard cancels a running reaction, which could mark the node after its release, and drops a due cordon, for which guard would wake
+// again and again.
 func (h *hold) stopGuard() {
-	h.changes = nil
+	h.changes, h.CordonDue = nil, time.Time{}
 	if h.guarding {
 		h.cancelGuard()
 		h.control.awaitAlways(func() bool { return !h.guarding })
