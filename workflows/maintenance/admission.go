@@ -209,10 +209,6 @@ func (a *admission) checkDecision(api.Simple) error {
 	return nil
 }
 
-func (a *admission) applyApprove(p api.Simple) string { return a.takeWord(api.MsgApprove, p) }
-
-func (a *admission) applyDeny(p api.Simple) string { return a.takeWord(api.MsgDeny, p) }
-
 func (a *admission) takeWord(name string, p api.Simple) string {
 	a.words = append(a.words, word{
 		Word: policyactivity.WordOf(name, p), judgement: a.journal.judge(), at: a.control.now(),

@@ -69,7 +69,11 @@ func (h *hooks) callAll(when string, names []string) error {
 			return err
 		}
 		if !one.Blocking {
-			h.inBackground(one)
+			h.background++
+			workflow.GoNamed(h.control.life, "hook "+name, func(ctx workflow.Context) {
+				defer func() { h.background-- }()
+				h.note(one, h.call(ctx, one))
+			})
 			continue
 		}
 		h.journal.waiting("hook " + name)
@@ -98,14 +102,6 @@ func (h *hooks) next(when, name string) (*hook, error) {
 		h.ToClean = append(h.ToClean, cleanup{Hook: one.Hook, Key: one.key})
 	}
 	return one, nil
-}
-
-func (h *hooks) inBackground(one *hook) {
-	h.background++
-	workflow.GoNamed(h.control.life, "hook "+one.Name, func(ctx workflow.Context) {
-		defer func() { h.background-- }()
-		h.note(one, h.call(ctx, one))
-	})
 }
 
 func (h *hooks) show() {

@@ -71,7 +71,13 @@ func (j *journal) change(write func(*api.Status)) {
 func (j *journal) enter(phase api.Phase, message string) {
 	now := workflow.Now(j.ctx)
 	if j.isFresh() || j.s.Phase != phase {
-		j.measure(phase, now)
+		if !j.isFresh() {
+			meter.Phases.Took(j.ctx, string(j.s.Phase), now.Sub(j.s.Since))
+		}
+		if phase.Ended() {
+			meter.Ended.Count(j.ctx, string(phase))
+			meter.Duration.Took(j.ctx, string(phase), now.Sub(j.s.CreatedAt))
+		}
 		j.s.Phase, j.s.Since = phase, now
 	}
 	j.transition(api.Transition{Phase: phase, At: now, Message: bounds.Cut(message, bounds.Text)})
@@ -83,17 +89,6 @@ func (j *journal) enter(phase api.Phase, message string) {
 func (j *journal) ensure(phase api.Phase, message string) {
 	if j.isFresh() || j.s.Phase != phase {
 		j.enter(phase, message)
-	}
-}
-
-// measure measures the phase that ends, and the maintenance where the next phase is its last.
-func (j *journal) measure(next api.Phase, now time.Time) {
-	if !j.isFresh() {
-		meter.Phases.Took(j.ctx, string(j.s.Phase), now.Sub(j.s.Since))
-	}
-	if next.Ended() {
-		meter.Ended.Count(j.ctx, string(next))
-		meter.Duration.Took(j.ctx, string(next), now.Sub(j.s.CreatedAt))
 	}
 }
 

@@ -179,7 +179,9 @@ func (m *maintenance) releaseNode(event nodeevent.Event, plan *node.Signal) (gon
 	if !m.hold.Touched {
 		return false, nil
 	}
-	gone, err = m.hold.release(event, m.slot.releaseSignal(), plan)
+	gone, err = m.hold.release(event, &node.Signal{ // the activity that releases the node gives the slot back
+		WorkflowID: api.SchedulerID(m.cluster), Name: api.SignalSlotRelease, Payload: encode(api.SlotRelease{RequestID: m.slot.Request}),
+	}, plan)
 	if err == nil {
 		m.slot.Request = ""
 	}

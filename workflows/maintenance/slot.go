@@ -229,13 +229,6 @@ func (s *slot) answered(kind string, a api.SlotAnswer) {
 	}
 }
 
-// releaseSignal gives the slot back; the activity that releases the node sends it.
-func (s *slot) releaseSignal() *node.Signal {
-	return &node.Signal{
-		WorkflowID: api.SchedulerID(s.cluster), Name: api.SignalSlotRelease, Payload: encode(api.SlotRelease{RequestID: s.Request}),
-	}
-}
-
 // withdraw withdraws the request of a maintenance that did not touch its node.
 func (s *slot) withdraw() error {
 	again := backoff{first: time.Second, last: pauseMost}

@@ -124,7 +124,8 @@ func (r *reclaimer) release(h api.Holder, why string) {
 	}, func(future workflow.Future) {
 		switch err := future.Get(r.ctx, nil); {
 		case err == nil || isUnmarked(err):
-			r.finishReleased(h)
+			meter.Reclaimed.Count(r.ctx, meter.NodeReleased)
+			r.finish(h)
 		case call.IsError(err, api.ErrorHolderAlive):
 			r.leave(h, call.Cause(err))
 		case call.IsError(err, api.ErrorMarkUnconfirmed):
@@ -145,7 +146,8 @@ func (r *reclaimer) report(h api.Holder, why string) {
 		case err == nil:
 			r.abandon(h, meter.NodeReported, api.StrayOrphan)
 		case isUnmarked(err):
-			r.finishReleased(h)
+			meter.Reclaimed.Count(r.ctx, meter.NodeReleased)
+			r.finish(h)
 		default:
 			r.retryLater(h, why, "the node "+h.Node+" could not be reported as orphaned", err.Error())
 		}
@@ -157,11 +159,6 @@ func (r *reclaimer) act(summary string, activity, in any, then func(workflow.Fut
 	r.commands.add(command{decides: true, then: then, start: func() workflow.Future {
 		return workflow.ExecuteActivity(call.Within(call.Quick(r.ctx, summary), actWithin), activity, in)
 	}})
-}
-
-func (r *reclaimer) finishReleased(h api.Holder) {
-	meter.Reclaimed.Count(r.ctx, meter.NodeReleased)
-	r.finish(h)
 }
 
 func (r *reclaimer) finish(h api.Holder) {

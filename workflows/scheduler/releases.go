@@ -72,14 +72,6 @@ func (r *releases) find(requestID string) int {
 	return slices.IndexFunc(r.unconfirmed, func(u unconfirmedRelease) bool { return u.requestID == requestID })
 }
 
-// requests are those whose slots the next run has to look at.
-func (r *releases) requests() (ids api.List[string]) {
-	for _, u := range r.unconfirmed {
-		ids = append(ids, u.requestID)
-	}
-	return ids
-}
-
 // settle looks at the marks that are due, and frees the slots whose mark is gone. That is a local activity: each hand-over of a slot waits
 // for it.
 func (r *releases) settle() error {

@@ -199,7 +199,10 @@ func (s *scheduler) rebuild() error {
 }
 
 func (s *scheduler) continueAsNew() error {
-	s.GivenBack = s.releases.requests()
+	s.GivenBack = nil
+	for _, u := range s.releases.unconfirmed {
+		s.GivenBack = append(s.GivenBack, u.requestID)
+	}
 	state, packed, err := pack(*s.State)
 	if err != nil {
 		return err

@@ -52,13 +52,6 @@ func (s *strays) knows(node, run string) bool {
 	return slices.ContainsFunc(s.Strays, isMark(node, run))
 }
 
-// forget reports whether there was such a mark.
-func (s *strays) forget(node, run string) bool {
-	before := len(s.Strays)
-	s.Strays = slices.DeleteFunc(s.Strays, isMark(node, run))
-	return len(s.Strays) < before
-}
-
 func isUnknown(m api.StrayMark) bool { return m.Kind == api.StrayUnknown }
 
 func isMark(node, run string) func(api.StrayMark) bool {
@@ -76,7 +69,8 @@ func (s *strays) knownMarks() []cluster.KnownMark {
 // compare requires a rebuild where a mark is that of a holder that is not known, and forgets the stray marks that are gone.
 func (s *strays) compare(unknown []api.StrayMark, vanished []cluster.KnownMark) {
 	for _, gone := range vanished {
-		if s.forget(gone.Node, gone.RunID) {
+		if s.knows(gone.Node, gone.RunID) {
+			s.Strays = slices.DeleteFunc(s.Strays, isMark(gone.Node, gone.RunID))
 			s.observer.invalidate()
 		}
 	}
