@@ -282,8 +282,7 @@ func (a *attempt) fault(ctx context.Context) (strike, recovery func() error) {
 	case deleteObject:
 		strike = func() error { return mirrored{a}.deleteFirst(ctx) }
 	case deleteDefinition:
-		strike = func() error { return a.definition.delete(ctx) }
-		recovery = func() error { return a.definition.restore(ctx) }
+		return a.definition.hit(ctx)
 	case kubeletBack:
 		strike = func() error { return wardOf(a).comeBack(ctx) }
 		recovery = func() error { return wardOf(a).isBackInService(ctx) }

@@ -312,8 +312,10 @@ func (d *definition) use(c cell) (done func()) {
 	}
 }
 
-func (d *definition) delete(ctx context.Context) error {
-	return world.Definitions(d.kube).Delete(ctx, objectsDefinition, metav1.DeleteOptions{})
+// hit deletes the definition, and restores it.
+func (d *definition) hit(ctx context.Context) (strike, recovery func() error) {
+	strike = func() error { return world.Definitions(d.kube).Delete(ctx, objectsDefinition, metav1.DeleteOptions{}) }
+	return strike, func() error { return d.restore(ctx) }
 }
 
 // restore waits until the bridge has let all objects go, so that the definition is gone, and has the API server serve them again.

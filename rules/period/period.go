@@ -77,6 +77,14 @@ func Text(d time.Duration) string {
 	return text
 }
 
+// Doubled is the pause before something is tried again: first, doubled with each time before, and not more than most.
+func Doubled(first, most time.Duration, times int) time.Duration {
+	for range min(times, 20) {
+		first = min(2*first, most)
+	}
+	return min(first, most)
+}
+
 // InDays is a duration string as Text writes it, in days where they are whole, such as 7d and not 168h.
 func InDays(d time.Duration) string {
 	if d >= day && d%day == 0 {

@@ -10,6 +10,7 @@ import (
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/rules/bounds"
 	"drydock.dev/drydock/rules/document"
+	"drydock.dev/drydock/rules/period"
 	"drydock.dev/drydock/views"
 	"drydock.dev/drydock/workflows/handover"
 	"drydock.dev/drydock/workflows/meter"
@@ -119,7 +120,7 @@ func (b *Base) Fails(k Key, what, why string, now time.Time) {
 	if r.Since.IsZero() {
 		*r = Retry{Key: k, Since: now}
 	}
-	r.Until = now.Add(Doubled(firstRetry, r.Count, maxRetry))
+	r.Until = now.Add(period.Doubled(firstRetry, maxRetry, r.Count))
 	r.What, r.Why = bounds.Cut(what, maxNote), bounds.Cut(why, bounds.Text) // it ends with the command that helps
 	r.Count++
 	b.judged = b.judged || k == b.judging
@@ -145,7 +146,7 @@ func (b *Base) repeats(m Meta, same uint64, now time.Time) {
 	if pause == 0 {
 		pause = firstRepeat
 	}
-	r.Until = now.Add(Doubled(pause, r.Count, maxRetry))
+	r.Until = now.Add(period.Doubled(pause, maxRetry, r.Count))
 	r.Count++
 }
 
@@ -209,14 +210,6 @@ func (b *Base) forget(wanted map[Key]bool, now time.Time) {
 			r.Count = 0
 		}
 	}
-}
-
-// Doubled returns first, doubled count times, but not more than most.
-func Doubled(first time.Duration, count int, most time.Duration) time.Duration {
-	for range min(count, 20) {
-		first = min(2*first, most)
-	}
-	return min(first, most)
 }
 
 // Troubles are what fails now and is tried again. The list is never nil, so that a status says that nothing fails.

@@ -6,6 +6,8 @@ import (
 
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/workflow"
+
+	"drydock.dev/drydock/rules/period"
 )
 
 // Watch is an activity that returns when something changes. It runs while Decide returns it, in every run of the workflow. It only reads, or
@@ -68,7 +70,7 @@ func (w *watching) due() time.Time {
 	if w.began.IsZero() {
 		return time.Time{}
 	}
-	return w.began.Add(Doubled(pace, w.idle, slowest))
+	return w.began.Add(period.Doubled(pace, slowest, w.idle))
 }
 
 // watch makes exactly these watches run.

@@ -11,6 +11,7 @@ import (
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/rules/drainplan"
 	"drydock.dev/drydock/rules/number"
+	"drydock.dev/drydock/rules/period"
 	"drydock.dev/drydock/workflows/call"
 	"drydock.dev/drydock/workflows/controller"
 )
@@ -41,7 +42,7 @@ func keyOf(kind, of string) controller.Key { return controller.Key{Kind: kind, O
 
 // postpone leaves a node alone for a while, longer each time.
 func (n *node) postpone(now time.Time) {
-	n.RetryAt = now.Add(controller.Doubled(retryFirst, n.Tries, retryMost)).Unix()
+	n.RetryAt = now.Add(period.Doubled(retryFirst, retryMost, n.Tries)).Unix()
 	n.Tries++
 }
 

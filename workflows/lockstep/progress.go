@@ -11,8 +11,8 @@ import (
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/rules/bounds"
 	"drydock.dev/drydock/rules/drainplan"
+	"drydock.dev/drydock/rules/period"
 	"drydock.dev/drydock/rules/plan"
-	"drydock.dev/drydock/workflows/controller"
 )
 
 // maxLeap is how far a revision that a maintenance reports may be ahead of the one it was sent. The maintenance still takes the next one,
@@ -101,7 +101,7 @@ func (n *node) compareRevision(said api.NodeProgress, now time.Time) {
 		n.ResendAt, n.Resent = 0, 0
 	case n.ResendAt > 0:
 	case n.Stand == held, n.Stand == ending && !n.Unsent && said.Phase != api.Releasing && said.Phase != api.Validating:
-		n.ResendAt = now.Add(controller.Doubled(retryFirst, n.Resent, retryMost)).Unix()
+		n.ResendAt = now.Add(period.Doubled(retryFirst, retryMost, n.Resent)).Unix()
 		n.Resent++
 	}
 }

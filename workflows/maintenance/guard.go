@@ -204,7 +204,7 @@ func (h *hold) restoreCordon(ctx workflow.Context) error {
 func (h *hold) reconcileCordon(ctx workflow.Context) error {
 	now := workflow.Now(ctx)
 	if h.CordonDue.IsZero() {
-		pause := min(cordonPause<<min(h.CordonsRestored-maxCordonsRestored, 6), pauseMost)
+		pause := period.Doubled(cordonPause, pauseMost, h.CordonsRestored-maxCordonsRestored)
 		h.CordonDue = now.Add(pause)
 		h.journal.note(fmt.Sprintf("somebody uncordoned the node once more; cordoned again in %s (%d times so far)", period.Text(pause), h.CordonsRestored))
 		return nil

@@ -10,6 +10,7 @@ import (
 	"drydock.dev/drydock/activities/nodeevent"
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/rules/notices"
+	"drydock.dev/drydock/rules/period"
 	"drydock.dev/drydock/workflows/call"
 )
 
@@ -36,10 +37,8 @@ func (m *maintenance) restart() error {
 
 // giveBack releases the node and its slot until the next attempt, so that one bad budget never stops other nodes.
 func (m *maintenance) giveBack() error {
-	attempt, pause := m.journal.status().Attempt, backoffFirst
-	for range min(attempt-1, 10) {
-		pause = min(2*pause, backoffLast)
-	}
+	attempt := m.journal.status().Attempt
+	pause := period.Doubled(backoffFirst, backoffLast, attempt-1)
 	reason := fmt.Sprintf("the node could not be emptied in time (attempt %d) and is given back; next attempt in %s", attempt, pause)
 	// From here on messages about the drain are refused.
 	m.journal.enter(api.Pending, reason)

@@ -9,6 +9,7 @@ import (
 	activity "drydock.dev/drydock/activities/profile"
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/rules/bounds"
+	"drydock.dev/drydock/rules/period"
 	"drydock.dev/drydock/workflows/call"
 	"drydock.dev/drydock/workflows/controller"
 )
@@ -241,7 +242,7 @@ func (p *profiles) fail(u activity.UnderWay, why string, now time.Time) {
 		why = "its workflow ended without a word"
 	}
 	f := p.failedOf(u.Ref)
-	pause := controller.Doubled(failedFirst, f.InARow, failedMost)
+	pause := period.Doubled(failedFirst, failedMost, f.InARow)
 	f.InARow++
 	f.Waits = 0
 	f.To, f.Enter, f.Why, f.Until = u.To, u.Enter, bounds.Cut(why, maxWhy), now.Add(pause)
@@ -262,7 +263,7 @@ func (p *profiles) failedOf(ref activity.Ref) *failed {
 // putOff remembers that a transition has no slot yet, and when it is decided anew. Meanwhile it counts as nothing.
 func (p *profiles) putOff(u activity.UnderWay, ended api.ProfileTransitionEnded, now time.Time) {
 	f := p.failedOf(u.Ref)
-	pause := controller.Doubled(slotFirst, f.Waits, failedMost)
+	pause := period.Doubled(slotFirst, failedMost, f.Waits)
 	if opens := ended.OpensAt.Sub(now); opens > 0 {
 		pause = min(opens, closedMost)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/rules/bounds"
+	"drydock.dev/drydock/rules/period"
 	"drydock.dev/drydock/workflows/call"
 )
 
@@ -40,7 +41,7 @@ func (d *decisions) fails(what string, err error, most time.Duration) time.Durat
 	if call.IsError(err, api.ErrorMissingPermission) {
 		most = maxPersonRetry
 	}
-	wait := doubled(firstRetry, most, d.failures)
+	wait := period.Doubled(firstRetry, most, d.failures)
 	d.failures++
 	d.trouble.Why, d.trouble.NextTry = bounds.Cut(call.Cause(err), maxEntry), d.now().Add(wait)
 	d.record("", what, call.Cause(err))

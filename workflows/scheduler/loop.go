@@ -29,15 +29,6 @@ type loop struct {
 	awaiting bool
 }
 
-// doubled is a pause that doubles with every failure before it, up to most.
-func doubled(first, most time.Duration, failures int) time.Duration {
-	wait := first
-	for range min(failures, 20) {
-		wait = min(2*wait, most)
-	}
-	return wait
-}
-
 func (l *loop) now() time.Time { return workflow.Now(l.ctx) }
 
 // leaving reports whether this run is to continue as new. It then begins nothing new.

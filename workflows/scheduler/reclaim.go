@@ -12,6 +12,7 @@ import (
 	"drydock.dev/drydock/activities/node"
 	"drydock.dev/drydock/activities/nodeevent"
 	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/period"
 	"drydock.dev/drydock/rules/schedule"
 	"drydock.dev/drydock/workflows/call"
 	"drydock.dev/drydock/workflows/meter"
@@ -194,7 +195,7 @@ func (r *reclaimer) forget(h api.Holder) {
 // retryLater tries again after an error that Temporal does not retry by itself, such as a missing permission.
 func (r *reclaimer) retryLater(h api.Holder, why, what, cause string) {
 	r.decisions.record("", what, cause)
-	wait := doubled(firstReclaimRetry, maxReclaimRetry, r.failures[h.RequestID])
+	wait := period.Doubled(firstReclaimRetry, maxReclaimRetry, r.failures[h.RequestID])
 	r.failures[h.RequestID]++
 	r.after(wait, "reclaim again", func() {
 		if !r.leaving() {

@@ -10,6 +10,7 @@ import (
 	"drydock.dev/drydock/activities/cluster"
 	"drydock.dev/drydock/activities/execution"
 	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/period"
 	"drydock.dev/drydock/workflows/call"
 )
 
@@ -135,7 +136,7 @@ func (r *releases) conclude(requestID string, unmarked bool) {
 	}
 	u := &r.unconfirmed[i]
 	if !unmarked {
-		u.due = r.now().Add(doubled(firstLook, lastLook, u.looks)) // where the holder does not answer
+		u.due = r.now().Add(period.Doubled(firstLook, lastLook, u.looks)) // where the holder does not answer
 		u.looks++
 		r.query(h)
 		return
