@@ -30,6 +30,7 @@ const (
 )
 
 var (
+	// errSlotLost: the maintenance has to begin again with the slot.
 	errSlotLost = errors.New("the scheduler knows of no slot that it holds")
 	errContinue = errors.New("goes on in a new run")
 )

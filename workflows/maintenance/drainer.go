@@ -18,8 +18,10 @@ import (
 
 var (
 	// errRetry: an operator changed the drain, or wants it to try at once.
-	errRetry  = errors.New("begun anew")
-	errRung   = errors.New("the escalation's turn")
+	errRetry = errors.New("begun anew")
+	// errRung: a rung of the escalation is to be taken.
+	errRung = errors.New("the escalation's turn")
+	// errRaised: the plans that share the maintenance drain its node further.
 	errRaised = errors.New("to be drained further")
 )
 

@@ -32,6 +32,9 @@ func (h *hold) idle() bool { return !h.guarding && len(h.changes) == 0 }
 
 func (h *hold) guard(ctx workflow.Context) {
 	for h.awaitChange(ctx) == nil {
+		if len(h.changes) == 0 {
+			continue
+		}
 		change := h.changes[0]
 		h.changes = h.changes[1:]
 		if !h.concerns(change) {
@@ -60,17 +63,23 @@ func (h *hold) couldNotHold(err error) {
 	h.saidRestored = h.saidRestored || call.IsError(err, api.ErrorRestored)
 }
 
-// awaitChange waits for a change of the node. That a cordon is due counts as one.
+// awaitChange waits for a change of the node. That a cordon is due counts as one, unless the node was given back meanwhile: then there is none.
 func (h *hold) awaitChange(ctx workflow.Context) error {
 	arrived := func() bool { return len(h.changes) > 0 }
 	if h.CordonDue.IsZero() {
 		return workflow.Await(ctx, arrived)
 	}
 	there, err := workflow.AwaitWithTimeout(ctx, max(h.CordonDue.Sub(workflow.Now(ctx)), time.Millisecond), arrived)
-	if err == nil && !there {
-		h.changes = append(h.changes, api.NodeChange{Uncordoned: true, RequestID: h.slot.Request})
+	if err != nil || there {
+		return err
 	}
-	return err
+	due := api.NodeChange{Uncordoned: true, RequestID: h.slot.Request}
+	if !h.CordonDue.IsZero() && h.concerns(due) {
+		h.changes = append(h.changes, due)
+	} else {
+		h.CordonDue = time.Time{} // the node is not held any more, or is held anew
+	}
+	return nil
 }
 
 // concerns reports whether a change is one of the node as it is held now.

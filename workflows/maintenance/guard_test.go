@@ -81,6 +81,28 @@ func TestCordonThatPlansShareIsSetAgainWithoutEnd(t *testing.T) {
 	}
 }
 
+// A cordon that is due is none of the next attempt's: the node is cordoned with it, and nobody has lifted that.
+func TestADueCordonIsForgottenWithTheSlot(t *testing.T) {
+	s := sharedSite(t)
+	s.SignalAt(time.Minute, api.SignalTarget, targetOf(1))
+	s.Usual["HoldNode"] = lifted
+	s.Answer("HoldNode", workflowtest.Reply{}, lifted, lifted, lifted, workflowtest.Reply{Err: workflowtest.Failing(api.ErrorSlotNotHeld, "no slot")})
+	for i := range 4 {
+		changedAt(s, time.Duration(1+i)*2*time.Hour, api.NodeChange{Uncordoned: true})
+	}
+	changedAt(s, 8*time.Hour+10*time.Second, api.NodeChange{Unmarked: true})
+	var before, after int
+	s.At(8*time.Hour+50*time.Second, func() { before = s.Count("HoldNode") })
+	s.At(12*time.Hour, func() { after = s.Count("HoldNode") })
+	s.SignalAt(39*time.Hour, api.SignalTarget, lastTarget(2, first))
+	s.DoneAt(40 * time.Hour)
+	status := s.Run(sharedInput(nil))
+	s.ExpectCompleted()
+	if n := strings.Count(workflowtest.MessagesOf(status), "uncordoned the node once more"); n != 1 || before != 6 || after != before || status.Attempt != 2 {
+		t.Errorf("attempt %d, %d lifts are said after the third, and the node was held %d and then %d times:\n%s", status.Attempt, n, before, after, workflowtest.MessagesOf(status))
+	}
+}
+
 func TestCordonThatIsLiftedOnceButReportedOftenCountsOnce(t *testing.T) {
 	s := workflowtest.New(t)
 	// The node is watched, and what is seen lags: the same lift may be reported again while it is being undone.

@@ -31,7 +31,8 @@ type validator struct {
 }
 
 type validatorState struct {
-	Count     int    `json:"count,omitempty"`
+	Count int `json:"count,omitempty"`
+	// Undecided is the failure that waits for a decision.
 	Undecided string `json:"undecided,omitempty"`
 }
 

@@ -27,8 +27,7 @@ const (
 // While nothing names a window it does nothing.
 type hours struct {
 	*scheduler
-	// trouble is why the openings could not be computed: nothing is granted under a window then. stale: the worker's windows have changed
-	// since they were.
+	// trouble is why the openings could not be computed. stale: the worker's windows have changed since they were.
 	trouble string
 	stale   bool
 	// busy: openings are being computed, or that is to be tried again.

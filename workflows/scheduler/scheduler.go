@@ -88,11 +88,11 @@ func newScheduler(ctx workflow.Context, state *State) *scheduler {
 // takeUp goes on with what the run before left undone.
 func (s *scheduler) takeUp() {
 	s.assumeMarked()
-	for _, id := range s.GivenBack {
+	given, unsent := s.GivenBack, s.Unsent
+	s.GivenBack, s.Unsent = nil, nil
+	for _, id := range given {
 		s.releases.verify(id, nil)
 	}
-	unsent := s.Unsent
-	s.Unsent = nil
 	for _, id := range unsent {
 		if h, held := s.slots.holder(id); held {
 			s.outbox.sendGrant(h)

@@ -38,16 +38,17 @@ type State struct {
 	Strays api.List[api.StrayMark] `json:"strays,omitempty"`
 	// GivenBack are the requests whose slots are said to be given back, while their mark was still seen.
 	GivenBack api.List[string] `json:"givenBack,omitempty"`
-	// Pending, Sent, Seen and Observed are empty if the requests are many (see pack).
+	// Sent is the reason that was sent last, and Seen whether the node was there, both by request. Pending, Sent, Seen and Observed are empty
+	// if the requests are many (see pack).
 	Pending   []api.PendingRequest   `json:"pending,omitempty"`
 	Sent      map[string]SentReason  `json:"told,omitempty"`
 	Seen      map[string]bool        `json:"seen,omitempty"`
 	Released  api.List[ReleasedNode] `json:"released,omitempty"`
 	Observed  *cluster.Observed      `json:"observed,omitempty"`
 	Decisions []api.RecordedDecision `json:"decisions,omitempty"`
-	// Horizon is when windows are open, nil if that is not known.
+	// Horizon is when windows are open, nil if that is not known: nothing is granted under a window then.
 	Horizon *window.Horizon `json:"horizon,omitempty"`
-	// WindowsOf is what the worker whose windows count said of them.
+	// WindowsOf is what the worker that was started last said of its windows, as far as one has: these count.
 	WindowsOf api.WindowsChanged `json:"windowsOf,omitzero"`
 	// OnOrphan is ReleaseOrphans (the default) or ReportOrphans.
 	OnOrphan string `json:"onOrphan,omitempty"`
