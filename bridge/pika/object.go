@@ -127,7 +127,8 @@ type Options struct {
 	SLA time.Duration
 	// Input is a JSON merge patch for the input of each maintenance.
 	Input string
-	// Channels are the workers' channels for the topics of Amazon SNS that objects name, by the topic's ARN.
+	// Channels are the workers' channels for the topics of Amazon SNS that objects name, by the topic's ARN. They are told besides those that
+	// Input names.
 	Channels map[string]string
 }
 
@@ -142,6 +143,9 @@ func (o Options) Validate() error {
 		return errors.New("--pika-sla: required with --pika: the slaPeriod of PIKA's configuration, such as 24h")
 	}
 	for _, topic := range slices.Sorted(maps.Keys(o.Channels)) {
+		if topic == "" {
+			return errors.New("--pika-channel: want TOPIC=CHANNEL, and the topic is empty")
+		}
 		if err := spec.ChannelName(o.Channels[topic]); err != nil {
 			return fmt.Errorf("--pika-channel: %s: %w", topic, err)
 		}
@@ -149,8 +153,12 @@ func (o Options) Validate() error {
 	object := New()
 	object.SetName("any")
 	object.SetUID("any")
-	if _, err := o.inputOf(object, specOf{NodeObject: "any", MaintenanceID: "any", MaintenanceType: spec.Planned}, statusOf{}); err != nil {
+	input, err := o.inputOf(object, specOf{NodeObject: "any", MaintenanceID: "any", MaintenanceType: spec.Planned}, statusOf{})
+	if err != nil {
 		return fmt.Errorf("--pika-input: %w", err)
+	}
+	if _, named := input["notify"].([]any); len(o.Channels) > 0 && !named { // with it the workers' defaults do not count any more
+		return errors.New(`--pika-channel: say by --pika-input which channels are told besides: {"notify":["oncall"]}, or []`)
 	}
 	return nil
 }

@@ -92,8 +92,10 @@ func TestTheInputOfAnObject(t *testing.T) {
 func TestOptions(t *testing.T) {
 	for says, o := range map[string]Options{
 		"": {Namespace: "pika", SLA: time.Hour}, "need --pika": {SLA: time.Hour}, "--pika-sla: required": {Namespace: "pika"},
-		"--pika-channel": {Namespace: "pika", SLA: time.Hour, Channels: map[string]string{"arn:gpu": "GPU"}},
-		"--pika-input":   {Namespace: "pika", SLA: time.Hour, Input: `{"drain":{"mode":"perhaps"}}`},
+		"--pika-channel: arn:gpu": {Namespace: "pika", SLA: time.Hour, Channels: map[string]string{"arn:gpu": "GPU"}},
+		"the topic is empty":      {Namespace: "pika", SLA: time.Hour, Channels: map[string]string{"": "gpu"}},
+		"are told besides":        {Namespace: "pika", SLA: time.Hour, Channels: map[string]string{"arn:gpu": "gpu"}},
+		"--pika-input":            {Namespace: "pika", SLA: time.Hour, Input: `{"drain":{"mode":"perhaps"}}`},
 	} {
 		if err := o.Validate(); (says == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), says) {
 			t.Errorf("%+v: %v, want %q", o, err, says)

@@ -150,7 +150,7 @@ func TestTheBridgeGoesWithTheWorkers(t *testing.T) {
 	container := pod.Containers[0]
 	want := []string{
 		"--cluster=blue", "--task-queue=maintenance", "--log-level=debug", "--log-format=text", "--lease-namespace=drydock", "--metrics=:8082", "--probes=:8083",
-		"--approvals", "--pika=default", "--pika-sla=24h", `--pika-input={"drain":{"mode":"evict"}}`, "--pika-channel=arn:aws:sns:us-east-1:123456789012:gpu=gpu", "--node-healthcheck=default", "--kep", "--maintenance-operator=default", `--maintenance-operator-input={"readyTimeout":"4h"}`,
+		"--approvals", "--pika=default", "--pika-sla=24h", `--pika-input={"drain":{"mode":"evict"},"notify":[]}`, "--pika-channel=arn:aws:sns:us-east-1:123456789012:gpu=gpu", "--node-healthcheck=default", "--kep", "--maintenance-operator=default", `--maintenance-operator-input={"readyTimeout":"4h"}`,
 	}
 	if !slices.Equal(container.Args, want) || !slices.Equal(container.Command, []string{"drydock-bridge"}) {
 		t.Errorf("it runs %q %q, want %q", container.Command, container.Args, want)
