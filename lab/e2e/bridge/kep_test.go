@@ -217,6 +217,9 @@ func TestWhoMayAskByTheKEPsObjects(t *testing.T) {
 		{"rita asks for all", "rita may not maintain all nodes", func() error { return create(all) }},
 		{"rita asks for many", "rita may not maintain all nodes", func() error { return create(nodes(slices.Repeat([]string{"worker-05"}, 9)...)) }},
 		{"rita changes its nodes to hers", "", func() error { return b.patchAs(keps, rita, "theos", map[string]any{"spec": nodes("worker-04")}, "dry") }},
+		{"rita adds six to her node", "", func() error {
+			return b.patchAs(keps, rita, "theos", map[string]any{"spec": nodes(append(slices.Repeat([]string{"worker-04"}, 6), "worker-05")...)}, "dry")
+		}},
 		{"rita changes its nodes to another's", "may not maintain nodes worker-03, worker-05", func() error {
 			return b.patchAs(keps, rita, "theos", map[string]any{"spec": nodes("worker-03")}, "dry")
 		}},
