@@ -242,6 +242,11 @@ func (q *queue) work(ctx context.Context, s *stack, i int, temporal *devstack.Te
 		if o := l.run(ctx, &c); ctx.Err() == nil {
 			q.done(o)
 		}
+		if c.kind == deleteDefinition && ctx.Err() == nil {
+			if err := s.definition.settle(ctx); err != nil {
+				q.fail(err)
+			}
+		}
 		done()
 	}
 }

@@ -274,7 +274,7 @@ func (l *lane) forgetObjects(ctx context.Context) error {
 	}
 	list, err := l.objects.List(ctx, metav1.ListOptions{LabelSelector: laneLabel + "=" + l.name})
 	if err != nil {
-		return err
+		return gone(err) // another lane may have deleted the definition
 	}
 	var problems []error
 	for _, o := range list.Items {
@@ -316,6 +316,15 @@ func (d *definition) use(c cell) (done func()) {
 func (d *definition) hit(ctx context.Context) (strike, recovery func() error) {
 	strike = func() error { return world.Definitions(d.kube).Delete(ctx, objectsDefinition, metav1.DeleteOptions{}) }
 	return strike, func() error { return d.restore(ctx) }
+}
+
+// settle restores the definition where a fault that has failed has left it deleted.
+func (d *definition) settle(ctx context.Context) error {
+	definition, err := world.Definitions(d.kube).Get(ctx, objectsDefinition, metav1.GetOptions{})
+	if err == nil && definition.GetDeletionTimestamp() == nil {
+		return nil
+	}
+	return d.restore(ctx)
 }
 
 // restore waits until the bridge has let all objects go, so that the definition is gone, and has the API server serve them again.
