@@ -40,7 +40,6 @@ const (
 	maxSpin  = time.Minute
 )
 
-// mailbox is the intake of a workflow's messages.
 type mailbox interface {
 	unread() bool
 	take() (taken int)

@@ -82,7 +82,6 @@ func newOf(prototype any, raw []byte, optional bool, most int) (any, error) {
 	return into.Elem().Interface(), nil
 }
 
-// decode returns a payload and its sender.
 func (m Message[C]) decode(raw []byte) (Payload[C], api.Message, error) {
 	decoded, err := newOf(m.Payload, raw, m.From == People, cmp.Or(m.Max, inbox.MaxPayload))
 	if err != nil {
@@ -95,7 +94,6 @@ func (m Message[C]) decode(raw []byte) (Payload[C], api.Message, error) {
 	return decoded.(Payload[C]), who, nil
 }
 
-// intake takes the messages of one run.
 type intake[C Controller] struct {
 	ctx   workflow.Context // disconnected, of the coroutine that calls take
 	c     C
@@ -106,7 +104,6 @@ type intake[C Controller] struct {
 	settling []*update[C]
 }
 
-// update is an update whose sender waits for the answer.
 type update[C Controller] struct {
 	row    Message[C]
 	raw    []byte
@@ -117,7 +114,6 @@ type update[C Controller] struct {
 	until  time.Time
 }
 
-// open registers the handlers of the updates.
 func (i *intake[C]) open(root workflow.Context) error {
 	own := workflow.GetInfo(root).WorkflowType.Name
 	for _, row := range i.rows {

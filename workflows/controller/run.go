@@ -120,7 +120,6 @@ func pack(c Controller) []byte {
 	return packed
 }
 
-// largest names the largest top-level fields of a state.
 func largest(data []byte) string {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(data, &fields); err != nil {

@@ -65,7 +65,6 @@ func (w *watching) stop() {
 	}
 }
 
-// due is when a watch may begin.
 func (w *watching) due() time.Time {
 	if w.began.IsZero() {
 		return time.Time{}

@@ -232,7 +232,6 @@ func (n *node) shared() api.SharedProgress {
 	}
 }
 
-// messageOf says how a node stands for a plan.
 func (v *inventory) messageOf(p *planEntry, n *node) string {
 	place, drains := v.now.party[p]
 	i, known := v.now.node[n]

@@ -109,7 +109,6 @@ func (n *node) wants(kind string, now time.Time) bool {
 	}
 }
 
-// act is the effect on a batch of nodes.
 func act(key controller.Key, nodes []*node) controller.Effect {
 	var in activity.Batch
 	for _, n := range nodes {
@@ -180,7 +179,6 @@ func (l *lockstep) acted(o controller.Outcome, now time.Time) {
 	}
 }
 
-// begun takes what became of the beginning of a maintenance.
 func (l *lockstep) begun(n *node, how activity.Result, now time.Time) {
 	n.Run, n.Tries, n.RetryAt = how.RunID, 0, 0
 	switch {
@@ -217,7 +215,6 @@ func (l *lockstep) watch() []controller.Watch {
 	}}
 }
 
-// seen takes what has ended without a signal.
 func (l *lockstep) seen(o controller.Outcome, now time.Time) {
 	var seen activity.Seen
 	if o.Get(&seen) != nil {

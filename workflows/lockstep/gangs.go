@@ -14,7 +14,6 @@ type gangs struct {
 	begun map[*planEntry][]string
 }
 
-// gangs are the gangs as they are now.
 func (v *inventory) gangs() gangs {
 	type ask struct {
 		group *group

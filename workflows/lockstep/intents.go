@@ -30,7 +30,6 @@ const maxIntent = 3 << 19
 // patience is how long those who run have, when the lockstep begins anew, to say what they know before others go on without.
 const patience = 30 * time.Second
 
-// find finds which maintenances and which plans run.
 func (l *lockstep) find() controller.Effect {
 	return controller.Activity{
 		Meta: controller.Meta{Key: keyOf(findAll, ""), Summary: "find plans and shared maintenances"},
@@ -89,7 +88,6 @@ func (l *lockstep) waitsFor() string {
 	return "waiting for word of " + strings.Join(names, ", ")
 }
 
-// planIntent is what a plan intends.
 type planIntent struct{ api.PlanIntent }
 
 func (m planIntent) Check(_ *lockstep, now time.Time) error {
@@ -138,7 +136,6 @@ func (l *lockstep) checks() []controller.Effect {
 	}}
 }
 
-// checked takes which of the plans run.
 func (l *lockstep) checked(o controller.Outcome, now time.Time) {
 	var running []api.HeldPlan
 	if o.Get(&running) != nil || o.Stale {
@@ -166,7 +163,6 @@ func (l *lockstep) checked(o controller.Outcome, now time.Time) {
 	}
 }
 
-// dropPlan forgets a plan that does not run.
 func (l *lockstep) dropPlan(p api.HeldPlan, now time.Time) {
 	if l.Inventory.drop(p.RunID) {
 		l.Note(now, "plan "+p.Name+" does not run any more", "its nodes are given back")

@@ -168,7 +168,6 @@ type group struct {
 	next map[*planEntry]*group
 }
 
-// with is the group with one more plan.
 func (g *group) with(p *planEntry) *group {
 	if g.next[p] == nil {
 		if g.next == nil {
@@ -181,7 +180,6 @@ func (g *group) with(p *planEntry) *group {
 	return g.next[p]
 }
 
-// state says in words what is done with a node.
 func (n *node) state() string {
 	if n.Stand == wanted && n.isBusy() {
 		return "being begun"
@@ -189,10 +187,8 @@ func (n *node) state() string {
 	return [...]string{"to be begun", "asked how far it is", "held", "being given back"}[n.Stand]
 }
 
-// isWanted reports whether a plan wants the node.
 func (n *node) isWanted() bool { return len(n.group.plans) > 0 }
 
-// runs reports whether a maintenance of the node counts as running.
 func (n *node) runs() bool { return n.Stand >= asked }
 
 // isGranted reports whether a node has its slot.

@@ -15,7 +15,6 @@ import (
 // pace is the shortest time between two decisions: what happens meanwhile is decided about together. One that nodes wait for is not put off.
 const pace = time.Second
 
-// lockstep is the state of Lockstep.
 type lockstep struct {
 	controller.Base
 	Inventory inventory `json:"inventory"`

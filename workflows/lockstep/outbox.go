@@ -216,7 +216,6 @@ func (l *lockstep) signal(kind, name string, progress api.PlanProgress, repeat t
 	}
 }
 
-// reported takes whether a plan got its progress.
 func (l *lockstep) reported(o controller.Outcome, now time.Time) {
 	v, sent := &l.Inventory, o.Begun.(controller.Signal).Payload.(api.PlanProgress)
 	p := v.planOf(sent.RunID)
@@ -247,7 +246,6 @@ func (p *planEntry) take(progress api.PlanProgress, now time.Time) {
 	p.Header.Nodes = nil
 }
 
-// refusal is an intent that is not taken.
 type refusal struct {
 	Plan     string           `json:"plan"`
 	Progress api.PlanProgress `json:"progress"`

@@ -25,14 +25,12 @@ var queries = []controller.Query[*lockstep]{
 	{Name: api.QueryHeld, Doc: "a page of the maintenances and plans that are counted on", Question: heldQuestion{}},
 }
 
-// stateQuestion asks for a page of the state.
 type stateQuestion struct{ api.LockstepRequest }
 
 func (q stateQuestion) Answer(l *lockstep, now time.Time) (any, error) {
 	return l.page(q.LockstepRequest, now)
 }
 
-// heldQuestion asks for a page of what is counted on.
 type heldQuestion struct{ api.HeldRequest }
 
 func (q heldQuestion) Answer(l *lockstep, _ time.Time) (any, error) {
@@ -130,7 +128,6 @@ func (l *lockstep) Page(now time.Time) controller.Page {
 	return controller.Page{Details: l.Details(views.Lockstep(state, l.Inventory.summary(), views.Brief()))}
 }
 
-// summary says in one line how it stands.
 func (v *inventory) summary() string {
 	counts, order := map[string]int{}, []string{"to be begun", "being begun", "asked how far it is", "held", "being given back"}
 	for _, n := range v.nodes {

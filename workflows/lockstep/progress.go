@@ -19,7 +19,6 @@ import (
 // so that a forged report does not shut out what is sent later.
 const maxLeap = 1<<42 - 1
 
-// nodeProgress is how far a maintenance is.
 type nodeProgress struct{ api.NodeProgress }
 
 func (m nodeProgress) Check(l *lockstep, _ time.Time) error {
@@ -55,7 +54,6 @@ func (l *lockstep) isUnknown(said api.NodeProgress) bool {
 	return l.Known && v.byName[said.Node] == nil && !said.Ended && len(v.nodes) < plan.MaxNodes
 }
 
-// report takes what a maintenance says of itself.
 func (v *inventory) report(said api.NodeProgress, now time.Time) {
 	n := v.byName[said.Node]
 	v.changed = true

@@ -100,7 +100,6 @@ func (p *maintenancePlan) Outcome(o controller.Outcome, now time.Time) {
 	}
 }
 
-// prepare has the worker look up what the plan names of its configuration.
 func (p *maintenancePlan) prepare(now time.Time) controller.Effect {
 	sample, _ := p.spec.InputOf("any", now) // it was decoded
 	return controller.Activity{
@@ -130,7 +129,6 @@ func (p *maintenancePlan) prepared(o controller.Outcome, now time.Time) {
 	}
 }
 
-// wanted are the nodes that the plan chooses.
 func (p *maintenancePlan) wanted() planactivity.ListInput {
 	s := p.selection()
 	return planactivity.ListInput{
@@ -144,7 +142,6 @@ func (p *maintenancePlan) isStale(now time.Time) bool {
 	return p.Digest == "" || p.Digest == matchAgain || now.Sub(p.ListedAt) > freshFor
 }
 
-// list lists the matching nodes anew.
 func (p *maintenancePlan) list() controller.Effect {
 	return controller.Activity{
 		Meta: controller.Meta{Key: controller.Key{Kind: listNodes}, Summary: "list the nodes of plan " + p.name},
@@ -251,7 +248,6 @@ func (p *maintenancePlan) end(phase api.PlanPhase, why string, now time.Time) {
 	p.Recorded = !p.Prepared.Audited
 }
 
-// enter changes the phase and notes when.
 func (p *maintenancePlan) enter(phase api.PlanPhase, why string, now time.Time) {
 	p.Phase, p.Since, p.Failure = phase, now, why
 }
@@ -294,7 +290,6 @@ func (p *maintenancePlan) recorded(o controller.Outcome, now time.Time) {
 // maxFailures bounds the failures of a result.
 const maxFailures = 100
 
-// result is what the workflow returns.
 func (p *maintenancePlan) result() api.PlanResult {
 	if !p.Phase.Ended() {
 		return api.PlanResult{}

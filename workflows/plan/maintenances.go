@@ -60,7 +60,6 @@ func (p *maintenancePlan) nodeBegan(o controller.Outcome, now time.Time) {
 	}
 }
 
-// found takes which maintenances were begun.
 func (p *maintenancePlan) found(o controller.Outcome, now time.Time) {
 	var found api.List[planactivity.Begun]
 	asked := o.Begun.(controller.Activity).Input.(planactivity.FindInput).Nodes
@@ -190,7 +189,6 @@ func (p *maintenancePlan) awaitEnds(t controller.Turn) *controller.Watch {
 	}
 }
 
-// sawEnds takes the ends that the watch has seen.
 func (p *maintenancePlan) sawEnds(o controller.Outcome, now time.Time) {
 	var ended []planactivity.Ended
 	if o.Get(&ended) != nil {
@@ -203,7 +201,6 @@ func (p *maintenancePlan) sawEnds(o controller.Outcome, now time.Time) {
 	}
 }
 
-// nodeEnded takes the end of a node's maintenance.
 func (p *maintenancePlan) nodeEnded(name string, how planactivity.Ended, now time.Time) {
 	n := p.node(name)
 	switch {
@@ -242,7 +239,6 @@ func (p *maintenancePlan) retryLate(n *plan.Node, now time.Time) {
 	}
 }
 
-// canRetry reports whether a node has failed, or was skipped.
 func canRetry(n *plan.Node) bool {
 	return n.State == plan.Failed || n.State == plan.Skipped || n.State == plan.Held
 }
@@ -299,7 +295,6 @@ func (p *maintenancePlan) blocked(n *plan.Node, why string, now time.Time) {
 	}
 }
 
-// takeNews takes what a maintenance says of itself.
 func (p *maintenancePlan) takeNews(news api.NodeNews, now time.Time) {
 	n := p.node(news.Node)
 	switch {

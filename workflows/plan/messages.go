@@ -54,7 +54,6 @@ func (p *maintenancePlan) hasStages(run, instead string) error {
 	return p.accepts(run)
 }
 
-// sentence says who did something, and why.
 func sentence(what string, who api.Message) string {
 	if who.By != "" {
 		what += " by " + who.By
@@ -81,7 +80,6 @@ func (m pause) Apply(p *maintenancePlan, now time.Time) string {
 	return "nothing more is begun; what runs goes on"
 }
 
-// resume lets a paused plan go on.
 type resume struct{ api.Simple }
 
 func (m resume) Check(p *maintenancePlan, _ time.Time) error {
@@ -100,7 +98,6 @@ func (m resume) Apply(p *maintenancePlan, now time.Time) string {
 	return "the plan goes on"
 }
 
-// approve lets a plan go on after its canary.
 type approve struct{ api.Simple }
 
 func (m approve) Check(p *maintenancePlan, _ time.Time) error {
@@ -122,7 +119,6 @@ func (m approve) Apply(p *maintenancePlan, now time.Time) string {
 	return "the plan goes on once its canary is done"
 }
 
-// planned finds a node of the plan.
 func (p *maintenancePlan) planned(name string) (*plan.Node, error) {
 	if name == "" {
 		return nil, errors.New("node: is missing: say which node of the plan")
@@ -134,7 +130,6 @@ func (p *maintenancePlan) planned(name string) (*plan.Node, error) {
 	return n, nil
 }
 
-// skip leaves a node out.
 type skip struct{ api.NodeOfPlan }
 
 func (m skip) Check(p *maintenancePlan, _ time.Time) error {
@@ -168,7 +163,6 @@ func (m skip) Apply(p *maintenancePlan, now time.Time) string {
 	return m.Node + " is left out, unless it is Ready already: then it is finished"
 }
 
-// retry starts a node again that has failed.
 type retry struct{ api.NodeOfPlan }
 
 func (m retry) Check(p *maintenancePlan, now time.Time) error {
@@ -196,7 +190,6 @@ func (m retry) Apply(p *maintenancePlan, now time.Time) string {
 	return p.retry(n, why, now)
 }
 
-// cancel ends the plan.
 type cancel struct{ api.Cancel }
 
 func (m cancel) Check(p *maintenancePlan, _ time.Time) error {
@@ -218,7 +211,6 @@ func (m cancel) Apply(p *maintenancePlan, now time.Time) string {
 	return effect
 }
 
-// setPace changes how many nodes are worked on at a time.
 type setPace struct{ api.SetPace }
 
 func (m setPace) Check(p *maintenancePlan, _ time.Time) error {
@@ -243,7 +235,6 @@ func (m setPace) Apply(p *maintenancePlan, now time.Time) string {
 	return m.MaxParallel.String() + " at a time from now on; what runs goes on"
 }
 
-// setStage has a staged plan go on.
 type setStage struct{ api.SetStage }
 
 func (m setStage) Check(p *maintenancePlan, _ time.Time) error {

@@ -31,7 +31,6 @@ const (
 	maxSelectorText = 4 << 10
 )
 
-// status asks for a page of how the plan stands.
 type status struct{ api.PlanStatusRequest }
 
 func (q status) Answer(p *maintenancePlan, _ time.Time) (any, error) {
@@ -211,7 +210,6 @@ func (p *maintenancePlan) stages() *api.PlanStages {
 	}
 }
 
-// summary says in one line how the plan stands.
 func (p *maintenancePlan) summary() string {
 	if p.Staged != nil {
 		return p.stagedSummary()

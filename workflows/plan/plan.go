@@ -146,7 +146,6 @@ func (p *maintenancePlan) selection() plan.Selection {
 	return p.spec.Selection
 }
 
-// maintenanceID is the workflow ID of the maintenance of a node.
 func (p *maintenancePlan) maintenanceID(node string) string {
 	return api.MaintenanceID(p.Info.Cluster, node, p.spec.Requestor)
 }
@@ -170,7 +169,6 @@ func (p *maintenancePlan) setNodes(nodes []plan.Node) { p.Nodes, p.places = node
 // maxNote bounds what is kept of why a node is in its state, in bytes: there may be thousands.
 const maxNote = 200
 
-// setState gives a node a state.
 func setState(n *plan.Node, state plan.State, note string, now time.Time) {
 	n.State, n.Since, n.Note = state, now.Unix(), bounds.Words(note, maxNote)
 }

@@ -89,7 +89,6 @@ func (p *maintenancePlan) refuse(why string, now time.Time) {
 	p.note(p.Failure, now)
 }
 
-// stands takes how a node stands.
 func (p *maintenancePlan) stands(m *api.SharedProgress, now time.Time) {
 	s, n := p.Staged, p.node(m.Node)
 	if n == nil || n.State == plan.Gone {
@@ -202,7 +201,6 @@ func (p *maintenancePlan) judge(now time.Time) {
 	s.Drained.Message = fmt.Sprintf("%d of %d nodes are drained", held.Drained, nodes.Total-nodes.Failed-nodes.Skipped-nodes.Done)
 }
 
-// waitsFor says in words what has to happen next.
 func (p *maintenancePlan) waitsFor() string {
 	s := p.Staged
 	held := counted(p.Nodes)
@@ -258,7 +256,6 @@ func prefixed(prefix, text string) string {
 	return prefix + text
 }
 
-// stagedSummary says in one line how a staged plan stands.
 func (p *maintenancePlan) stagedSummary() string {
 	s := p.Staged
 	nodes, held := plan.Count(p.Nodes), counted(p.Nodes)

@@ -133,18 +133,15 @@ func (p *maintenancePlan) withdraw(t controller.Turn) {
 	}
 }
 
-// beginsNothing reports whether no maintenance is to begin.
 func (p *maintenancePlan) beginsNothing(now time.Time) bool {
 	return p.Stop != "" || p.Progress.Paused || p.isLate(now)
 }
 
-// isLate reports whether the time to begin nodes is over.
 func (p *maintenancePlan) isLate(now time.Time) bool {
 	within := p.spec.Strategy.BeginWithin.Std()
 	return within > 0 && !p.CreatedAt.Add(within).After(now)
 }
 
-// starts begin the maintenances of chosen nodes.
 func (p *maintenancePlan) starts(t controller.Turn) (all []controller.Effect) {
 	if !p.Known || p.beginsNothing(t.Now) || t.Room() == 0 {
 		return nil
@@ -228,7 +225,6 @@ func (p *maintenancePlan) orderSent(o controller.Outcome) {
 	}
 }
 
-// pause begins nothing more until somebody resumes the plan.
 func (p *maintenancePlan) pause(why string, now time.Time) {
 	p.Progress.Paused = true
 	p.enter(api.PlanPaused, why, now)

@@ -51,7 +51,6 @@ type staged struct {
 	Targets [][]drainplan.Entry `json:"targets,omitempty"`
 }
 
-// begin is a plan that begins in a stage.
 func begin(stage api.Stage, at time.Time) *staged {
 	s := &staged{Stage: plan.Idle}
 	if stage == plan.Idle {
@@ -85,7 +84,6 @@ func (s *staged) back(at time.Time) {
 	s.revise()
 }
 
-// revise makes a new intent.
 func (s *staged) revise() { s.Revision, s.Tries = s.Revision+1, 0 }
 
 // revisionsOfACopy is far more than the run that was reset can have sent since.
@@ -196,7 +194,6 @@ func (p *maintenancePlan) intentSent(o controller.Outcome, now time.Time) {
 	p.Rest(o.Key, pause, now)
 }
 
-// enterStage goes on to a stage.
 func (p *maintenancePlan) enterStage(stage api.Stage, who api.Message, now time.Time) {
 	p.Staged.enter(stage, now, who)
 	p.Failure, p.ListedAt = "", time.Time{}
