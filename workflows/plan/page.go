@@ -38,9 +38,6 @@ func (q status) Answer(p *maintenancePlan, _ time.Time) (any, error) {
 }
 
 func (p *maintenancePlan) page(asked api.PlanStatusRequest) (api.PlanStatus, error) {
-	if asked.Limit <= 0 {
-		asked.Limit = pageSize
-	}
 	status := api.PlanStatus{
 		Name: p.name, WorkflowID: p.Info.WorkflowID, RunID: p.Info.Run, Phase: p.Phase, Since: p.Since, CreatedAt: p.CreatedAt,
 		WaitingFor: p.WaitingFor, Failure: p.Failure, Counts: plan.Count(p.Nodes), Warnings: p.Warnings, Troubles: p.Troubles(),
@@ -52,8 +49,11 @@ func (p *maintenancePlan) page(asked api.PlanStatusRequest) (api.PlanStatus, err
 	shown := p.spec
 	shown.Selection, shown.Strategy.MaxParallel = p.selection(), p.Progress.Pace(p.spec.Strategy)
 	status.Plan, status.MoreNames = shortened(shown)
-	if p.Staged != nil {
-		status.Stages = p.stages()
+	if s := p.Staged; s != nil {
+		status.Stages = &api.PlanStages{
+			Stage: s.Stage, Begun: slices.Clone(s.Begun), Tiers: p.tiers.Entries(), Tier: s.Tier, Drained: s.Drained,
+			Nodes: counted(p.Nodes), Revision: s.Revision, Answered: s.Answered,
+		}
 	}
 	if until := p.Until; !until.IsZero() {
 		status.Until = &until
@@ -63,24 +63,18 @@ func (p *maintenancePlan) page(asked api.PlanStatusRequest) (api.PlanStatus, err
 			return api.PlanStatus{}, fmt.Errorf("states[%d]: %q is not one of %s", i, asked.States[i], strings.Join(states, ", "))
 		}
 	}
-	order := p.notable()
-	limit := min(asked.Limit, maxPageSize)
-	size, at := 0, 0
-	for _, i := range order {
-		n := &p.Nodes[i]
-		if len(asked.States) > 0 && !slices.Contains(asked.States, n.State.Word()) {
-			continue
-		}
-		if at++; at <= asked.Offset {
-			continue
-		}
+	order := slices.DeleteFunc(p.notable(), func(i int) bool {
+		return len(asked.States) > 0 && !slices.Contains(asked.States, p.Nodes[i].State.Word())
+	})
+	limit, size := min(cmp.Or(max(asked.Limit, 0), pageSize), maxPageSize), 0
+	for at := max(asked.Offset, 0); at < len(order); at++ {
 		if len(status.Nodes) == limit || size > maxPageText {
-			status.NextOffset = at - 1
+			status.NextOffset = at
 			break
 		}
-		one := p.nodeOf(n)
+		one := p.nodeOf(&p.Nodes[order[at]])
 		status.Nodes = append(status.Nodes, one)
-		size += sizeOf(one)
+		size += sizeIn(one)
 	}
 	if asked.Cells {
 		cells := make([]byte, len(p.Nodes))
@@ -98,39 +92,25 @@ var states = []string{
 	plan.Failed.Word(), plan.Skipped.Word(), plan.Gone.Word(),
 }
 
-// notable are the places of the nodes, those with something to say first.
+// ranks put the states with something to say first. Rank 3 has the nodes that are drained, and those that come back later.
+var ranks = map[plan.State]int{plan.Held: 0, plan.Running: 1, plan.Failed: 2, plan.Skipped: 4, plan.Waiting: 5, plan.Done: 6, plan.Gone: 6}
+
+// notable are the places of the nodes by their ranks.
 func (p *maintenancePlan) notable() []int {
-	rank := func(n *plan.Node) int {
-		switch {
-		case n.State == plan.Held:
-			return 0
-		case n.State == plan.Running && n.Standing != nil && n.Standing.Drained:
-			return 3
-		case n.State == plan.Running:
-			return 1
-		case n.State == plan.Failed:
-			return 2
-		case n.State == plan.Waiting && n.NotBefore > 0:
-			return 3
-		case n.State == plan.Skipped:
-			return 4
-		case n.State == plan.Waiting:
-			return 5
-		default:
-			return 6
-		}
-	}
-	const ranks = 7
-	var byRank [ranks][]int
+	var byRank [7][]int
 	for i := range p.Nodes {
-		r := rank(&p.Nodes[i])
-		byRank[r] = append(byRank[r], i)
+		n := &p.Nodes[i]
+		rank := ranks[n.State]
+		if n.State == plan.Running && n.Standing != nil && n.Standing.Drained || n.State == plan.Waiting && n.NotBefore > 0 {
+			rank = 3
+		}
+		byRank[rank] = append(byRank[rank], i)
 	}
 	return slices.Concat(byRank[:]...)
 }
 
 func (p *maintenancePlan) nodeOf(n *plan.Node) api.PlanNode {
-	node := api.PlanNode{Node: n.Name, State: n.State.Word(), Zone: n.Zone, Tries: n.Tries, RunID: n.RunID, Note: p.noteOf(n)}
+	node := api.PlanNode{Node: n.Name, State: n.State.Word(), Zone: n.Zone, Tries: n.Tries, RunID: n.RunID, Note: n.Note}
 	if n.Since > 0 {
 		node.Since = time.Unix(n.Since, 0).UTC()
 	}
@@ -142,25 +122,10 @@ func (p *maintenancePlan) nodeOf(n *plan.Node) api.PlanNode {
 			Phase: api.Phase(st.Phase), Targets: p.Staged.targets(st.Targets), Pending: st.Pending, Evacuating: st.Evacuating, Drained: st.Drained,
 		}
 	}
-	return node
-}
-
-// noteOf is why a node is in its state. Which nodes it waits for is the same for all that wait.
-func (p *maintenancePlan) noteOf(n *plan.Node) string {
 	if p.Staged != nil && n.Note == drainplan.Waiting {
-		return cmp.Or(p.Staged.WaitsFor, n.Note)
+		node.Note = cmp.Or(p.Staged.WaitsFor, n.Note) // the same for all that wait
 	}
-	return n.Note
-}
-
-// sizeOf is about how long a node is in JSON.
-func sizeOf(n api.PlanNode) int {
-	const fixed = 120
-	size := fixed + len(n.Node) + len(n.Zone) + len(n.RunID) + len(n.Note)
-	if n.Drain != nil {
-		size += textOf(n.Drain.Targets)
-	}
-	return size
+	return node
 }
 
 // shortened is a plan as its status shows it: without most of very many names.
@@ -201,15 +166,6 @@ func latest[T any](all []T, most int) []T {
 	return all[from:]
 }
 
-// stages are the part of the status that is about the stages.
-func (p *maintenancePlan) stages() *api.PlanStages {
-	s := p.Staged
-	return &api.PlanStages{
-		Stage: s.Stage, Begun: slices.Clone(s.Begun), Tiers: p.tiers.Entries(), Tier: s.Tier, Drained: s.Drained,
-		Nodes: counted(p.Nodes), Revision: s.Revision, Answered: s.Answered,
-	}
-}
-
 func (p *maintenancePlan) summary() string {
 	if p.Staged != nil {
 		return p.stagedSummary()
@@ -224,10 +180,7 @@ func (p *maintenancePlan) summary() string {
 			text += fmt.Sprintf(", %d %s", part.n, part.what)
 		}
 	}
-	if p.Failure != "" {
-		text += ": " + p.Failure
-	}
-	return text
+	return text + prefixed(": ", p.Failure)
 }
 
 // attributes are the search attributes of the plan, none where the namespace has none.
