@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"strings"
 	"time"
 
 	"go.temporal.io/sdk/temporal"
@@ -183,7 +182,7 @@ func (p *maintenancePlan) listed(o controller.Outcome, now time.Time) {
 		p.stop(api.PlanAborted, fmt.Sprintf("%d nodes came and went: a plan takes %d at most", len(nodes), plan.MaxNodes), now)
 		return
 	}
-	p.setNodes(nodes)
+	p.Nodes, p.places = nodes, nil
 	p.Warnings = plan.Reach{
 		All: listed.All, Matching: len(listed.Nodes), ControlPlanes: listed.ControlPlanes.All,
 		MatchingControlPlane: listed.ControlPlanes.Matching, Missing: listed.Missing, MoreMissing: listed.MoreMissing,
@@ -365,16 +364,4 @@ func (p *maintenancePlan) send(e api.PlanEvent, now time.Time) {
 		Reason: p.spec.Reason, Ticket: p.spec.Ticket, Phase: string(p.Phase), Message: e.Message,
 		WorkflowID: p.Info.WorkflowID, RunID: p.Info.Run,
 	}, now)
-}
-
-// maxNamed bounds the nodes that a text names.
-const maxNamed = 20
-
-// named names nodes in a text.
-func named(nodes []string) string {
-	text := strings.Join(nodes[:min(len(nodes), maxNamed)], ", ")
-	if more := len(nodes) - maxNamed; more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
-	return text
 }

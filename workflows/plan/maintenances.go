@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"go.temporal.io/sdk/temporal"
@@ -28,25 +29,17 @@ const (
 func (p *maintenancePlan) nodeBegan(o controller.Outcome, now time.Time) {
 	name := o.Key.Of
 	n := p.node(name)
-	if n == nil {
-		return
-	}
-	switch o.What {
-	case controller.Ended:
+	switch {
+	case n == nil:
+	case o.What == controller.Ended:
 		var result api.Result
 		err := o.Get(&result)
 		p.nodeEnded(name, planactivity.EndOf(planactivity.Execution{RunID: o.Run}, result, err), now)
-		return
-	case controller.Terminated: // a reset terminates too, and what goes on may know nothing of its cancellation
+	case o.What == controller.Terminated: // a reset terminates too, and what goes on may know nothing of its cancellation
 		if n.RunID == o.Run {
 			p.takeBack(n)
 		}
-		return
-	}
-	if n.State != plan.Running || n.RunID != "" {
-		return
-	}
-	switch {
+	case n.State != plan.Running || n.RunID != "":
 	case o.Err == nil:
 		n.RunID = o.Run
 		if _, there := p.Orders[name]; !there {
@@ -94,7 +87,7 @@ func (p *maintenancePlan) takeFound(all []planactivity.Begun, now time.Time) {
 		}
 		n := p.node(found.Node)
 		if n == nil && !found.Earlier && !found.Foreign {
-			p.setNodes(append(p.Nodes, plan.Node{Facts: plan.Facts{Name: found.Node}}))
+			p.Nodes, p.places = append(p.Nodes, plan.Node{Facts: plan.Facts{Name: found.Node}}), nil
 			n = p.node(found.Node)
 		}
 		switch {
@@ -128,35 +121,33 @@ func (p *maintenancePlan) takeFound(all []planactivity.Begun, now time.Time) {
 		}
 		p.takeBack(n)
 		p.takeNews(api.NodeNews{Node: n.Name, RunID: n.RunID, Held: found.Held, Why: found.Why}, now)
-		if early, there := p.Early[n.Name]; there {
-			p.takeNews(early, now)
-		}
+		p.takeNews(p.Early[n.Name], now) // which may be none
 		delete(p.Early, n.Name)
 		if n.State == plan.Held {
 			p.retryLate(n, now)
 		}
 	}
-	p.noteFound(adopted, refused, left, now)
-}
-
-// noteFound notes whose maintenances were adopted, refused and left alone.
-func (p *maintenancePlan) noteFound(adopted, refused, left []string, now time.Time) {
+	p.noteFound("adopted from an earlier plan of this name, because the settings are the same", adopted, now)
+	p.noteFound("not adopted from an earlier plan of this name, because the settings differ: their end is waited for", refused, now)
 	leftAlone := "left alone, because an earlier plan of this name has begun them"
 	if p.Staged == nil {
 		leftAlone += " for other nodes, or another requestor"
 	}
-	for _, of := range []struct {
-		nodes []string
-		what  string
-	}{
-		{adopted, "adopted from an earlier plan of this name, because the settings are the same"},
-		{refused, "not adopted from an earlier plan of this name, because the settings differ: their end is waited for"},
-		{left, leftAlone},
-	} {
-		if len(of.nodes) > 0 {
-			p.note(of.what+": the maintenances of "+named(of.nodes), now)
-		}
+	p.noteFound(leftAlone, left, now)
+}
+
+// maxNamed bounds the nodes that a text names.
+const maxNamed = 20
+
+func (p *maintenancePlan) noteFound(what string, nodes []string, now time.Time) {
+	if len(nodes) == 0 {
+		return
 	}
+	text := what + ": the maintenances of " + strings.Join(nodes[:min(len(nodes), maxNamed)], ", ")
+	if more := len(nodes) - maxNamed; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	p.note(text, now)
 }
 
 // release gives up the maintenance of an earlier plan whose end is waited for.
@@ -167,9 +158,9 @@ func (p *maintenancePlan) release(n *plan.Node, now time.Time) {
 	p.Digest = matchAgain
 }
 
-// awaitEnds waits for the ends of the maintenances that are no children of this run; nil is that there are none. Those that run come first:
-// of very many, the activity reports the ends of the first at once.
-func (p *maintenancePlan) awaitEnds(t controller.Turn) *controller.Watch {
+// awaitEnds waits for the ends of the maintenances that are no children of this run. Those that run come first: of very many, the activity
+// reports the ends of the first at once.
+func (p *maintenancePlan) awaitEnds(t controller.Turn) []controller.Watch {
 	var awaited api.List[planactivity.Execution]
 	for _, first := range []bool{true, false} {
 		for i := range p.Nodes {
@@ -183,10 +174,10 @@ func (p *maintenancePlan) awaitEnds(t controller.Turn) *controller.Watch {
 	if len(awaited) == 0 {
 		return nil
 	}
-	return &controller.Watch{
+	return []controller.Watch{{
 		Key: controller.Key{Kind: awaitEnds}, Summary: "wait for the ends of " + number.Of(len(awaited), "maintenance"), Lasts: true,
 		Call: controller.Call{Func: call.Plans.AwaitEnds}, Input: awaited,
-	}
+	}}
 }
 
 func (p *maintenancePlan) sawEnds(o controller.Outcome, now time.Time) {

@@ -271,12 +271,11 @@ func (m setStage) Settled(p *maintenancePlan) (done bool, err error) {
 type setSelector struct{ api.SetSelector }
 
 func (m setSelector) Check(p *maintenancePlan, _ time.Time) error {
-	err := p.hasStages(m.Run, ", and its nodes are chosen for good: leave some out with skip, or start another plan")
-	if err == nil && p.Staged.Stage == plan.Complete {
-		err = errors.New("the plan is in stage Complete, and takes no more nodes")
-	}
-	if err != nil {
+	if err := p.hasStages(m.Run, ", and its nodes are chosen for good: leave some out with skip, or start another plan"); err != nil {
 		return err
+	}
+	if p.Staged.Stage == plan.Complete {
+		return errors.New("the plan is in stage Complete, and takes no more nodes")
 	}
 	return m.SetSelector.Check()
 }
@@ -305,13 +304,12 @@ func (m nodeNews) Check(p *maintenancePlan, _ time.Time) error {
 
 // Apply keeps the news of a maintenance whose run is not known until it is.
 func (m nodeNews) Apply(p *maintenancePlan, now time.Time) string {
-	if n := p.node(m.Node); n == nil || n.RunID == "" {
-		if (!p.Known || p.Sought[m.Node]) && len(p.Early) < plan.MaxAtOnce {
-			m.Why = bounds.Words(m.Why, maxNote)
-			set(&p.Early, m.Node, m.NodeNews)
-		}
-		return ""
+	switch n := p.node(m.Node); {
+	case n != nil && n.RunID != "":
+		p.takeNews(m.NodeNews, now)
+	case (!p.Known || p.Sought[m.Node]) && len(p.Early) < plan.MaxAtOnce:
+		m.Why = bounds.Words(m.Why, maxNote)
+		set(&p.Early, m.Node, m.NodeNews)
 	}
-	p.takeNews(m.NodeNews, now)
 	return ""
 }

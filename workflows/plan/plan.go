@@ -164,8 +164,6 @@ func (p *maintenancePlan) node(name string) *plan.Node {
 	return nil
 }
 
-func (p *maintenancePlan) setNodes(nodes []plan.Node) { p.Nodes, p.places = nodes, nil }
-
 // maxNote bounds what is kept of why a node is in its state, in bytes: there may be thousands.
 const maxNote = 200
 

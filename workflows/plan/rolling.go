@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -29,7 +30,10 @@ func (p *maintenancePlan) roll(t controller.Turn, d *controller.Decision) {
 	if p.Known {
 		p.withdraw(t)
 	}
-	p.dropOrders()
+	maps.DeleteFunc(p.Orders, func(name string, _ order) bool { // to maintenances that have ended
+		n := p.node(name)
+		return n == nil || n.State != plan.Running && n.State != plan.Held
+	})
 	switch {
 	case p.Stop != "" && (p.Known || !p.MayRun):
 		p.WaitingFor, p.Until = fmt.Sprintf("its last nodes: it ends %s then", p.Stop), time.Time{}
@@ -48,19 +52,15 @@ func (p *maintenancePlan) roll(t controller.Turn, d *controller.Decision) {
 	if p.Known && len(p.Sought) > 0 {
 		d.Effects = append(d.Effects, p.find(t.Now))
 	}
-	d.Effects = append(d.Effects, p.sendOrders()...)
-	d.Effects = append(d.Effects, p.starts(t)...)
-	if ends := p.awaitEnds(t); ends != nil {
-		d.Watches = append(d.Watches, *ends)
-	}
+	d.Effects = slices.Concat(d.Effects, p.sendOrders(), p.starts(t))
+	d.Watches = append(d.Watches, p.awaitEnds(t)...)
 }
 
 // decide has the rules say which nodes go next, until they say nothing new.
 func (p *maintenancePlan) decide(t controller.Turn, d *controller.Decision) {
 	for now := t.Now; ; {
-		progress := p.Progress
-		progress.CreatedAt = p.CreatedAt
-		next := plan.Decide(p.spec.Strategy, p.Nodes, progress, now)
+		p.Progress.CreatedAt = p.CreatedAt
+		next := plan.Decide(p.spec.Strategy, p.Nodes, p.Progress, now)
 		if next.CanaryPassed {
 			p.Progress.CanaryPassed = true
 			p.note("the canary has passed", now)
@@ -186,15 +186,6 @@ func (p *maintenancePlan) takeBack(n *plan.Node) {
 	}
 }
 
-// dropOrders drops messages to maintenances that have ended.
-func (p *maintenancePlan) dropOrders() {
-	for i := 0; i < len(p.Nodes) && len(p.Orders) > 0; i++ {
-		if n := &p.Nodes[i]; n.State != plan.Running && n.State != plan.Held {
-			delete(p.Orders, n.Name)
-		}
-	}
-}
-
 // sendOrders sends maintenances their messages, once their runs are known.
 func (p *maintenancePlan) sendOrders() (all []controller.Effect) {
 	for i := 0; i < len(p.Nodes) && len(p.Orders) > 0; i++ {
@@ -218,10 +209,9 @@ func (p *maintenancePlan) sendOrders() (all []controller.Effect) {
 
 // orderSent takes whether a maintenance received a message. One that does not run has ended, which the plan learns by other ways.
 func (p *maintenancePlan) orderSent(o controller.Outcome) {
-	if sent := o.Begun.(controller.Signal); o.Err == nil || call.IsNobody(o.Err) {
-		if p.Orders[o.Key.Of].Message == sent.Name {
-			delete(p.Orders, o.Key.Of)
-		}
+	sent := o.Begun.(controller.Signal)
+	if (o.Err == nil || call.IsNobody(o.Err)) && p.Orders[o.Key.Of].Message == sent.Name {
+		delete(p.Orders, o.Key.Of)
 	}
 }
 
@@ -254,12 +244,7 @@ func (p *maintenancePlan) stop(phase api.PlanPhase, why string, now time.Time) {
 
 // endRolling ends a plan of which no maintenance runs. Those that wait for somebody's decision are not the plan's to wait for.
 func (p *maintenancePlan) endRolling(now time.Time) {
-	for i := range p.Nodes {
-		if n := &p.Nodes[i]; n.State == plan.Running || n.Ending() {
-			return
-		}
-	}
-	if len(p.Orders) > 0 {
+	if len(p.Orders) > 0 || slices.ContainsFunc(p.Nodes, func(n plan.Node) bool { return n.State == plan.Running || n.Ending() }) {
 		return
 	}
 	switch counts := plan.Count(p.Nodes); {
