@@ -126,11 +126,17 @@ func (p *maintenancePlan) Begin(now time.Time) {
 	}
 }
 
-// Reset forgets what the run that was reset may have begun since, or sent to the Lockstep.
+// Reset forgets what the run that was reset may have begun since, or sent to the Lockstep. That knows later revisions, of the run that was
+// reset; where that had gone further than Idle, the lockstep's answer says so.
 func (p *maintenancePlan) Reset(time.Time) {
 	p.Known, p.MayRun, p.ListedAt = false, true, time.Time{}
-	if p.Staged != nil {
-		p.Staged.reset()
+	if s := p.Staged; s != nil {
+		s.Asked++
+		if s.Revision > 0 {
+			s.Revision += revisionsOfACopy
+			s.Sent = true // what was sent since is not known
+			s.revise()
+		}
 	}
 }
 

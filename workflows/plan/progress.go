@@ -78,10 +78,9 @@ func (p *maintenancePlan) answered(now time.Time) {
 func (p *maintenancePlan) refuse(why string, now time.Time) {
 	s := p.Staged
 	s.Refused, s.RefusedWhy = s.Revision, why
-	stage := s.Stage
 	p.answered(now)
-	p.Failure = fmt.Sprintf("%s was refused: %s", stage, why)
-	if s.Taken < len(s.Begun) && stage != plan.Complete {
+	p.Failure = fmt.Sprintf("%s was refused: %s", s.Stage, why)
+	if s.Taken < len(s.Begun) && s.Stage != plan.Complete {
 		s.back(now)
 		p.announce(notices.PlanStage, fmt.Sprintf("back in stage %s: %s", s.Stage, p.Failure), now)
 		return
@@ -107,8 +106,11 @@ func (p *maintenancePlan) stands(m *api.SharedProgress, now time.Time) {
 	}
 	if m.Phase != "" {
 		n.Standing = &plan.Standing{
-			Phase: known(m.Phase), Targets: s.keep(m.Targets[:min(len(m.Targets), maxTargets)], p.Nodes),
+			Targets: s.keep(m.Targets[:min(len(m.Targets), maxTargets)], p.Nodes),
 			Pending: max(m.Pending, 0), Evacuating: max(m.Evacuating, 0), Drained: m.Drained,
+		}
+		if slices.Contains(api.Phases, m.Phase) {
+			n.Standing.Phase = string(m.Phase)
 		}
 	}
 	if state == plan.Gone && s.Stage.Holds() {
@@ -119,14 +121,6 @@ func (p *maintenancePlan) stands(m *api.SharedProgress, now time.Time) {
 
 // maxTargets bounds the targets of a node.
 const maxTargets = 200
-
-// known is a phase that there is.
-func known(phase api.Phase) string {
-	if !slices.Contains(api.Phases, phase) {
-		return ""
-	}
-	return string(phase)
-}
 
 // stateOf is the state of a node by the lockstep's report; begun is whether its maintenance had begun before.
 func stateOf(stage api.Stage, begun bool, p api.SharedProgress) plan.State {
@@ -150,16 +144,7 @@ func stateOf(stage api.Stage, begun bool, p api.SharedProgress) plan.State {
 	}
 }
 
-// cordoned reports whether a node's maintenance has its node out of service.
-func cordoned(n *plan.Node) bool {
-	if n.Standing == nil || n.State.Over() {
-		return false
-	}
-	place := slices.Index(api.Phases, api.Phase(n.Standing.Phase))
-	return place > slices.Index(api.Phases, api.Cordoning) && place < slices.Index(api.Phases, api.Releasing)
-}
-
-// counted counts the nodes that are held.
+// counted counts the nodes that are held. Those between Cordoning and Releasing are cordoned.
 func counted(nodes []plan.Node) api.DrainCounts {
 	var c api.DrainCounts
 	for i := range nodes {
@@ -167,16 +152,17 @@ func counted(nodes []plan.Node) api.DrainCounts {
 		if n.State != plan.Running && n.State != plan.Held {
 			continue
 		}
-		c.Held++
-		if cordoned(n) {
+		if c.Held++; n.Standing == nil {
+			continue
+		}
+		phase := slices.Index(api.Phases, api.Phase(n.Standing.Phase))
+		if phase > slices.Index(api.Phases, api.Cordoning) && phase < slices.Index(api.Phases, api.Releasing) {
 			c.Cordoned++
 		}
-		if n.Standing != nil {
-			c.Pending, c.Evacuating = c.Pending+n.Standing.Pending, c.Evacuating+n.Standing.Evacuating
-			if n.Standing.Drained {
-				c.Drained++
-			}
+		if n.Standing.Drained {
+			c.Drained++
 		}
+		c.Pending, c.Evacuating = c.Pending+n.Standing.Pending, c.Evacuating+n.Standing.Evacuating
 	}
 	return c
 }
@@ -204,8 +190,7 @@ func (p *maintenancePlan) judge(now time.Time) {
 func (p *maintenancePlan) waitsFor() string {
 	s := p.Staged
 	held := counted(p.Nodes)
-	wanted := plan.Count(p.Nodes)
-	out := wanted.Waiting + held.Held
+	out := plan.Count(p.Nodes).Waiting + held.Held
 	switch {
 	case s.Stage != plan.Idle && s.Answered < s.Revision:
 		return "the lockstep of all plans to take its stage " + string(s.Stage)

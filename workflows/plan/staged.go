@@ -52,12 +52,10 @@ type staged struct {
 }
 
 func begin(stage api.Stage, at time.Time) *staged {
-	s := &staged{Stage: plan.Idle}
 	if stage == plan.Idle {
-		s.Begun = []api.StageBegun{{Stage: plan.Idle, At: at}}
-		s.Taken = 1
-		return s
+		return &staged{Stage: stage, Begun: []api.StageBegun{{Stage: stage, At: at}}, Taken: 1}
 	}
+	s := &staged{Stage: plan.Idle}
 	s.enter(stage, at, api.Message{})
 	return s
 }
@@ -73,14 +71,11 @@ func (s *staged) enter(stage api.Stage, at time.Time, who api.Message) {
 
 // back returns to the stage in which the lockstep has last taken an intent. In Idle it holds nothing of the plan.
 func (s *staged) back(at time.Time) {
-	s.Begun = s.Begun[:s.Taken]
-	if s.Stage = plan.Idle; s.Taken > 0 {
-		s.Stage = s.Begun[s.Taken-1].Stage
-	}
 	if s.Taken == 0 {
-		s.Begun = append(s.Begun, api.StageBegun{Stage: plan.Idle, At: at})
-		s.Taken = 1
+		s.Begun, s.Taken = []api.StageBegun{{Stage: plan.Idle, At: at}}, 1
 	}
+	s.Begun = s.Begun[:s.Taken]
+	s.Stage = s.Begun[s.Taken-1].Stage
 	s.revise()
 }
 
@@ -88,17 +83,6 @@ func (s *staged) revise() { s.Revision, s.Tries = s.Revision+1, 0 }
 
 // revisionsOfACopy is far more than the run that was reset can have sent since.
 const revisionsOfACopy = 1 << 20
-
-// reset has what the plan intends count again: the lockstep knows later revisions, of the run that was reset. Where that had gone further
-// than Idle, the lockstep's answer says so.
-func (s *staged) reset() {
-	s.Asked++
-	if s.Revision > 0 {
-		s.Revision += revisionsOfACopy
-		s.Sent = true // what was sent since is not known
-		s.revise()
-	}
-}
 
 const (
 	// repeatSoon and repeatLate are the first pause before an intent is repeated that is not answered, and the longest.
