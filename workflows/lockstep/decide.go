@@ -212,7 +212,7 @@ func (v *inventory) progressOf(p *planEntry, i int) api.SharedProgress {
 	n := p.member(i)
 	switch {
 	case left:
-		one.Left, one.Phase, one.Message, one.Failed = true, gone.Phase, gone.Why, gone.Failed
+		one.Left, one.Phase, one.Message, one.Failed = true, gone.Phase, gone.Why, gone.Phase != api.Completed && gone.Phase != api.NodeGone
 	case !p.holds(i):
 		one.Left = true
 	case n == nil:

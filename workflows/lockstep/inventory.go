@@ -81,9 +81,8 @@ type planState struct {
 
 // departure is how a maintenance ended that a plan still wanted.
 type departure struct {
-	Phase  api.Phase `json:"phase,omitempty"`
-	Why    string    `json:"why"`
-	Failed bool      `json:"failed,omitempty"`
+	Phase api.Phase `json:"phase,omitempty"`
+	Why   string    `json:"why"`
 }
 
 // stand is what is done with a node.
@@ -197,11 +196,12 @@ func (n *node) isGranted() bool {
 }
 
 func (v *inventory) planOf(run string) *planEntry {
-	i := slices.IndexFunc(v.plans, func(p *planEntry) bool { return p.RunID == run })
-	if i < 0 {
-		return nil
+	for _, p := range v.plans {
+		if p.RunID == run {
+			return p
+		}
 	}
-	return v.plans[i]
+	return nil
 }
 
 func (v *inventory) add(name string) *node {
@@ -262,9 +262,6 @@ func (n *node) isToEnd() bool { return !n.isWanted() || n.differs() }
 func (p *planEntry) isActive() bool { return p.Stage == api.StageCordon || p.Stage == api.StageDrain }
 
 func (p *planEntry) hasLeft(name string) bool {
-	if len(p.Left) == 0 {
-		return false
-	}
 	_, left := p.Left[name]
 	return left
 }

@@ -189,7 +189,7 @@ func (l *lockstep) reports(t controller.Turn, d *controller.Decision) {
 				continue
 			}
 		}
-		d.Effects = append(d.Effects, l.signal(sendProgress, p.Name, v.part(p, header), 0))
+		d.Effects = append(d.Effects, l.signal(sendProgress, "send its progress to", p.Name, v.part(p, header), 0))
 		room--
 	}
 }
@@ -206,12 +206,9 @@ func (v *inventory) part(p *planEntry, progress api.PlanProgress) api.PlanProgre
 	return progress
 }
 
-// summaries say what a signal of a kind does, before the plan's name.
-var summaries = map[string]string{sendProgress: "send its progress to", sendRefusal: "refuse the intent of", askIntent: "ask for the intent of"}
-
-func (l *lockstep) signal(kind, name string, progress api.PlanProgress, repeat time.Duration) controller.Effect {
+func (l *lockstep) signal(kind, what, name string, progress api.PlanProgress, repeat time.Duration) controller.Effect {
 	return controller.Signal{
-		Meta: controller.Meta{Key: keyOf(kind, name), Summary: summaries[kind] + " plan " + name, Repeat: repeat, AtOnce: sendAtOnce},
+		Meta: controller.Meta{Key: keyOf(kind, name), Summary: what + " plan " + name, Repeat: repeat, AtOnce: sendAtOnce},
 		To:   controller.Execution{WorkflowID: api.PlanID(l.Info.Cluster, name)}, Name: api.SignalPlanProgress, Payload: progress,
 	}
 }
@@ -262,7 +259,7 @@ func (l *lockstep) refuse(in api.PlanIntent, why error) {
 
 func (l *lockstep) refusals() (all []controller.Effect) {
 	for _, r := range l.Refusals {
-		all = append(all, l.signal(sendRefusal, r.Plan, r.Progress, 0))
+		all = append(all, l.signal(sendRefusal, "refuse the intent of", r.Plan, r.Progress, 0))
 	}
 	return all
 }
@@ -278,7 +275,7 @@ func (l *lockstep) refused(o controller.Outcome) {
 // asks ask silent plans for their intents, and again, after a longer pause each time.
 func (l *lockstep) asks() (all []controller.Effect) {
 	for _, p := range l.Inventory.silent {
-		all = append(all, l.signal(askIntent, p.Name, api.PlanProgress{RunID: p.RunID, Repeat: true}, askAgain))
+		all = append(all, l.signal(askIntent, "ask for the intent of", p.Name, api.PlanProgress{RunID: p.RunID, Repeat: true}, askAgain))
 	}
 	return all
 }

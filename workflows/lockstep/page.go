@@ -1,6 +1,7 @@
 package lockstep
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -37,18 +38,13 @@ func (q heldQuestion) Answer(l *lockstep, _ time.Time) (any, error) {
 	return l.Inventory.heldPage(q.HeldRequest), nil
 }
 
-// rebuilding says in words what has to be found out before anything is decided; empty is nothing.
-func (l *lockstep) rebuilding(now time.Time) string {
-	if l.Known && !now.Before(l.Until) {
-		return ""
-	}
-	return l.waitsFor()
-}
-
 func (l *lockstep) page(asked api.LockstepRequest, now time.Time) (api.LockstepState, error) {
 	v := &l.Inventory
 	state := api.LockstepState{
-		Rebuilding: l.rebuilding(now), Plans: []api.LockstepPlan{}, NodesAll: len(v.nodes), Nodes: []api.LockstepNode{}, Troubles: l.Troubles(), Notes: l.Notes,
+		Plans: []api.LockstepPlan{}, NodesAll: len(v.nodes), Nodes: []api.LockstepNode{}, Troubles: l.Troubles(), Notes: l.Notes,
+	}
+	if !l.Known || now.Before(l.Until) {
+		state.Rebuilding = l.waitsFor()
 	}
 	found := asked.Plan == ""
 	for _, p := range v.plans {
@@ -61,10 +57,7 @@ func (l *lockstep) page(asked api.LockstepRequest, now time.Time) (api.LockstepS
 	if !found {
 		return state, fmt.Errorf("plan: there is no plan %.60q in lockstep", asked.Plan)
 	}
-	if asked.Limit <= 0 {
-		asked.Limit = pageSize
-	}
-	limit, at, size := min(asked.Limit, maxPageSize), 0, 0
+	limit, at, size := min(cmp.Or(max(asked.Limit, 0), pageSize), maxPageSize), 0, 0
 	for _, n := range v.nodes {
 		if !n.isWanted() && n.Stand != ending {
 			state.Unwanted++
@@ -87,14 +80,10 @@ func (l *lockstep) page(asked api.LockstepRequest, now time.Time) (api.LockstepS
 }
 
 func stateOf(n *node) api.LockstepNode {
-	one := api.LockstepNode{
+	return api.LockstepNode{
 		Node: n.name, RunID: n.Run, State: n.state(), Phase: n.progress.Phase, Revision: n.target.Revision, Targets: n.target.Targets,
-		Drained: n.Drained, Gang: n.gang, Plans: n.group.names, Message: n.target.Waits,
+		Drained: n.Drained, Gang: n.gang, Plans: n.group.names, Message: cmp.Or(n.progress.Waiting, n.target.Waits),
 	}
-	if n.progress.Waiting != "" {
-		one.Message = n.progress.Waiting
-	}
-	return one
 }
 
 // heldPage is a page of the nodes and plans that the workflow counts on, for the watch that checks whether they run.
@@ -106,18 +95,12 @@ func (v *inventory) heldPage(asked api.HeldRequest) api.LockstepHeld {
 		}
 		held.Plans = append(held.Plans, v.silent...)
 	}
-	at := 0
-	for _, n := range v.nodes {
-		if !n.runs() {
-			continue
-		}
-		if at++; at <= asked.Offset {
-			continue
-		}
-		if len(held.Nodes) == heldPage {
-			held.NextOffset = at - 1
-			break
-		}
+	running := slices.DeleteFunc(slices.Clone(v.nodes), func(n *node) bool { return !n.runs() })
+	running = running[min(max(asked.Offset, 0), len(running)):]
+	if len(running) > heldPage {
+		running, held.NextOffset = running[:heldPage], max(asked.Offset, 0)+heldPage
+	}
+	for _, n := range running {
 		held.Nodes = append(held.Nodes, api.HeldNode{Node: n.name, RunID: n.Run})
 	}
 	return held

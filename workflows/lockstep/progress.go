@@ -125,7 +125,7 @@ func (v *inventory) end(n *node, phase api.Phase, failure string) {
 	if n.Stand == ending {
 		return // it is begun anew where it is wanted by now
 	}
-	gone := departure{Phase: phase, Why: failure, Failed: phase != api.Completed && phase != api.NodeGone}
+	gone := departure{Phase: phase, Why: failure}
 	switch {
 	case phase == api.NodeGone:
 		gone.Why = "the node is gone"
