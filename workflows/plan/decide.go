@@ -50,8 +50,6 @@ const (
 	// matchAgain stands for the digest of a list that excluded a node which waits again: that list did not check whether the node
 	// still matches.
 	matchAgain = "match again"
-	// cannotList is what fails where the nodes cannot be listed.
-	cannotList = "the nodes of the plan cannot be listed"
 )
 
 func (p *maintenancePlan) Decide(t controller.Turn) (d controller.Decision) {
@@ -157,7 +155,7 @@ func (p *maintenancePlan) listed(o controller.Outcome, now time.Time) {
 		p.stop(api.PlanAborted, "its nodes cannot be listed: "+call.Cause(err), now)
 		return
 	case err != nil:
-		p.Fails(o.Key, cannotList, call.Cause(err), now)
+		p.Fails(o.Key, "the nodes of the plan cannot be listed", call.Cause(err), now)
 		return
 	}
 	p.ClearBackoff(o.Key)
@@ -170,15 +168,11 @@ func (p *maintenancePlan) listed(o controller.Outcome, now time.Time) {
 	if listed.Unchanged {
 		return
 	}
-	match := plan.MatchTogether
+	nodes, came, went := plan.MatchTogether(p.Nodes, listed.Nodes, now)
 	if p.Staged == nil {
-		match = func(nodes []plan.Node, matching []plan.Facts, now time.Time) ([]plan.Node, int, int) {
-			return plan.Match(p.spec.Strategy.Order, nodes, matching, now)
-		}
+		nodes, came, went = plan.Match(p.spec.Strategy.Order, p.Nodes, listed.Nodes, now)
 	}
-	nodes, came, went := match(p.Nodes, listed.Nodes, now)
-	nodes = plan.Forget(nodes, plan.MaxNodes)
-	if len(nodes) > plan.MaxNodes {
+	if nodes = plan.Forget(nodes, plan.MaxNodes); len(nodes) > plan.MaxNodes {
 		p.stop(api.PlanAborted, fmt.Sprintf("%d nodes came and went: a plan takes %d at most", len(nodes), plan.MaxNodes), now)
 		return
 	}
@@ -286,29 +280,16 @@ func (p *maintenancePlan) recorded(o controller.Outcome, now time.Time) {
 	p.Recorded = o.Err == nil || p.RecordTries > 1
 }
 
-// maxFailures bounds the failures of a result.
-const maxFailures = 100
-
 func (p *maintenancePlan) result() api.PlanResult {
 	if !p.Phase.Ended() {
 		return api.PlanResult{}
 	}
-	result := api.PlanResult{
+	failed, _ := p.page(api.PlanStatusRequest{States: []string{plan.Held.Word(), plan.Failed.Word()}}) // both are states
+	return api.PlanResult{
 		Name: p.name, WorkflowID: p.Info.WorkflowID, RunID: p.Info.Run, Phase: p.Phase, Message: p.summary(),
-		CreatedAt: p.CreatedAt, EndedAt: p.Since, Counts: plan.Count(p.Nodes),
+		CreatedAt: p.CreatedAt, EndedAt: p.Since, Counts: failed.Counts,
+		Failures: failed.Nodes, MoreFailures: failed.Counts.Failures() - len(failed.Nodes),
 	}
-	for i := range p.Nodes {
-		n := &p.Nodes[i]
-		if n.State != plan.Failed && n.State != plan.Held {
-			continue
-		}
-		if len(result.Failures) == maxFailures {
-			result.MoreFailures++
-			continue
-		}
-		result.Failures = append(result.Failures, p.nodeOf(n))
-	}
-	return result
 }
 
 // failure closes the workflow as cancelled, or as failed with the reason; nil is as completed.
