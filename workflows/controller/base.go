@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -123,13 +124,11 @@ func (b *Base) Fails(k Key, what, why string, now time.Time) {
 	r.Until = now.Add(period.Doubled(firstRetry, maxRetry, r.Count))
 	r.What, r.Why = bounds.Cut(what, maxNote), bounds.Cut(why, bounds.Text) // it ends with the command that helps
 	r.Count++
-	b.judged = b.judged || k == b.judging
 }
 
 // Rest keeps the effects, or the watch, of a key from beginning for a while. Outcome calls it for one that has to wait for something.
 func (b *Base) Rest(k Key, d time.Duration, now time.Time) {
 	*b.retry(k) = Retry{Key: k, Until: now.Add(d)}
-	b.judged = b.judged || k == b.judging
 }
 
 // ClearBackoff lets the effects, or the watch, of a key begin again at once. Outcome calls it where Decide alone says whether one is wanted
@@ -142,11 +141,7 @@ func (b *Base) repeats(m Meta, same uint64, now time.Time) {
 	if r.Same != same {
 		*r = Retry{Key: m.Key, Same: same}
 	}
-	pause := m.Repeat
-	if pause == 0 {
-		pause = firstRepeat
-	}
-	r.Until = now.Add(period.Doubled(pause, maxRetry, r.Count))
+	r.Until = now.Add(period.Doubled(cmp.Or(m.Repeat, firstRepeat), maxRetry, r.Count))
 	r.Count++
 }
 
@@ -179,8 +174,9 @@ func (b *Base) drop(unwanted func(r *Retry) bool) {
 	b.Retries, b.byKey = slices.DeleteFunc(b.Retries, unwanted), nil
 }
 
-// retry returns the entry of a key, and adds one where there is none.
+// retry returns the entry of a key to change it, and adds one where there is none.
 func (b *Base) retry(k Key) *Retry {
+	b.judged = b.judged || k == b.judging
 	r := b.find(k)
 	if r == nil {
 		if len(b.Retries) >= maxRetries {

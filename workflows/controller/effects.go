@@ -117,7 +117,6 @@ func (s Start) content() any { return []any{s.Type, s.ID, s.Input} }
 func (s Start) begin(ctx workflow.Context) workflow.Future {
 	options := call.Child(s.ID, s.Summary)
 	options.Memo = s.Memo
-
 	if s.Once {
 		options.WorkflowIDReusePolicy = enums.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE
 	}

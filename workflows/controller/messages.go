@@ -169,11 +169,10 @@ func (i *intake[C]) take() (taken int) {
 func (i *intake[C]) takeSignal() (size int) {
 	name, raw, err := i.queue.Next()
 	known := slices.IndexFunc(i.rows, func(m Message[C]) bool { return m.Name == name })
-	switch {
-	case err == nil && known < 0:
+	if err == nil && known < 0 {
 		err = inbox.ErrUnknown
-		fallthrough
-	case err != nil:
+	}
+	if err != nil {
 		i.refuse(Message[C]{Name: name}, api.Message{}, api.Refused, err)
 		return len(raw)
 	}

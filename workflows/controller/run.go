@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -122,14 +123,9 @@ func pack(c Controller) []byte {
 
 func largest(data []byte) string {
 	var fields map[string]json.RawMessage
-	if err := json.Unmarshal(data, &fields); err != nil {
-		return err.Error()
-	}
+	_ = json.Unmarshal(data, &fields) // it is an object
 	names := slices.SortedFunc(maps.Keys(fields), func(a, b string) int {
-		if n := len(fields[b]) - len(fields[a]); n != 0 {
-			return n
-		}
-		return strings.Compare(a, b)
+		return cmp.Or(len(fields[b])-len(fields[a]), strings.Compare(a, b))
 	})
 	return strings.Join(names[:min(len(names), 3)], ", ")
 }
@@ -169,10 +165,10 @@ func (i Info) Only(what string, idOf func(cluster string) string) error {
 	return nil
 }
 
-// Check returns an error where the workflow ID names another cluster than the task queue does.
-func (i Info) Check(cluster string) error {
-	if cluster == i.Cluster {
-		return nil
+// Check takes the cluster that a workflow ID names, and the error of parsing it. Another cluster than that of the task queue is an error too.
+func (i Info) Check(cluster string, err error) error {
+	if err != nil || cluster == i.Cluster {
+		return err
 	}
 	return fmt.Errorf("workflow ID %.300q is of cluster %q, and its task queue is of cluster %q", i.WorkflowID, cluster, i.Cluster)
 }

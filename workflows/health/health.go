@@ -93,11 +93,8 @@ func Check(ctx workflow.Context, input converter.RawValue, packed []byte) error 
 
 func newCheck(info controller.Info, input []byte) (*check, error) {
 	cluster, name, err := api.ParseHealthCheckID(info.WorkflowID)
-	if err == nil {
-		err = info.Check(cluster)
-	}
 	c := &check{name: name}
-	if err == nil {
+	if err = info.Check(cluster, err); err == nil {
 		c.given, err = health.Decode(input)
 	}
 	return c, err

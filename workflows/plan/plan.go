@@ -102,10 +102,7 @@ func (p *maintenancePlan) run(ctx workflow.Context, input converter.RawValue, pa
 
 func newPlan(info controller.Info, input []byte) (*maintenancePlan, error) {
 	cluster, name, err := api.ParsePlanID(info.WorkflowID)
-	if err == nil {
-		err = info.Check(cluster)
-	}
-	if err != nil {
+	if err = info.Check(cluster, err); err != nil {
 		return nil, err
 	}
 	p := &maintenancePlan{name: name}

@@ -99,11 +99,8 @@ var queries = []controller.Query[*remediation]{
 func NodeRemediation(ctx workflow.Context, input converter.RawValue, packed []byte) (api.RemediationProgress, error) {
 	info := controller.Identify(ctx)
 	cluster, check, node, err := api.ParseRemediationID(info.WorkflowID)
-	if err == nil {
-		err = info.Check(cluster)
-	}
 	r := &remediation{}
-	if err == nil {
+	if err = info.Check(cluster, err); err == nil {
 		r.in, err = decode(inbox.Payload(input), check, node)
 	}
 	if err != nil {
