@@ -176,15 +176,10 @@ func (l *lockstep) settle(in api.PlanIntent, now time.Time) {
 	v.silent = slices.DeleteFunc(v.silent, func(p api.HeldPlan) bool { return p.RunID == in.RunID })
 	before := v.planOf(in.RunID)
 	switch {
-	case in.Stage == api.StageIdle:
-		if before != nil { // it was reset, and does not know that it holds nodes
-			v.restart(before)
-		}
-		return
-	case v.isOutdated(in):
-		return
-	case before != nil && in.Revision == before.Revision:
+	case before != nil && (in.Stage == api.StageIdle || in.Revision == before.Revision): // in Idle it was reset, and does not know that it holds nodes
 		v.restart(before)
+		return
+	case in.Stage == api.StageIdle, v.isOutdated(in):
 		return
 	}
 	v.regroup() // others may have come since the last decision
@@ -207,19 +202,16 @@ func (v *inventory) setSilent(p api.HeldPlan) {
 
 // check returns why an intent cannot be taken, beside the plans there are.
 func (v *inventory) check(in api.PlanIntent, tiers drainplan.Plan) error {
-	before := v.planOf(in.RunID)
-	if before != nil {
-		switch {
-		case slices.Index(plan.Stages, in.Stage) < slices.Index(plan.Stages, before.Stage):
-			return fmt.Errorf("stage: the plan is at %s already, and does not go back to %s", before.Stage, in.Stage)
-		case !slices.Equal(tiers.Entries(), before.tiers.Entries()):
-			return fmt.Errorf("tiers: the drain plan of a plan that has begun does not change")
-		}
-	}
-	if in.Stage == api.StageComplete {
+	switch before := v.planOf(in.RunID); {
+	case before != nil && slices.Index(plan.Stages, in.Stage) < slices.Index(plan.Stages, before.Stage):
+		return fmt.Errorf("stage: the plan is at %s already, and does not go back to %s", before.Stage, in.Stage)
+	case before != nil && !slices.Equal(tiers.Entries(), before.tiers.Entries()):
+		return fmt.Errorf("tiers: the drain plan of a plan that has begun does not change")
+	case in.Stage == api.StageComplete:
 		return nil
+	default:
+		return cmp.Or(v.checkRoom(in, before), v.checkShared(in), v.checkTargets(in, tiers))
 	}
-	return cmp.Or(v.checkRoom(in, before), v.checkShared(in), v.checkTargets(in, tiers))
 }
 
 // checkRoom keeps all plans together within what can be handed to the next run.

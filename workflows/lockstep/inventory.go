@@ -294,7 +294,7 @@ func (v *inventory) regroup() {
 				if n == nil {
 					n = v.add(name)
 					if n.group = nobody; p.Fresh {
-						n.gang = p.gangName()
+						n.gang = p.Name + "/" + p.RunID // the same for every request of the run
 					}
 				}
 				if n.group != from {
@@ -316,9 +316,6 @@ func (v *inventory) regroup() {
 	slices.SortFunc(v.nodes, byName)
 	v.ungrouped = false // it is of what was added and removed here
 }
-
-// gangName is the same for every request of the plan's run.
-func (p *planEntry) gangName() string { return p.Name + "/" + p.RunID }
 
 // holds reports whether a node, of a place in the plan, is held on behalf of the plan.
 func (p *planEntry) holds(i int) bool {

@@ -62,10 +62,8 @@ func (v *inventory) compare(t controller.Turn) (more bool) {
 	compared := 0
 	for _, p := range v.plans {
 		switch {
-		case p.compared:
+		case p.compared, p.All && t.UnderWay(keyOf(sendProgress, p.Name)): // what is sent now may come before what made it be sent everything
 			continue
-		case p.All && t.UnderWay(keyOf(sendProgress, p.Name)):
-			continue // what is sent now may come before what made it be sent everything
 		case compared > 0 && compared+len(p.Nodes) > maxCompared:
 			return true
 		case p.All:

@@ -72,18 +72,14 @@ func (l *lockstep) page(asked api.LockstepRequest, now time.Time) (api.LockstepS
 			state.NextOffset = at - 1
 			continue
 		}
-		one := stateOf(n)
+		one := api.LockstepNode{
+			Node: n.name, RunID: n.Run, State: n.state(), Phase: n.progress.Phase, Revision: n.target.Revision, Targets: n.target.Targets,
+			Drained: n.Drained, Gang: n.gang, Plans: n.group.names, Message: cmp.Or(n.progress.Waiting, n.target.Waits),
+		}
 		state.Nodes = append(state.Nodes, one)
 		size += sizeOf(one.Targets) + len(one.Message) + len(one.Plans)*len(one.Node)
 	}
 	return state, nil
-}
-
-func stateOf(n *node) api.LockstepNode {
-	return api.LockstepNode{
-		Node: n.name, RunID: n.Run, State: n.state(), Phase: n.progress.Phase, Revision: n.target.Revision, Targets: n.target.Targets,
-		Drained: n.Drained, Gang: n.gang, Plans: n.group.names, Message: cmp.Or(n.progress.Waiting, n.target.Waits),
-	}
 }
 
 // heldPage is a page of the nodes and plans that the workflow counts on, for the watch that checks whether they run.

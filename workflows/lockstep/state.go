@@ -102,11 +102,10 @@ func (v *inventory) MarshalJSON() ([]byte, error) {
 	for _, one := range v.plans {
 		inputs += len(one.Maintenance)
 	}
-	var waiting []string
 	for _, in := range v.waiting { // plans repeat those that are too many
-		names := v.names(append(slices.Clone(waiting), in.Nodes...))
+		names := v.names(append(slices.Clone(p.Names), in.Nodes...))
 		if inputs += len(in.Maintenance); inputs <= maxInputs && len(names) <= plan.MaxNodes {
-			p.Names, waiting = names, append(waiting, in.Nodes...)
+			p.Names = names
 			p.Waiting = append(p.Waiting, packedPlan{planState: planState{PlanIntent: in}})
 		}
 	}
