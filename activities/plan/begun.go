@@ -34,7 +34,7 @@ type FindInput struct {
 	RunID string    `json:"runId"`
 	Since time.Time `json:"since"`
 	Again bool      `json:"again,omitempty"`
-	// Requestor is that of the plan's maintenances, Maintenance the input of one without its node.
+	// Requestor is that of the plan's maintenances, Maintenance the input of one, with any node.
 	Requestor   string          `json:"requestor"`
 	Maintenance json.RawMessage `json:"maintenance,omitempty"`
 	// Nodes are those whose maintenances are examined, also where the plan has not begun them.

@@ -204,8 +204,7 @@ func inputOf(begun any) any {
 // only those are examined.
 func (p *maintenancePlan) find(now time.Time) controller.Effect {
 	in := planactivity.FindInput{RunID: p.Info.Run, Since: p.CreatedAt, Again: p.MayRun, Requestor: p.spec.Requestor}
-	fields, _ := p.sample(now) // it was decoded
-	in.Maintenance, _ = json.Marshal(fields)
+	in.Maintenance, _ = p.spec.InputOf("any", now) // it was decoded
 	for i := range p.Nodes {
 		if name := p.Nodes[i].Name; p.Known && p.Sought[name] {
 			in.Nodes = append(in.Nodes, name)

@@ -365,7 +365,7 @@ func TestACancelledNodeHasNotFailed(t *testing.T) {
 func TestANodeWhoseIDIsTakenIsLookedAt(t *testing.T) {
 	p := given(t, `{"all":true}`, nodes("begins", ""), func(p *maintenancePlan) { set(&p.Sought, "n0", true) })
 	find := p.Decide(controller.At(now)).Effects[0]
-	if in := find.(controller.Activity).Input.(planactivity.FindInput); len(in.Nodes) != 1 || in.Nodes[0] != "n0" || string(in.Maintenance) != `{"requestor":"plan-kernel"}` {
+	if in := find.(controller.Activity).Input.(planactivity.FindInput); len(in.Nodes) != 1 || in.Nodes[0] != "n0" || string(in.Maintenance) != `{"node":"any","requestor":"plan-kernel"}` {
 		t.Errorf("%+v", in)
 	}
 	early := nodeNews{api.NodeNews{Node: "n0", RunID: "r", Held: true, Why: "disk"}}

@@ -3,7 +3,6 @@
 package plan
 
 import (
-	"encoding/json"
 	"time"
 
 	"go.temporal.io/sdk/converter"
@@ -172,14 +171,4 @@ const maxNote = 200
 
 func setState(n *plan.Node, state plan.State, note string, now time.Time) {
 	n.State, n.Since, n.Note = state, now.Unix(), bounds.Words(note, maxNote)
-}
-
-// sample are the fields of the input of a maintenance of the plan, without its node.
-func (p *maintenancePlan) sample(now time.Time) (fields map[string]json.RawMessage, err error) {
-	input, err := p.spec.InputOf("any", now)
-	if err == nil {
-		err = json.Unmarshal(input, &fields)
-	}
-	delete(fields, "node")
-	return fields, err
 }

@@ -91,7 +91,7 @@ func (p *maintenancePlan) decide(t controller.Turn, d *controller.Decision) {
 
 // choose marks nodes to be started from now on. What makes one input impossible makes all of them so, and the nodes fail.
 func (p *maintenancePlan) choose(places []int, now time.Time) {
-	_, err := p.sample(now)
+	_, err := p.spec.InputOf("any", now)
 	for _, i := range places {
 		n := &p.Nodes[i]
 		setState(n, plan.Running, "", now)
@@ -146,18 +146,16 @@ func (p *maintenancePlan) starts(t controller.Turn) (all []controller.Effect) {
 	if !p.Known || p.beginsNothing(t.Now) || t.Room() == 0 {
 		return nil
 	}
-	fields, err := p.sample(t.Now)
-	if err != nil {
-		return nil // choose has failed the nodes
-	}
 	for i, size := 0, 0; i < len(p.Nodes) && len(all) < startsAtOnce && size < startBytes; i++ {
 		n := &p.Nodes[i]
 		key := controller.Key{Kind: beginNode, Of: n.Name}
 		if n.State != plan.Running || p.isBegun(n) || p.Skipping[n.Name] || t.UnderWay(key) {
 			continue
 		}
-		fields["node"], _ = json.Marshal(n.Name) // a text
-		input, _ := json.Marshal(fields)         // which were read from JSON
+		input, err := p.spec.InputOf(n.Name, t.Now)
+		if err != nil {
+			return nil // choose has failed the nodes
+		}
 		size += len(input)
 		all = append(all, controller.Start{
 			Meta: controller.Meta{Key: key, Summary: fmt.Sprintf("maintenance of %s by plan %s", n.Name, p.name)},
