@@ -71,9 +71,6 @@ func (v *inventory) acts(t controller.Turn, kind string) (all []controller.Effec
 		if len(batch) == 0 {
 			return all
 		}
-		for _, n := range batch {
-			n.batch = key
-		}
 		all = append(all, act(key, batch))
 	}
 	return all
@@ -112,6 +109,7 @@ func (n *node) wants(kind string, now time.Time) bool {
 func act(key controller.Key, nodes []*node) controller.Effect {
 	var in activity.Batch
 	for _, n := range nodes {
+		n.batch = key
 		r := activity.Request{Node: n.name, RunID: n.Run}
 		switch {
 		case key.Kind == steerNodes && n.Stand == asked:

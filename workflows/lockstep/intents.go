@@ -174,8 +174,7 @@ func (l *lockstep) settle(in api.PlanIntent, now time.Time) {
 	v := &l.Inventory
 	v.changed = true
 	v.silent = slices.DeleteFunc(v.silent, func(p api.HeldPlan) bool { return p.RunID == in.RunID })
-	before := v.planOf(in.RunID)
-	switch {
+	switch before := v.planOf(in.RunID); {
 	case before != nil && (in.Stage == api.StageIdle || in.Revision == before.Revision): // in Idle it was reset, and does not know that it holds nodes
 		v.restart(before)
 		return
@@ -328,8 +327,7 @@ func (v *inventory) drop(run string) bool {
 		return false
 	}
 	v.plans = slices.DeleteFunc(v.plans, func(other *planEntry) bool { return other == p })
-	v.completed = append(v.completed, completed{RunID: run, Revision: p.Revision})
-	v.completed = v.completed[max(len(v.completed)-maxCompleted, 0):]
+	v.completed = append(v.completed[max(len(v.completed)-maxCompleted+1, 0):], completed{RunID: run, Revision: p.Revision})
 	v.changed, v.ungrouped = true, true
 	return true
 }

@@ -339,11 +339,18 @@ func (p *planEntry) member(i int) *node {
 
 // isComplete reports whether nothing is held on behalf of a plan at its last stage.
 func (p *planEntry) isComplete() bool {
-	if p.Stage != api.StageComplete {
-		return false
-	}
+	return p.Stage == api.StageComplete && p.all(func(*node) bool { return false })
+}
+
+// isDrained reports whether all nodes are that are held on behalf of a plan.
+func (p *planEntry) isDrained() bool {
+	return p.all(func(n *node) bool { return n != nil && n.Drained })
+}
+
+// all reports whether something is so of all nodes that are held on behalf of a plan.
+func (p *planEntry) all(isSo func(n *node) bool) bool {
 	for i := range p.Nodes {
-		if p.holds(i) {
+		if !isSo(p.member(i)) && p.holds(i) {
 			return false
 		}
 	}

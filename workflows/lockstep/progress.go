@@ -147,13 +147,3 @@ func (v *inventory) ended(one activity.Result) {
 		v.end(n, one.Phase, one.Failure)
 	}
 }
-
-// isDrained reports whether all nodes are that are held on behalf of a plan.
-func (p *planEntry) isDrained() bool {
-	for i := range p.Nodes {
-		if n := p.member(i); (n == nil || !n.Drained) && p.holds(i) {
-			return false
-		}
-	}
-	return true
-}

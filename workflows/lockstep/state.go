@@ -52,7 +52,7 @@ type shape struct {
 
 // lists are those of a node, which thousands may have in common.
 type lists struct {
-	At      drainplan.Entry   `json:"at,omitzero"`
+	At      *drainplan.Entry  `json:"at,omitempty"`
 	Targets []drainplan.Entry `json:"targets,omitempty"`
 	Plans   []string          `json:"plans,omitempty"`
 	By      []string          `json:"by,omitempty"`
@@ -61,7 +61,7 @@ type lists struct {
 
 // identity stands for lists by where they are in memory: most of those that are equal are the same.
 type identity struct {
-	at                     drainplan.Entry
+	at                     *drainplan.Entry
 	targets, plans, by, of span
 }
 
@@ -128,10 +128,7 @@ func (v *inventory) MarshalJSON() ([]byte, error) {
 	}
 	shared, shapes, known := table[lists]{places: map[string]int{}}, table[shape]{places: map[string]int{}}, map[identity]int{}
 	for _, n := range v.nodes {
-		l := lists{Targets: n.target.Targets, Plans: n.target.Plans, By: n.by, Of: n.of}
-		if n.at != nil {
-			l.At = *n.at
-		}
+		l := lists{At: n.at, Targets: n.target.Targets, Plans: n.target.Plans, By: n.by, Of: n.of}
 		id := identity{l.At, spanOf(l.Targets), spanOf(l.Plans), spanOf(l.By), spanOf(l.Of)}
 		if _, is := known[id]; !is {
 			known[id] = shared.place(l)
@@ -224,10 +221,7 @@ func (v *inventory) UnmarshalJSON(data []byte) error {
 	for _, one := range p.Nodes {
 		n, s := v.add(p.Names[one.Name]), p.Shapes[one.Shape]
 		l := p.Lists[s.Lists]
-		n.nodeState, n.gang, n.made, n.by, n.of, n.target, n.progress = one.nodeState, s.Gang, s.Made, l.By, l.Of, s.Target, s.Progress
-		if l.At != (drainplan.Entry{}) {
-			n.at = &l.At
-		}
+		n.nodeState, n.gang, n.made, n.at, n.by, n.of, n.target, n.progress = one.nodeState, s.Gang, s.Made, l.At, l.By, l.Of, s.Target, s.Progress
 		n.target.Targets, n.target.Plans, n.target.Revision = l.Targets, l.Plans, one.Revision
 		n.progress.Node, n.progress.RunID, n.progress.Pending, n.progress.Evacuating = n.name, n.Run, one.Pending, one.Evacuating
 	}
