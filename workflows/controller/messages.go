@@ -177,12 +177,10 @@ func (i *intake[C]) takeSignal() (size int) {
 		return len(raw)
 	}
 	row := i.rows[known]
-	payload, who, err := row.decode(raw)
-	if err != nil {
+	payload, who, undecoded := row.decode(raw)
+	switch err := i.accepts(payload, who, undecoded); {
+	case undecoded != nil:
 		i.refuse(row, who, api.Refused, err)
-		return len(raw)
-	}
-	switch err := i.accepts(payload, who, nil); {
 	case errors.Is(err, inbox.ErrTwice): // it was sent twice, and has had its effect
 	case err != nil:
 		i.refuse(row, who, api.Ignored, err)
@@ -196,16 +194,13 @@ func (i *intake[C]) takeUpdate() (size int) {
 	u := i.arrived[0]
 	i.arrived = i.arrived[1:]
 	payload, who, err := u.row.decode(u.raw)
-	if u.err = i.accepts(payload, who, err); u.err != nil {
-		u.done = true
-		return len(u.raw)
+	if u.err = i.accepts(payload, who, err); u.err == nil {
+		u.effect = i.apply(u.row, payload, who)
 	}
-	u.effect = i.apply(u.row, payload, who)
-	if settling, ok := payload.(Settling[C]); ok {
+	settling, settles := payload.(Settling[C])
+	if u.done = u.err != nil || !settles; !u.done {
 		u.settle, u.until = settling, workflow.Now(i.ctx).Add(settleWithin)
 		i.settling = append(i.settling, u)
-	} else {
-		u.done = true
 	}
 	return len(u.raw)
 }

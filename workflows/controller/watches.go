@@ -65,13 +65,6 @@ func (w *watching) stop() {
 	}
 }
 
-func (w *watching) due() time.Time {
-	if w.began.IsZero() {
-		return time.Time{}
-	}
-	return w.began.Add(period.Doubled(pace, slowest, w.idle))
-}
-
 // watch makes exactly these watches run.
 func (e *engine) watch(wanted []Watch, now time.Time) {
 	keys, known := make(map[Key]bool, len(wanted)), make(map[Key]*watching, len(e.watches))
@@ -103,7 +96,7 @@ func (e *engine) watchOne(w *watching, wanted Watch, now time.Time) {
 	if runs && w.want == want {
 		return
 	}
-	due := w.due()
+	due := w.began.Add(period.Doubled(pace, slowest, w.idle)) // long ago for one that never began
 	if r := e.base.find(wanted.Key); r != nil && r.Until.After(due) {
 		due = r.Until
 	}
