@@ -60,7 +60,6 @@ func (v *inventory) free(t controller.Turn) {
 	}
 }
 
-// acts are the effects on maintenances that can begin.
 func (v *inventory) acts(t controller.Turn, kind string) (all []controller.Effect) {
 	for i := range maxBatches {
 		key := keyOf(kind, strconv.Itoa(i))
@@ -76,7 +75,6 @@ func (v *inventory) acts(t controller.Turn, kind string) (all []controller.Effec
 	return all
 }
 
-// batch are nodes for which the same may be done.
 func (v *inventory) batch(kind string, now time.Time) (batch []*node) {
 	size := 0
 	for _, n := range v.nodes {
@@ -91,8 +89,6 @@ func (v *inventory) batch(kind string, now time.Time) (batch []*node) {
 	return batch
 }
 
-// wants reports whether something is to be done for a node: to begin its maintenance, to send it its target or to ask how far it is, or to end
-// it where no plan wants it any more, or not with its settings.
 func (n *node) wants(kind string, now time.Time) bool {
 	isDue := now.Unix() >= n.RetryAt
 	switch kind {

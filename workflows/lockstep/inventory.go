@@ -337,7 +337,6 @@ func (p *planEntry) member(i int) *node {
 	return nil
 }
 
-// isComplete reports whether nothing is held on behalf of a plan at its last stage.
 func (p *planEntry) isComplete() bool {
 	return p.Stage == api.StageComplete && p.all(func(*node) bool { return false })
 }

@@ -270,7 +270,6 @@ func (l *lockstep) refused(o controller.Outcome) {
 	})
 }
 
-// asks ask silent plans for their intents, and again, after a longer pause each time.
 func (l *lockstep) asks() (all []controller.Effect) {
 	for _, p := range l.Inventory.silent {
 		all = append(all, l.signal(askIntent, "ask for the intent of", p.Name, api.PlanProgress{RunID: p.RunID, Repeat: true}, askAgain))

@@ -192,7 +192,6 @@ func (p *maintenancePlan) listed(o controller.Outcome, now time.Time) {
 	}
 }
 
-// inputOf is that of an effect or a watch that lists nodes.
 func inputOf(begun any) any {
 	if w, ok := begun.(controller.Watch); ok {
 		return w.Input
@@ -244,7 +243,6 @@ func (p *maintenancePlan) enter(phase api.PlanPhase, why string, now time.Time) 
 	p.Phase, p.Since, p.Failure = phase, now, why
 }
 
-// close has the record of the plan kept, and ends the workflow when that has begun and the channels were sent everything.
 func (p *maintenancePlan) close(d *controller.Decision) {
 	switch {
 	case !p.Recorded:

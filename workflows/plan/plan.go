@@ -136,9 +136,7 @@ func (p *maintenancePlan) Reset(time.Time) {
 	}
 }
 
-func (p *maintenancePlan) Cancel(now time.Time) {
-	controller.CancelAs[*maintenancePlan](p, cancel{}, now)
-}
+func (p *maintenancePlan) Cancel(now time.Time) { controller.CancelAs(p, cancel{}, now) }
 
 // selection is how the plan chooses its nodes.
 func (p *maintenancePlan) selection() plan.Selection {

@@ -25,7 +25,6 @@ const (
 	skippedWhy = "skipped"
 )
 
-// roll decides about the nodes of a rolling plan, and returns what should be under way for them.
 func (p *maintenancePlan) roll(t controller.Turn, d *controller.Decision) {
 	if p.Known {
 		p.withdraw(t)
@@ -184,7 +183,6 @@ func (p *maintenancePlan) takeBack(n *plan.Node) {
 	}
 }
 
-// sendOrders sends maintenances their messages, once their runs are known.
 func (p *maintenancePlan) sendOrders() (all []controller.Effect) {
 	for i := 0; i < len(p.Nodes) && len(p.Orders) > 0; i++ {
 		n := &p.Nodes[i]
