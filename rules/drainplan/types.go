@@ -38,6 +38,16 @@ func (e Entry) UpTo() string {
 	return " up to priority " + strconv.Itoa(int(e.PodPriority))
 }
 
+// Size is about how many bytes entries take as JSON.
+func Size(entries []Entry) int {
+	const besideSelector = 70
+	size := 0
+	for _, e := range entries {
+		size += besideSelector + len(e.PodSelector)
+	}
+	return size
+}
+
 // Pod is what a plan looks at in a pod.
 type Pod struct {
 	Type     PodType

@@ -82,7 +82,7 @@ func (v *inventory) batch(kind string, now time.Time) (batch []*node) {
 			continue
 		}
 		batch = append(batch, n)
-		if size += sizeOf(n.target.Targets); len(batch) == maxBatch || kind == steerNodes && size >= maxBatchText {
+		if size += drainplan.Size(n.target.Targets); len(batch) == maxBatch || kind == steerNodes && size >= maxBatchText {
 			break
 		}
 	}
@@ -185,16 +185,6 @@ func (l *lockstep) begun(n *node, how activity.Result, now time.Time) {
 	default:
 		n.Stand = held
 	}
-}
-
-// sizeOf is about how long targets are in JSON.
-func sizeOf(targets []drainplan.Entry) int {
-	const fixed = 70
-	size := fixed
-	for _, e := range targets {
-		size += fixed + len(e.PodSelector)
-	}
-	return size
 }
 
 // watch sees maintenances and plans that end without a signal.

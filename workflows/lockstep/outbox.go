@@ -10,6 +10,7 @@ import (
 
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/rules/bounds"
+	"drydock.dev/drydock/rules/drainplan"
 	"drydock.dev/drydock/workflows/call"
 	"drydock.dev/drydock/workflows/controller"
 )
@@ -198,7 +199,7 @@ func (v *inventory) part(p *planEntry, progress api.PlanProgress) api.PlanProgre
 	for size := 0; n < len(p.pending) && n < maxSent && size < maxSentText; n++ {
 		one := v.progressOf(p, p.pending[n])
 		progress.Nodes = append(progress.Nodes, one)
-		size += sizeOf(one.Targets) + len(one.Node) + len(one.Message)
+		size += drainplan.Size(one.Targets) + len(one.Node) + len(one.Message)
 	}
 	progress.Complete = progress.Complete && n == len(p.pending)
 	return progress

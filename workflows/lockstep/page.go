@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/drainplan"
 	"drydock.dev/drydock/rules/number"
 	"drydock.dev/drydock/views"
 	"drydock.dev/drydock/workflows/controller"
@@ -77,7 +78,7 @@ func (l *lockstep) page(asked api.LockstepRequest, now time.Time) (api.LockstepS
 			Drained: n.Drained, Gang: n.gang, Plans: n.group.names, Message: cmp.Or(n.progress.Waiting, n.target.Waits),
 		}
 		state.Nodes = append(state.Nodes, one)
-		size += sizeOf(one.Targets) + len(one.Message) + len(one.Plans)*len(one.Node)
+		size += drainplan.Size(one.Targets) + len(one.Message) + len(one.Plans)*len(one.Node)
 	}
 	return state, nil
 }

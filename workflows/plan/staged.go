@@ -190,11 +190,9 @@ func holding(nodes []plan.Node) bool {
 }
 
 const (
-	// maxTargetSets bounds the targets that are kept, and maxTargetText what they take together, in bytes; targetOverhead is
-	// what an entry takes besides its selector.
-	maxTargetSets  = 200
-	maxTargetText  = 256 << 10
-	targetOverhead = 70
+	// maxTargetSets bounds the targets that are kept, and maxTargetText what they take together, in bytes.
+	maxTargetSets = 200
+	maxTargetText = 256 << 10
 )
 
 // targets are those of a place, none of 0.
@@ -211,12 +209,12 @@ func (s *staged) keep(targets []drainplan.Entry, nodes []plan.Node) int {
 		return 0
 	}
 	for range 2 {
-		size := textOf(targets)
+		size := drainplan.Size(targets)
 		for i, kept := range s.Targets {
 			if slices.Equal(kept, targets) {
 				return i + 1
 			}
-			size += textOf(kept)
+			size += drainplan.Size(kept)
 		}
 		if len(s.Targets) < maxTargetSets && size <= maxTargetText {
 			s.Targets = append(s.Targets, targets)
@@ -225,15 +223,6 @@ func (s *staged) keep(targets []drainplan.Entry, nodes []plan.Node) int {
 		s.sweep(nodes)
 	}
 	return 0
-}
-
-// textOf is about how long targets are in JSON.
-func textOf(targets []drainplan.Entry) int {
-	size := 0
-	for _, e := range targets {
-		size += targetOverhead + len(e.PodSelector)
-	}
-	return size
 }
 
 // sweep forgets targets that no node has any more.
