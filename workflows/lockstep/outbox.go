@@ -3,7 +3,6 @@ package lockstep
 import (
 	"cmp"
 	"fmt"
-	"hash/fnv"
 	"reflect"
 	"slices"
 	"time"
@@ -95,24 +94,19 @@ func (p *planEntry) differences(now []uint64) (changed []int) {
 // sumNodes has all nodes stand for how they are now.
 func (v *inventory) sumNodes() {
 	for _, n := range v.nodes {
-		n.sum = hashOf(fmt.Sprint(n.shared()))
+		n.sum = hashOf(n.shared())
 	}
 }
 
 // sums stand for what there is to send of a plan's nodes.
 func (v *inventory) sums(p *planEntry) []uint64 {
 	all := make([]uint64, len(p.Nodes))
-	last, hashed := "", hashOf("")
 	for i := range p.Nodes {
-		n := p.member(i)
-		if n == nil || !p.isActive() || len(p.Left) > 0 {
+		if n := p.member(i); n == nil || !p.isActive() || len(p.Left) > 0 {
 			all[i] = sumOf(v.progressOf(p, i))
-			continue
+		} else {
+			all[i] = extend(n.sum, v.messageOf(p, n))
 		}
-		if message := v.messageOf(p, n); message != last {
-			last, hashed = message, hashOf(message) // it is the same for thousands
-		}
-		all[i] = mix(n.sum, hashed)
 	}
 	return all
 }
@@ -121,19 +115,18 @@ func (v *inventory) sums(p *planEntry) []uint64 {
 func sumOf(one api.SharedProgress) uint64 {
 	message := one.Message
 	one.Message = ""
-	return mix(hashOf(fmt.Sprint(one)), hashOf(message))
+	return extend(hashOf(one), message)
 }
 
-func hashOf(text string) uint64 {
-	h := fnv.New64a()
-	_, _ = h.Write([]byte(text))
-	return h.Sum64()
-}
+// hashOf is the hash of what is sent of a node without its message.
+func hashOf(one api.SharedProgress) uint64 { return extend(14695981039346656037, fmt.Sprint(one)) }
 
-// mix combines the hashes of a node and of its message. It is never 0.
-func mix(node, message uint64) uint64 {
-	const prime = 1099511628211
-	return cmp.Or((message^node)*prime, 1)
+// extend goes on with a hash (FNV-1a). The result is never 0.
+func extend(hash uint64, text string) uint64 {
+	for i := range len(text) {
+		hash = (hash ^ uint64(text[i])) * 1099511628211
+	}
+	return cmp.Or(hash, 1)
 }
 
 // assumeSent takes as sent what the run before sent: all but what is pending.
