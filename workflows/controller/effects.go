@@ -37,12 +37,6 @@ type Meta struct {
 
 func (m Meta) meta() Meta { return m }
 
-// Execution names a workflow; an empty run is the latest.
-type Execution struct {
-	WorkflowID string `json:"workflowId"`
-	RunID      string `json:"runId,omitempty"`
-}
-
 // Call is how an activity is called.
 type Call struct {
 	// Func is a stub of package call. The activity is repeated until it succeeds, or until Within or Attempts are used up.
@@ -133,30 +127,29 @@ func keywords(attributes map[string]string) []temporal.SearchAttributeUpdate {
 	return all
 }
 
-// Signal sends a signal.
+// Signal sends a signal to the latest run of a workflow ID.
 type Signal struct {
 	Meta
-	To      Execution
-	Name    string
-	Payload any
+	To, Name string
+	Payload  any
 }
 
 func (s Signal) content() any { return []any{s.To, s.Name, s.Payload} }
 
 func (s Signal) begin(ctx workflow.Context) workflow.Future {
-	return workflow.SignalExternalWorkflow(ctx, s.To.WorkflowID, s.To.RunID, s.Name, s.Payload)
+	return workflow.SignalExternalWorkflow(ctx, s.To, "", s.Name, s.Payload)
 }
 
-// Cancel requests the cancellation of a workflow.
+// Cancel requests the cancellation of the latest run of a workflow ID.
 type Cancel struct {
 	Meta
-	To Execution
+	To string
 }
 
 func (c Cancel) content() any { return c.To }
 
 func (c Cancel) begin(ctx workflow.Context) workflow.Future {
-	return workflow.RequestCancelExternalWorkflow(ctx, c.To.WorkflowID, c.To.RunID)
+	return workflow.RequestCancelExternalWorkflow(ctx, c.To, "")
 }
 
 // troubleOf returns the text of an error for people, empty if a workflow runs already or does not run: the controller judges that.

@@ -635,8 +635,8 @@ func TestAStartOfWhatRunsAlreadyIsNoTrouble(t *testing.T) {
 			d.Effects = append(d.Effects, controller.Start{Meta: meta("start", of), Type: "child", ID: "child", Input: time.Hour})
 		}
 		d.Effects = append(d.Effects,
-			controller.Signal{Meta: meta("tell", ""), To: controller.Execution{WorkflowID: "nobody"}, Name: "word", Payload: 1},
-			controller.Cancel{Meta: meta("cancel", ""), To: controller.Execution{WorkflowID: "nobody"}})
+			controller.Signal{Meta: meta("tell", ""), To: "nobody", Name: "word", Payload: 1},
+			controller.Cancel{Meta: meta("cancel", ""), To: "nobody"})
 		return d
 	})
 	s.stub.outcome = func(_ *stub, o controller.Outcome, _ time.Time) {

@@ -140,7 +140,7 @@ func (y *toy) Decide(t controller.Turn) (d controller.Decision) {
 		case made:
 			d.Effects = append(d.Effects, controller.Start{Meta: meta("start", j.Name), Type: "child", ID: "child/" + j.Name, Input: j.Name})
 		case running:
-			tell := controller.Signal{Meta: meta("tell", j.Name), To: controller.Execution{WorkflowID: "child/" + j.Name}, Name: "tell", Payload: j.Name}
+			tell := controller.Signal{Meta: meta("tell", j.Name), To: "child/" + j.Name, Name: "tell", Payload: j.Name}
 			tell.Repeat = 10 * time.Second
 			d.Effects = append(d.Effects, tell)
 		}

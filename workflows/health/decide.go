@@ -274,7 +274,7 @@ func (c *check) order(node string, r *health.Running) controller.Effect {
 	}
 	return controller.Signal{
 		Meta: controller.Meta{Key: orderOf(node), Summary: "order to the remediation of " + node, Repeat: answerWithin, AtOnce: atOnce},
-		To:   controller.Execution{WorkflowID: c.remediationID(node)}, Name: api.SignalRemediationOrder, Payload: order,
+		To:   c.remediationID(node), Name: api.SignalRemediationOrder, Payload: order,
 	}
 }
 

@@ -201,7 +201,7 @@ func (v *inventory) part(p *planEntry, progress api.PlanProgress) api.PlanProgre
 func (l *lockstep) signal(kind, what, name string, progress api.PlanProgress, repeat time.Duration) controller.Effect {
 	return controller.Signal{
 		Meta: controller.Meta{Key: keyOf(kind, name), Summary: what + " plan " + name, Repeat: repeat, AtOnce: sendAtOnce},
-		To:   controller.Execution{WorkflowID: api.PlanID(l.Info.Cluster, name)}, Name: api.SignalPlanProgress, Payload: progress,
+		To:   api.PlanID(l.Info.Cluster, name), Name: api.SignalPlanProgress, Payload: progress,
 	}
 }
 

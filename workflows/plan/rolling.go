@@ -197,7 +197,7 @@ func (p *maintenancePlan) sendOrders() (all []controller.Effect) {
 		}
 		all = append(all, controller.Signal{
 			Meta: controller.Meta{Key: controller.Key{Kind: sendOrder, Of: n.Name}, Summary: o.Message + " to the maintenance of " + n.Name},
-			To:   controller.Execution{WorkflowID: p.maintenanceID(n.Name)}, Name: o.Message, Payload: payload,
+			To:   p.maintenanceID(n.Name), Name: o.Message, Payload: payload,
 		})
 	}
 	return all

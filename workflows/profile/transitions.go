@@ -217,7 +217,7 @@ func (p *profiles) cancels() (all []controller.Effect) {
 		if u.Stopped && !u.Cancelled && !u.Ended {
 			all = append(all, controller.Cancel{
 				Meta: controller.Meta{Key: keyOf(cancelTransition, u.Ref), Summary: "stop a transition of " + u.Node},
-				To:   controller.Execution{WorkflowID: api.ProfileTransitionID(p.Info.Cluster, u.Profile, u.Node)},
+				To:   api.ProfileTransitionID(p.Info.Cluster, u.Profile, u.Node),
 			})
 		}
 	}

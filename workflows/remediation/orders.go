@@ -95,7 +95,7 @@ func (r *remediation) report(now time.Time, d *controller.Decision) {
 	said.Steps = slices.Clone(said.Steps)
 	d.Effects = append(d.Effects, controller.Signal{
 		Meta: controller.Meta{Key: controller.Key{Kind: sendReport}, Summary: "report to the check"},
-		To:   controller.Execution{WorkflowID: api.HealthCheckID(r.Info.Cluster, r.in.Check)}, Name: api.SignalRemediationProgress, Payload: said,
+		To:   api.HealthCheckID(r.Info.Cluster, r.in.Check), Name: api.SignalRemediationProgress, Payload: said,
 	})
 }
 

@@ -89,7 +89,7 @@ func (r *remediation) slotRequest() api.SlotRequest {
 
 // slotEffects ask for the slot, or give it back.
 func (r *remediation) slotEffects() (all []controller.Effect) {
-	signal := controller.Signal{To: controller.Execution{WorkflowID: api.SchedulerID(r.Info.Cluster)}}
+	signal := controller.Signal{To: api.SchedulerID(r.Info.Cluster)}
 	if r.isSlotUnknown() {
 		all = append(all, r.act(seeLeft, "", "see what was begun for "+r.in.Node, controller.Call{Func: call.Health.SeeLeftWork, Within: tidyWithin},
 			activity.LeftInput{WorkflowID: r.Info.WorkflowID}))
