@@ -25,8 +25,6 @@ type lockstep struct {
 	Until time.Time `json:"until,omitzero"`
 	// Decided is when it was last decided how far nodes go.
 	Decided time.Time `json:"decided,omitzero"`
-	// CancelRequested: somebody has cancelled the workflow.
-	CancelRequested bool `json:"cancelRequested,omitempty"`
 }
 
 var messages = []controller.Message[*lockstep]{
@@ -48,9 +46,6 @@ func run(ctx workflow.Context, l *lockstep, packed []byte) error {
 	_, err := controller.Run(ctx, l, controller.Program[*lockstep]{Type: api.LockstepType, Messages: messages, Queries: queries}, packed)
 	return err
 }
-
-// Begin has nothing to set: what runs is found first.
-func (l *lockstep) Begin(time.Time) {}
 
 // Decide decides how far nodes go in one turn, and what of that to send to plans in the next: with thousands of nodes each takes its time.
 func (l *lockstep) Decide(t controller.Turn) (d controller.Decision) {
@@ -145,5 +140,3 @@ func (l *lockstep) Reset(time.Time) {
 		}
 	}
 }
-
-func (l *lockstep) Cancel(time.Time) { l.CancelRequested = true }

@@ -35,8 +35,6 @@ type profiles struct {
 	Changes int `json:"changes,omitempty"`
 	// Absences counts the workers in a row that had no profiles.
 	Absences int `json:"absences,omitempty"`
-	// CancelRequested: somebody has cancelled the workflow.
-	CancelRequested bool `json:"cancelRequested,omitempty"`
 }
 
 // transition is one until the node shows its end.
@@ -71,9 +69,6 @@ func Profiles(ctx workflow.Context, packed []byte) error {
 	_, err := controller.Run(ctx, &profiles{}, controller.Program[*profiles]{Type: api.ProfilesType, Queries: queries}, packed)
 	return err
 }
-
-// Begin implements controller.Controller: which transitions run has to be found first.
-func (p *profiles) Begin(time.Time) {}
 
 func (p *profiles) Decide(t controller.Turn) (d controller.Decision) {
 	if p.CancelRequested { // what is under way goes on
@@ -120,5 +115,3 @@ func (p *profiles) Reset(time.Time) {
 		p.Transitions[i].Input = nil
 	}
 }
-
-func (p *profiles) Cancel(time.Time) { p.CancelRequested = true }
