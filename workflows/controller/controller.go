@@ -93,10 +93,7 @@ type Decision struct {
 }
 
 // End is how a workflow ends.
-type End struct {
-	Result any
-	Err    error
-}
+type End struct{ Err error }
 
 // WakeAt moves Wake to an earlier time; the zero time changes nothing.
 func (d *Decision) WakeAt(at time.Time, why string) {

@@ -69,7 +69,7 @@ func (s *stub) Decide(t controller.Turn) controller.Decision {
 	s.lastly = t.Now
 	d := s.decide(s, t)
 	if slices.Contains(s.Received, "end") {
-		d = controller.Decision{End: &controller.End{Result: s}}
+		d = controller.Decision{End: &controller.End{}}
 	}
 	return d
 }
@@ -119,10 +119,11 @@ func newSite(t *testing.T, decide func(s *stub, t controller.Turn) controller.De
 	s := &site{t: t, env: workflowtest.Environment(start), stub: &stub{decide: decide}, start: start}
 	s.env.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: "stub", TaskQueue: api.DefaultTaskQueue})
 	s.env.RegisterWorkflowWithOptions(func(ctx workflow.Context, input converter.RawValue, packed []byte) (any, error) {
-		return controller.Run(ctx, s.stub, controller.Program[*stub]{Type: "stub", Input: input, Messages: []controller.Message[*stub]{
+		err := controller.Run(ctx, s.stub, controller.Program[*stub]{Type: "stub", Input: input, Messages: []controller.Message[*stub]{
 			{Name: "word", Payload: word{}}, {Name: "question", Payload: question{}}, {Name: "fact", Payload: fact{}, From: controller.Workflows},
 			{Name: "short", Payload: word{}, Max: 30},
 		}}, packed)
+		return s.stub, err
 	}, workflow.RegisterOptions{Name: "stub"})
 	s.env.RegisterWorkflowWithOptions(func(ctx workflow.Context, d time.Duration) error { return workflow.Sleep(ctx, d) }, workflow.RegisterOptions{Name: "child"})
 	register(s.env, "act", func(_ context.Context, in string) (string, error) { return in, nil })

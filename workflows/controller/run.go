@@ -51,7 +51,7 @@ const (
 
 // Run runs a workflow until it ends. Packed is the state that the run before has handed over, nil for the first run. A state that cannot be
 // read fails the workflow task, and not the workflow.
-func Run[C Controller](ctx workflow.Context, c C, p Program[C], packed []byte) (any, error) {
+func Run[C Controller](ctx workflow.Context, c C, p Program[C], packed []byte) error {
 	disconnected, cancel := workflow.NewDisconnectedContext(ctx)
 	defer cancel()
 	base := c.base()
@@ -60,11 +60,11 @@ func Run[C Controller](ctx workflow.Context, c C, p Program[C], packed []byte) (
 	mail := &intake[C]{ctx: disconnected, c: c, queue: inbox.NewQueue(disconnected), rows: p.Messages}
 	for _, q := range p.Queries {
 		if err := q.serve(ctx, c); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	if err := mail.open(ctx); err != nil {
-		return nil, err
+		return err
 	}
 	e := &engine{root: ctx, c: c, base: base, mail: mail}
 	var end *End
@@ -77,14 +77,14 @@ func Run[C Controller](ctx workflow.Context, c C, p Program[C], packed []byte) (
 	})
 	switch {
 	case err != nil:
-		return nil, err
+		return err
 	case end == nil:
 		if p.Input.Payload() == nil {
-			return nil, workflow.NewContinueAsNewError(ctx, p.Type, pack(c))
+			return workflow.NewContinueAsNewError(ctx, p.Type, pack(c))
 		}
-		return nil, workflow.NewContinueAsNewError(ctx, p.Type, p.Input, pack(c))
+		return workflow.NewContinueAsNewError(ctx, p.Type, p.Input, pack(c))
 	}
-	return end.Result, end.Err
+	return end.Err
 }
 
 // restore sets the state: that of the run before, or that of a workflow that begins.

@@ -154,7 +154,7 @@ func (y *toy) Decide(t controller.Turn) (d controller.Decision) {
 		d.Watches = append(d.Watches, controller.Watch{Key: key("ends", ""), Call: controller.Call{Func: "ends"}, Input: unfollowed})
 	}
 	if y.Closed && !slices.ContainsFunc(y.Jobs, func(j job) bool { return j.Stage != over }) {
-		d.End = &controller.End{Result: y}
+		d.End = &controller.End{}
 	}
 	return d
 }
@@ -221,13 +221,15 @@ func (status) Answer(y *toy, _ time.Time) (any, error) { return y, nil }
 // runToy is the workflow. It begins with every as the number of events after which it continues as new.
 func runToy(every int, w *world) func(workflow.Context, converter.RawValue, []byte) (any, error) {
 	return func(ctx workflow.Context, input converter.RawValue, packed []byte) (any, error) {
-		return controller.Run(ctx, &toy{every: every, world: w}, controller.Program[*toy]{
+		y := &toy{every: every, world: w}
+		err := controller.Run(ctx, y, controller.Program[*toy]{
 			Type: "toy", Input: input,
 			Messages: []controller.Message[*toy]{
 				{Name: "add", Payload: add{}}, {Name: "close", Payload: closing{}}, {Name: "ack", Payload: ack{}, From: controller.Workflows},
 			},
 			Queries: []controller.Query[*toy]{{Name: "status", Doc: "its state", Question: status{}}},
 		}, packed)
+		return y, err
 	}
 }
 

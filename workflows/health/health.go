@@ -101,10 +101,9 @@ func newCheck(info controller.Info, input []byte) (*check, error) {
 }
 
 func (c *check) run(ctx workflow.Context, input converter.RawValue, packed []byte) error {
-	_, err := controller.Run(ctx, c, controller.Program[*check]{
+	return controller.Run(ctx, c, controller.Program[*check]{
 		Type: api.HealthCheckType, Messages: messages, Queries: queries, Input: input,
 	}, packed)
-	return err
 }
 
 func (c *check) Begin(time.Time) { c.Spec, c.CreatedAt = c.given, c.Info.Started }

@@ -43,8 +43,7 @@ func Lockstep(ctx workflow.Context, packed []byte) error {
 }
 
 func run(ctx workflow.Context, l *lockstep, packed []byte) error {
-	_, err := controller.Run(ctx, l, controller.Program[*lockstep]{Type: api.LockstepType, Messages: messages, Queries: queries}, packed)
-	return err
+	return controller.Run(ctx, l, controller.Program[*lockstep]{Type: api.LockstepType, Messages: messages, Queries: queries}, packed)
 }
 
 // Decide decides how far nodes go in one turn, and what of that to send to plans in the next: with thousands of nodes each takes its time.

@@ -93,7 +93,7 @@ func MaintenancePlan(ctx workflow.Context, input converter.RawValue, packed []by
 }
 
 func (p *maintenancePlan) run(ctx workflow.Context, input converter.RawValue, packed []byte) (api.PlanResult, error) {
-	_, err := controller.Run(ctx, p, controller.Program[*maintenancePlan]{
+	err := controller.Run(ctx, p, controller.Program[*maintenancePlan]{
 		Type: api.MaintenancePlanType, Messages: messages, Queries: queries, Input: input,
 	}, packed)
 	return p.result(), err

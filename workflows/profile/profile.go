@@ -66,8 +66,7 @@ func Profiles(ctx workflow.Context, packed []byte) error {
 	if err := controller.Identify(ctx).Only("the profiles", api.ProfilesID); err != nil {
 		return err
 	}
-	_, err := controller.Run(ctx, &profiles{}, controller.Program[*profiles]{Type: api.ProfilesType, Queries: queries}, packed)
-	return err
+	return controller.Run(ctx, &profiles{}, controller.Program[*profiles]{Type: api.ProfilesType, Queries: queries}, packed)
 }
 
 func (p *profiles) Decide(t controller.Turn) (d controller.Decision) {

@@ -107,7 +107,7 @@ func NodeRemediation(ctx workflow.Context, input converter.RawValue, packed []by
 		return api.RemediationProgress{}, inbox.InvalidSpec(err)
 	}
 	_, r.attributed = workflow.GetTypedSearchAttributes(ctx).GetKeyword(api.AttributeKind)
-	_, err = controller.Run(ctx, r, controller.Program[*remediation]{
+	err = controller.Run(ctx, r, controller.Program[*remediation]{
 		Type: api.NodeRemediationType, Messages: messages, Queries: queries, Input: input,
 	}, packed)
 	return r.Progress, err
@@ -183,7 +183,7 @@ func (r *remediation) Decide(t controller.Turn) (d controller.Decision) {
 		d.Effects = append(d.Effects, record)
 		return d
 	}
-	d.End = &controller.End{Result: r.Progress}
+	d.End = &controller.End{}
 	return d
 }
 
