@@ -65,7 +65,6 @@ func (w *watching) stop() {
 	}
 }
 
-// watch makes exactly these watches run.
 func (e *engine) watch(wanted []Watch, now time.Time) {
 	keys, known := make(map[Key]bool, len(wanted)), make(map[Key]*watching, len(e.watches))
 	for _, one := range wanted {

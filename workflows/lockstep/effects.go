@@ -40,7 +40,6 @@ const (
 
 func keyOf(kind, of string) controller.Key { return controller.Key{Kind: kind, Of: of} }
 
-// postpone leaves a node alone for a while, longer each time.
 func (n *node) postpone(now time.Time) {
 	n.RetryAt = now.Add(period.Doubled(retryFirst, retryMost, n.Tries)).Unix()
 	n.Tries++

@@ -258,7 +258,6 @@ func (n *node) differs() bool {
 // isToEnd reports whether no plan wants a maintenance that runs, or none with its settings.
 func (n *node) isToEnd() bool { return !n.isWanted() || n.differs() }
 
-// isActive reports whether a plan holds its nodes.
 func (p *planEntry) isActive() bool { return p.Stage == api.StageCordon || p.Stage == api.StageDrain }
 
 func (p *planEntry) hasLeft(name string) bool {

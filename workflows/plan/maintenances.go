@@ -234,7 +234,6 @@ func canRetry(n *plan.Node) bool {
 	return n.State == plan.Failed || n.State == plan.Skipped || n.State == plan.Held
 }
 
-// retry starts a node again, or has its maintenance try again where that waits for a decision.
 func (p *maintenancePlan) retry(n *plan.Node, why string, now time.Time) (effect string) {
 	if n.State == plan.Held {
 		set(&p.Orders, n.Name, order{api.MsgRetry, why})

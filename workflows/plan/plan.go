@@ -138,7 +138,6 @@ func (p *maintenancePlan) Reset(time.Time) {
 
 func (p *maintenancePlan) Cancel(now time.Time) { controller.CancelAs(p, cancel{}, now) }
 
-// selection is how the plan chooses its nodes.
 func (p *maintenancePlan) selection() plan.Selection {
 	if p.Staged != nil && p.Staged.Selection != nil {
 		return *p.Staged.Selection

@@ -225,7 +225,6 @@ func unbegun(nodes []plan.Node) (why string) {
 	return why
 }
 
-// tierText is the tier that the plan is at in words.
 func tierText(tiers drainplan.Plan, tier int) string {
 	if tiers.Len() == 0 {
 		return "no pods"
