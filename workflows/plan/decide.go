@@ -311,9 +311,10 @@ const (
 const noted notices.State = "PlanNote"
 
 // note keeps something noteworthy that channels are not sent.
-func (p *maintenancePlan) note(message string, now time.Time) { p.keep(noted, message, now) }
+func (p *maintenancePlan) note(message string, now time.Time) { p.announce(noted, message, now) }
 
-func (p *maintenancePlan) keep(state notices.State, message string, now time.Time) api.PlanEvent {
+// announce keeps an event and sends it to the channels that want it. A dead channel delays nothing but the plan's own end.
+func (p *maintenancePlan) announce(state notices.State, message string, now time.Time) {
 	sequence := 1
 	if n := len(p.Events); n > 0 {
 		sequence = p.Events[n-1].Sequence + 1
@@ -323,12 +324,7 @@ func (p *maintenancePlan) keep(state notices.State, message string, now time.Tim
 	if len(p.Events) > maxEvents {
 		p.Events = slices.Delete(p.Events, keepEvents, keepEvents+1)
 	}
-	return event
-}
-
-// announce keeps an event and sends it to the channels that want it. A dead channel delays nothing but the plan's own end.
-func (p *maintenancePlan) announce(state notices.State, message string, now time.Time) {
-	p.send(p.keep(state, message, now), now)
+	p.send(event, now)
 }
 
 // send sends an event to channels. Before it is known which there are, it waits.
