@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/workflow"
 
 	"drydock.dev/drydock/api"
@@ -124,38 +125,36 @@ type Outcome struct {
 	Run string
 	Err error
 	// Stale: it began before a reset of this run.
-	Stale  bool
-	future workflow.Future
-	ctx    workflow.Context
-	given  any
+	Stale bool
+	// result is JSON; empty is none.
+	result []byte
 }
 
 // Get returns Err, or decodes the result.
 func (o Outcome) Get(result any) error {
-	switch {
-	case o.Err != nil:
+	if o.Err != nil || len(o.result) == 0 {
 		return o.Err
-	case o.future != nil:
-		return o.future.Get(o.ctx, result)
 	}
-	data, err := json.Marshal(o.given)
-	if err != nil {
-		return err
-	}
-	return json.Unmarshal(data, result)
+	return json.Unmarshal(o.result, result)
+}
+
+// take takes the result of a future that is ready.
+func (o *Outcome) take(ctx workflow.Context, f workflow.Future) {
+	var raw converter.RawValue
+	o.Err = f.Get(ctx, &raw)
+	o.result = raw.Payload().GetData()
 }
 
 // Came is an outcome for tests: an error, or a result.
 func Came(begun, result any) Outcome {
-	o := Outcome{Begun: begun, given: result}
+	o := Outcome{Begun: begun}
+	o.Err, _ = result.(error)
+	o.result, _ = json.Marshal(result)
 	switch begun := begun.(type) {
 	case Effect:
 		o.Key = begun.meta().Key
 	case Watch:
 		o.Key, o.What = begun.Key, Reported
-	}
-	if err, failed := result.(error); failed {
-		o.Err = err
 	}
 	return o
 }

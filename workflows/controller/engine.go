@@ -196,7 +196,7 @@ func (e *engine) takeEffects(starts bool) (taken int) {
 	e.effects = slices.DeleteFunc(e.effects, isDone)
 	for _, r := range done {
 		m, now := r.meta(), e.now()
-		o := Outcome{Key: m.Key, Begun: r.Effect, Stale: r.stale, ctx: e.ctx, future: r.future}
+		o := Outcome{Key: m.Key, Begun: r.Effect, Stale: r.stale}
 		if r.child != nil {
 			var run workflow.Execution
 			o.Err = r.future.Get(e.ctx, &run)
@@ -205,7 +205,7 @@ func (e *engine) takeEffects(starts bool) (taken int) {
 				e.children = append(e.children, &running{Effect: r.Effect, run: run.RunID, future: r.child})
 			}
 		} else {
-			o.Err = r.future.Get(e.ctx, nil)
+			o.take(e.ctx, r.future)
 		}
 		if m.Key != mirrored && !e.feedBack(o, m.Summary, now) {
 			e.base.repeats(m, r.same, now)
@@ -234,8 +234,8 @@ func (e *engine) takeEnds() (taken int) {
 	ended := slices.DeleteFunc(slices.Clone(e.children), func(r *running) bool { return !r.isReady() })
 	e.children = slices.DeleteFunc(e.children, (*running).isReady)
 	for _, c := range ended {
-		o := Outcome{Key: c.meta().Key, What: Ended, Begun: c.Effect, Run: c.run, ctx: e.ctx, future: c.future}
-		o.Err = c.future.Get(e.ctx, nil)
+		o := Outcome{Key: c.meta().Key, What: Ended, Begun: c.Effect, Run: c.run}
+		o.take(e.ctx, c.future)
 		var terminated *temporal.TerminatedError
 		if errors.As(o.Err, &terminated) {
 			o.What = Terminated

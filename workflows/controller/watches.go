@@ -4,7 +4,6 @@ import (
 	"slices"
 	"time"
 
-	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/workflow"
 
 	"drydock.dev/drydock/rules/period"
@@ -131,16 +130,16 @@ func (e *engine) takeReports() (taken int) {
 		future := w.future
 		w.future, w.cancel = nil, nil
 		taken++
-		var raw converter.RawValue
-		if err := future.Get(e.ctx, &raw); err != nil {
-			e.feedBack(Outcome{Key: w.Key, What: Reported, Begun: w.Watch, Err: err}, w.Summary, e.now())
+		o := Outcome{Key: w.Key, What: Reported, Begun: w.Watch}
+		if o.take(e.ctx, future); o.Err != nil {
+			e.feedBack(o, w.Summary, e.now())
 			continue
 		}
 		e.base.works(w.Key)
-		if w.idle++; isNew(&w.reported, raw.Payload().GetData()) {
+		if w.idle++; isNew(&w.reported, o.result) {
 			w.idle = 0
 		}
-		e.c.Outcome(Outcome{Key: w.Key, What: Reported, Begun: w.Watch, ctx: e.ctx, future: future}, e.now())
+		e.c.Outcome(o, e.now())
 	}
 	return taken
 }
