@@ -27,15 +27,14 @@ import (
 
 // The kinds of effects and watches.
 const (
-	prepare     = "prepare"
-	listNodes   = "list"
-	findBegun   = "find"
-	beginNode   = "begin"
-	sendOrder   = "order"
-	awaitEnds   = "ends"
-	watchNodes  = "nodes"
-	sendIntent  = "intent"
-	startRecord = "record"
+	prepare    = "prepare"
+	listNodes  = "list"
+	findBegun  = "find"
+	beginNode  = "begin"
+	sendOrder  = "order"
+	awaitEnds  = "ends"
+	watchNodes = "nodes"
+	sendIntent = "intent"
 )
 
 const (
@@ -87,8 +86,10 @@ func (p *maintenancePlan) Outcome(o controller.Outcome, now time.Time) {
 		p.sawEnds(o, now)
 	case sendIntent:
 		p.intentSent(o, now)
-	case startRecord:
-		p.recorded(o, now)
+	case controller.RecordKind:
+		if p.TakeRecord(o) {
+			p.note(fmt.Sprintf("the audit record was not begun as %s: %s", o.Key.Of, call.Cause(o.Err)), now)
+		}
 	case announce.Kind:
 		if o.Err != nil {
 			p.note("a channel did not get every notification: "+o.Begun.(controller.Watch).Summary+": "+call.Cause(o.Err), now)
@@ -246,35 +247,11 @@ func (p *maintenancePlan) enter(phase api.PlanPhase, why string, now time.Time) 
 func (p *maintenancePlan) close(d *controller.Decision) {
 	switch {
 	case !p.Recorded:
-		d.Effects = append(d.Effects, p.record())
+		id := api.PlanRecordID(p.Info.Cluster, p.name, p.Info.Run)
+		d.Effects = append(d.Effects, p.Record(p.Info, id, "plan "+p.name, p.Prepared.Kinds))
 	case p.Delivered():
 		d.End = &controller.End{Err: p.failure()}
 	}
-}
-
-// record has the plan's audit record kept, by a workflow that reads it from the plan and outlives that. Somebody who has taken its ID must
-// not suppress the record: another ID is tried.
-func (p *maintenancePlan) record() controller.Effect {
-	id := api.FurtherID(api.PlanRecordID(p.Info.Cluster, p.name, p.Info.Run), p.RecordTries+1)
-	start := controller.Start{
-		Meta: controller.Meta{Key: controller.Key{Kind: startRecord, Of: id}, Summary: "record of plan " + p.name},
-		Type: api.AuditRecordType, ID: id, Input: api.Reference{WorkflowID: p.Info.WorkflowID, RunID: p.Info.Run}, Once: true,
-	}
-	if p.Prepared.Kinds {
-		start.Attributes = map[string]string{api.AttributeKind.GetName(): api.KindRecord, api.AttributeCluster.GetName(): p.Info.Cluster}
-	}
-	return start
-}
-
-func (p *maintenancePlan) recorded(o controller.Outcome, now time.Time) {
-	if o.What != controller.Done {
-		return
-	}
-	if o.Err != nil {
-		p.RecordTries++
-		p.note(fmt.Sprintf("the audit record was not begun as %s: %s", o.Key.Of, call.Cause(o.Err)), now)
-	}
-	p.Recorded = o.Err == nil || p.RecordTries > 1
 }
 
 func (p *maintenancePlan) result() api.PlanResult {

@@ -21,6 +21,7 @@ import (
 // maintenancePlan is the state of a MaintenancePlan. It fits into a payload: what it is made of is bounded where it is written.
 type maintenancePlan struct {
 	controller.Base
+	controller.Recorder
 	announce.Outbox
 	Phase     api.PlanPhase `json:"phase"`
 	Since     time.Time     `json:"since"`
@@ -61,9 +62,6 @@ type maintenancePlan struct {
 	// cannot begin.
 	Prepared *settings.Prepared `json:"prepared,omitempty"`
 	Invalid  string             `json:"invalid,omitempty"`
-	// Recorded: an audit record is kept, or its workflow cannot be started. RecordTries counts the starts that failed.
-	Recorded    bool `json:"recorded,omitempty"`
-	RecordTries int  `json:"recordTries,omitempty"`
 
 	name  string
 	spec  plan.Plan

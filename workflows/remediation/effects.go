@@ -25,7 +25,6 @@ const (
 	actRemove   = "remove"
 
 	sendReport       = "report"
-	startRecord      = "record"
 	watchObjects     = "objects"
 	watchMaintenance = "maintenance"
 )
@@ -226,21 +225,12 @@ func fresh(step int, made activity.EnsuredObject) *activity.RemediationSeen {
 	return &activity.RemediationSeen{Objects: []activity.ObjectSeen{{Index: step}}, Lease: made.Lease}
 }
 
-// record has the audit record kept of a remediation that has begun something. Somebody who has taken its ID must not suppress the record:
-// another ID is tried.
+// record has the audit record kept of a remediation that has begun something.
 func (r *remediation) record() controller.Effect {
 	begun := slices.ContainsFunc(r.Progress.Steps, func(s health.StepState) bool { return !s.StartedAt.IsZero() })
 	if !r.in.Audited || !begun || r.Recorded {
 		return nil
 	}
 	id := api.RemediationRecordID(r.Info.Cluster, r.in.Check, r.in.Node, r.Info.Run)
-	id = api.FurtherID(id, r.RecordTries+1)
-	start := controller.Start{
-		Meta: controller.Meta{Key: controller.Key{Kind: startRecord, Of: id}, Summary: "record of the remediation of " + r.in.Node},
-		Type: api.AuditRecordType, ID: id, Input: api.Reference{WorkflowID: r.Info.WorkflowID, RunID: r.Info.Run}, Once: true,
-	}
-	if r.attributed {
-		start.Attributes = map[string]string{api.AttributeKind.GetName(): api.KindRecord, api.AttributeCluster.GetName(): r.Info.Cluster}
-	}
-	return start
+	return r.Record(r.Info, id, "the remediation of "+r.in.Node, r.attributed)
 }

@@ -41,8 +41,10 @@ func (r *remediation) Outcome(o controller.Outcome, now time.Time) {
 		r.gaveBack(o)
 	case seeLeft:
 		r.sawLeft(o, now)
-	case startRecord:
-		r.recorded(o, now)
+	case controller.RecordKind:
+		if r.TakeRecord(o) {
+			r.Note(now, "the audit record was not begun as "+o.Key.Of, call.Cause(o.Err))
+		}
 	case watchObjects:
 		r.saw(o, now)
 	case watchMaintenance:
@@ -368,16 +370,4 @@ func (r *remediation) ended(o controller.Outcome) {
 	default:
 		s.Succeeded, s.Failure = &completed, bounds.Cut(ended[0].Message, bounds.Text)
 	}
-}
-
-// recorded takes whether the audit record's workflow was started. Another ID is tried once.
-func (r *remediation) recorded(o controller.Outcome, now time.Time) {
-	if o.What != controller.Done {
-		return
-	}
-	if o.Err != nil {
-		r.RecordTries++
-		r.Note(now, "the audit record was not begun as "+o.Key.Of, call.Cause(o.Err))
-	}
-	r.Recorded = o.Err == nil || r.RecordTries > 1
 }

@@ -23,6 +23,7 @@ import (
 // remediation is the state of a NodeRemediation.
 type remediation struct {
 	controller.Base
+	controller.Recorder
 	// Order is the latest that was taken.
 	Order health.Order `json:"order"`
 	// Slot is that of a control-plane node.
@@ -52,9 +53,6 @@ type remediation struct {
 	Looked  bool      `json:"looked,omitempty"`
 	// WasReset: an activity of before the reset may have made an object that is not known.
 	WasReset bool `json:"wasReset,omitempty"`
-	// Recorded: an audit record is kept, or its workflow cannot be started. RecordTries counts the starts that failed.
-	Recorded    bool `json:"recorded,omitempty"`
-	RecordTries int  `json:"recordTries,omitempty"`
 
 	in api.RemediationInput
 	// attributed: the namespace has search attributes.
