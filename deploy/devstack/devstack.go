@@ -165,21 +165,14 @@ func startTemporal(ctx context.Context, o TemporalOptions) (*Temporal, error) {
 func (t *Temporal) Start(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	for try := 1; ; try++ {
-		err := t.launch(ctx)
-		if err == nil || try == startTries || t.Process == nil {
-			return err
-		}
-		select {
-		case <-t.Exited():
-		default:
-			return err
+	err := t.launch(ctx)
+	for range 2 { // a port that it has found free may be taken before it listens
+		if err != nil && ctx.Err() == nil {
+			err = t.launch(ctx)
 		}
 	}
+	return err
 }
-
-// startTries is how often a server is started that ends at once: a port that it has found free may be taken before it listens.
-const startTries = 3
 
 func (t *Temporal) launch(ctx context.Context) (err error) {
 	l := launch{name: "temporal", log: filepath.Join(t.dir, "temporal.log"), detach: t.detach, held: t.held}

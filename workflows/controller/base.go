@@ -54,8 +54,6 @@ type Base struct {
 	Mirrored uint64 `json:"mirrored,omitempty"`
 	// ContinueAfter is the number of events after which a run continues as new, for tests; 0 is maxEvents.
 	ContinueAfter int `json:"continueAfter,omitempty"`
-	// CancelRequested: somebody has cancelled the workflow.
-	CancelRequested bool `json:"cancelRequested,omitempty"`
 
 	unknown handover.Unknown
 	// ctx is the run's, nil in tests without Temporal.
@@ -70,11 +68,17 @@ var _ interface{ base() *Base } = (*Base)(nil)
 
 func (b *Base) base() *Base { return b }
 
-// Begin is that of a controller that has nothing to begin with.
-func (b *Base) Begin(time.Time) {}
+// Plain is embedded by a controller that has nothing to begin with, since it first finds what runs, and whose Decide sees to CancelRequested.
+type Plain struct {
+	// CancelRequested: somebody has cancelled the workflow.
+	CancelRequested bool `json:"cancelRequested,omitempty"`
+}
 
-// Cancel is that of a controller whose Decide sees to CancelRequested.
-func (b *Base) Cancel(time.Time) { b.CancelRequested = true }
+// Begin implements Controller.
+func (*Plain) Begin(time.Time) {}
+
+// Cancel implements Controller.
+func (p *Plain) Cancel(time.Time) { p.CancelRequested = true }
 
 // Retry keeps an effect, or a watch, from beginning before a time.
 type Retry struct {

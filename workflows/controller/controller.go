@@ -5,10 +5,10 @@ package controller
 
 import (
 	"cmp"
-	"encoding/json"
 	"slices"
 	"time"
 
+	commonpb "go.temporal.io/api/common/v1"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/workflow"
 
@@ -126,30 +126,30 @@ type Outcome struct {
 	Err error
 	// Stale: it began before a reset of this run.
 	Stale bool
-	// result is JSON; empty is none.
-	result []byte
+	// result is nil for none.
+	result *commonpb.Payload
 }
 
 // Get returns Err, or decodes the result.
 func (o Outcome) Get(result any) error {
-	if o.Err != nil || len(o.result) == 0 {
+	if o.Err != nil || o.result == nil {
 		return o.Err
 	}
-	return json.Unmarshal(o.result, result)
+	return converter.GetDefaultDataConverter().FromPayload(o.result, result)
 }
 
 // take takes the result of a future that is ready.
 func (o *Outcome) take(ctx workflow.Context, f workflow.Future) {
 	var raw converter.RawValue
 	o.Err = f.Get(ctx, &raw)
-	o.result = raw.Payload().GetData()
+	o.result = raw.Payload()
 }
 
 // Came is an outcome for tests: an error, or a result.
 func Came(begun, result any) Outcome {
 	o := Outcome{Begun: begun}
 	o.Err, _ = result.(error)
-	o.result, _ = json.Marshal(result)
+	o.result, _ = converter.GetDefaultDataConverter().ToPayload(result)
 	switch begun := begun.(type) {
 	case Effect:
 		o.Key = begun.meta().Key

@@ -34,6 +34,6 @@ func (r *Recorder) TakeRecord(o Outcome) (failed bool) {
 	if failed = o.Err != nil; failed {
 		r.RecordTries++
 	}
-	r.Recorded = !failed || r.RecordTries > 1
+	r.Recorded = !failed || r.RecordTries > 1 // another ID is tried once
 	return failed
 }

@@ -136,7 +136,7 @@ func (e *engine) takeReports() (taken int) {
 			continue
 		}
 		e.base.works(w.Key)
-		if w.idle++; isNew(&w.reported, o.result) {
+		if w.idle++; isNew(&w.reported, o.result.GetData()) {
 			w.idle = 0
 		}
 		e.c.Outcome(o, e.now())

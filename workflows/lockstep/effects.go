@@ -38,6 +38,9 @@ const (
 	retryMost  = 10 * time.Minute
 )
 
+// nodeBytes is about how long a node is in JSON, without its targets and texts.
+const nodeBytes = 70
+
 func keyOf(kind, of string) controller.Key { return controller.Key{Kind: kind, Of: of} }
 
 func (n *node) postpone(now time.Time) {
@@ -81,13 +84,15 @@ func (v *inventory) batch(kind string, now time.Time) (batch []*node) {
 			continue
 		}
 		batch = append(batch, n)
-		if size += drainplan.Size(n.target.Targets); len(batch) == maxBatch || kind == steerNodes && size >= maxBatchText {
+		if size += nodeBytes + drainplan.Size(n.target.Targets); len(batch) == maxBatch || kind == steerNodes && size >= maxBatchText {
 			break
 		}
 	}
 	return batch
 }
 
+// wants reports whether something is to be done for a node: to begin its maintenance, to send it its target or to ask how far it is, or to end
+// it where no plan wants it any more, or not with its settings.
 func (n *node) wants(kind string, now time.Time) bool {
 	isDue := now.Unix() >= n.RetryAt
 	switch kind {

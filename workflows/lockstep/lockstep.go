@@ -17,6 +17,7 @@ const pace = time.Second
 
 type lockstep struct {
 	controller.Base
+	controller.Plain
 	Inventory inventory `json:"inventory"`
 	// Refusals are intents that are not taken. They are sent to their plans.
 	Refusals []refusal `json:"refusals,omitempty"`

@@ -3,6 +3,7 @@ package lockstep
 import (
 	"cmp"
 	"fmt"
+	"hash/fnv"
 	"reflect"
 	"slices"
 	"time"
@@ -62,8 +63,10 @@ func (v *inventory) compare(t controller.Turn) (more bool) {
 	compared := 0
 	for _, p := range v.plans {
 		switch {
-		case p.compared, p.All && t.UnderWay(keyOf(sendProgress, p.Name)): // what is sent now may come before what made it be sent everything
+		case p.compared:
 			continue
+		case p.All && t.UnderWay(keyOf(sendProgress, p.Name)):
+			continue // what is sent now may come before what made it be sent everything
 		case compared > 0 && compared+len(p.Nodes) > maxCompared:
 			return true
 		case p.All:
@@ -94,19 +97,24 @@ func (p *planEntry) differences(now []uint64) (changed []int) {
 // sumNodes has all nodes stand for how they are now.
 func (v *inventory) sumNodes() {
 	for _, n := range v.nodes {
-		n.sum = hashOf(n.shared())
+		n.sum = hashOf(fmt.Sprint(n.shared()))
 	}
 }
 
 // sums stand for what there is to send of a plan's nodes.
 func (v *inventory) sums(p *planEntry) []uint64 {
 	all := make([]uint64, len(p.Nodes))
+	last, hashed := "", hashOf("")
 	for i := range p.Nodes {
-		if n := p.member(i); n == nil || !p.isActive() || len(p.Left) > 0 {
+		n := p.member(i)
+		if n == nil || !p.isActive() || len(p.Left) > 0 {
 			all[i] = sumOf(v.progressOf(p, i))
-		} else {
-			all[i] = extend(n.sum, v.messageOf(p, n))
+			continue
 		}
+		if message := v.messageOf(p, n); message != last {
+			last, hashed = message, hashOf(message) // it is the same for thousands
+		}
+		all[i] = mix(n.sum, hashed)
 	}
 	return all
 }
@@ -115,18 +123,19 @@ func (v *inventory) sums(p *planEntry) []uint64 {
 func sumOf(one api.SharedProgress) uint64 {
 	message := one.Message
 	one.Message = ""
-	return extend(hashOf(one), message)
+	return mix(hashOf(fmt.Sprint(one)), hashOf(message))
 }
 
-// hashOf is the hash of what is sent of a node without its message.
-func hashOf(one api.SharedProgress) uint64 { return extend(14695981039346656037, fmt.Sprint(one)) }
+func hashOf(text string) uint64 {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(text))
+	return h.Sum64()
+}
 
-// extend goes on with a hash (FNV-1a). The result is never 0.
-func extend(hash uint64, text string) uint64 {
-	for i := range len(text) {
-		hash = (hash ^ uint64(text[i])) * 1099511628211
-	}
-	return cmp.Or(hash, 1)
+// mix combines the hashes of a node and of its message. It is never 0.
+func mix(node, message uint64) uint64 {
+	const prime = 1099511628211
+	return cmp.Or((message^node)*prime, 1)
 }
 
 // assumeSent takes as sent what the run before sent: all but what is pending.
@@ -192,7 +201,7 @@ func (v *inventory) part(p *planEntry, progress api.PlanProgress) api.PlanProgre
 	for size := 0; n < len(p.pending) && n < maxSent && size < maxSentText; n++ {
 		one := v.progressOf(p, p.pending[n])
 		progress.Nodes = append(progress.Nodes, one)
-		size += drainplan.Size(one.Targets) + len(one.Node) + len(one.Message)
+		size += nodeBytes + drainplan.Size(one.Targets) + len(one.Node) + len(one.Message)
 	}
 	progress.Complete = progress.Complete && n == len(p.pending)
 	return progress

@@ -78,7 +78,7 @@ func (l *lockstep) page(asked api.LockstepRequest, now time.Time) (api.LockstepS
 			Drained: n.Drained, Gang: n.gang, Plans: n.group.names, Message: cmp.Or(n.progress.Waiting, n.target.Waits),
 		}
 		state.Nodes = append(state.Nodes, one)
-		size += drainplan.Size(one.Targets) + len(one.Message) + len(one.Plans)*len(one.Node)
+		size += nodeBytes + drainplan.Size(one.Targets) + len(one.Message) + len(one.Plans)*len(one.Node)
 	}
 	return state, nil
 }

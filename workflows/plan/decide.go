@@ -169,8 +169,11 @@ func (p *maintenancePlan) listed(o controller.Outcome, now time.Time) {
 	if listed.Unchanged {
 		return
 	}
-	nodes, came, went := plan.MatchTogether(p.Nodes, listed.Nodes, now)
-	if p.Staged == nil {
+	var nodes []plan.Node
+	var came, went int
+	if p.Staged != nil {
+		nodes, came, went = plan.MatchTogether(p.Nodes, listed.Nodes, now)
+	} else {
 		nodes, came, went = plan.Match(p.spec.Strategy.Order, p.Nodes, listed.Nodes, now)
 	}
 	if nodes = plan.Forget(nodes, plan.MaxNodes); len(nodes) > plan.MaxNodes {
@@ -254,16 +257,24 @@ func (p *maintenancePlan) close(d *controller.Decision) {
 	}
 }
 
+// maxFailures bounds the failures of a result.
+const maxFailures = 100
+
 func (p *maintenancePlan) result() api.PlanResult {
 	if !p.Phase.Ended() {
 		return api.PlanResult{}
 	}
-	failed, _ := p.page(api.PlanStatusRequest{States: []string{plan.Held.Word(), plan.Failed.Word()}}) // both are states
-	return api.PlanResult{
+	result := api.PlanResult{
 		Name: p.name, WorkflowID: p.Info.WorkflowID, RunID: p.Info.Run, Phase: p.Phase, Message: p.summary(),
-		CreatedAt: p.CreatedAt, EndedAt: p.Since, Counts: failed.Counts,
-		Failures: failed.Nodes, MoreFailures: failed.Counts.Failures() - len(failed.Nodes),
+		CreatedAt: p.CreatedAt, EndedAt: p.Since, Counts: plan.Count(p.Nodes),
 	}
+	for i := range p.Nodes {
+		if n := &p.Nodes[i]; (n.State == plan.Failed || n.State == plan.Held) && len(result.Failures) < maxFailures {
+			result.Failures = append(result.Failures, p.nodeOf(n))
+		}
+	}
+	result.MoreFailures = result.Counts.Failures() - len(result.Failures)
+	return result
 }
 
 // failure closes the workflow as cancelled, or as failed with the reason; nil is as completed.

@@ -100,7 +100,10 @@ func (p *maintenancePlan) notable() []int {
 	var byRank [7][]int
 	for i := range p.Nodes {
 		n := &p.Nodes[i]
-		rank := ranks[n.State]
+		rank, known := ranks[n.State]
+		if !known {
+			rank = 6
+		}
 		if n.State == plan.Running && n.Standing != nil && n.Standing.Drained || n.State == plan.Waiting && n.NotBefore > 0 {
 			rank = 3
 		}

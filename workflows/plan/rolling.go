@@ -29,7 +29,7 @@ func (p *maintenancePlan) roll(t controller.Turn, d *controller.Decision) {
 	if p.Known {
 		p.withdraw(t)
 	}
-	maps.DeleteFunc(p.Orders, func(name string, _ order) bool { // to maintenances that have ended
+	maps.DeleteFunc(p.Orders, func(name string, _ order) bool { // to maintenances that have ended, and to nodes that are none of the plan's any more
 		n := p.node(name)
 		return n == nil || n.State != plan.Running && n.State != plan.Held
 	})
@@ -58,8 +58,9 @@ func (p *maintenancePlan) roll(t controller.Turn, d *controller.Decision) {
 // decide has the rules say which nodes go next, until they say nothing new.
 func (p *maintenancePlan) decide(t controller.Turn, d *controller.Decision) {
 	for now := t.Now; ; {
-		p.Progress.CreatedAt = p.CreatedAt
-		next := plan.Decide(p.spec.Strategy, p.Nodes, p.Progress, now)
+		progress := p.Progress
+		progress.CreatedAt = p.CreatedAt
+		next := plan.Decide(p.spec.Strategy, p.Nodes, progress, now)
 		if next.CanaryPassed {
 			p.Progress.CanaryPassed = true
 			p.note("the canary has passed", now)
@@ -145,16 +146,20 @@ func (p *maintenancePlan) starts(t controller.Turn) (all []controller.Effect) {
 	if !p.Known || p.beginsNothing(t.Now) || t.Room() == 0 {
 		return nil
 	}
+	sample, err := p.spec.InputOf("any", t.Now)
+	if err != nil {
+		return nil // choose has failed the nodes
+	}
+	var fields map[string]json.RawMessage
+	_ = json.Unmarshal(sample, &fields) // it is an object
 	for i, size := 0, 0; i < len(p.Nodes) && len(all) < startsAtOnce && size < startBytes; i++ {
 		n := &p.Nodes[i]
 		key := controller.Key{Kind: beginNode, Of: n.Name}
 		if n.State != plan.Running || p.isBegun(n) || p.Skipping[n.Name] || t.UnderWay(key) {
 			continue
 		}
-		input, err := p.spec.InputOf(n.Name, t.Now)
-		if err != nil {
-			return nil // choose has failed the nodes
-		}
+		fields["node"], _ = json.Marshal(n.Name) // a text
+		input, _ := json.Marshal(fields)         // which were read from JSON
 		size += len(input)
 		all = append(all, controller.Start{
 			Meta: controller.Meta{Key: key, Summary: fmt.Sprintf("maintenance of %s by plan %s", n.Name, p.name)},
@@ -183,6 +188,7 @@ func (p *maintenancePlan) takeBack(n *plan.Node) {
 	}
 }
 
+// sendOrders sends maintenances their messages, once their runs are known.
 func (p *maintenancePlan) sendOrders() (all []controller.Effect) {
 	for i := 0; i < len(p.Nodes) && len(p.Orders) > 0; i++ {
 		n := &p.Nodes[i]

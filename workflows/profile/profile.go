@@ -18,6 +18,7 @@ import (
 // profiles is the state of Profiles.
 type profiles struct {
 	controller.Base
+	controller.Plain
 	// Known: it is known which transitions run.
 	Known bool `json:"known,omitempty"`
 	// Transitions are under way until the nodes show their ends. Failed are those that were not carried out.
