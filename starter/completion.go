@@ -10,6 +10,7 @@ import (
 
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/client"
+	"drydock.dev/drydock/rules/schedule"
 	"drydock.dev/drydock/rules/spec"
 	"drydock.dev/drydock/rules/validation"
 	"drydock.dev/drydock/starter/input"
@@ -130,19 +131,12 @@ func knownNodes(ctx context.Context, a *invocation.App, args []string) []string 
 		// The time may be used up; what is left of it is worth a try.
 		return nodesInMaintenance(ctx, a, args)
 	}
-	names := make([]string, len(nodes))
-	for i, n := range nodes {
-		names[i] = n.Name
-	}
-	return names
+	return terminal.NamesOf(nodes, func(n invocation.Node) string { return n.Name })
 }
 
 func nodesInMaintenance(ctx context.Context, a *invocation.App, _ []string) []string {
-	var names []string
-	for _, v := range running(ctx, a, client.ListOptions{Running: true}, false) {
-		names = append(names, v.Node)
-	}
-	return inOrder(names)
+	views := running(ctx, a, client.ListOptions{Running: true}, false)
+	return inOrder(terminal.NamesOf(views, func(v client.View) string { return v.Node }))
 }
 
 // running are the maintenances that run, and what they say of themselves where they are asked.
@@ -248,11 +242,7 @@ func requestors(ctx context.Context, a *invocation.App, args []string) []string 
 	if len(args) > 0 && spec.NodeName(args[0]) == nil {
 		which.Node = args[0]
 	}
-	var names []string
-	for _, v := range running(ctx, a, which, false) {
-		names = append(names, v.Requestor)
-	}
-	return inOrder(names)
+	return inOrder(terminal.NamesOf(running(ctx, a, which, false), func(v client.View) string { return v.Requestor }))
 }
 
 // freezers are those whose freezes are in force.
@@ -266,11 +256,7 @@ func freezers(ctx context.Context, a *invocation.App, _ []string) []string {
 	if err != nil {
 		return nil
 	}
-	var names []string
-	for _, f := range state.Freezes {
-		names = append(names, f.By)
-	}
-	return inOrder(names)
+	return inOrder(terminal.NamesOf(state.Freezes, func(f schedule.Freeze) string { return f.By }))
 }
 
 func inOrder(names []string) []string {

@@ -8,6 +8,7 @@ import (
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/client"
 	"drydock.dev/drydock/starter/invocation"
+	"drydock.dev/drydock/starter/terminal"
 )
 
 // completePlans teaches the shell the names of plans that run, and the nodes of each.
@@ -71,11 +72,7 @@ func plansBy(ctx context.Context, a *invocation.App, running bool) []string {
 	if err != nil {
 		return nil
 	}
-	names := make([]string, len(runs))
-	for i, run := range runs {
-		names[i] = run.Name
-	}
-	return inOrder(names)
+	return inOrder(terminal.NamesOf(runs, func(run client.Run) string { return run.Name }))
 }
 
 // nodesOfPlan are the nodes of the plan that is named first: as many as one answer has, those with something to say among
@@ -93,11 +90,7 @@ func nodesOfPlan(ctx context.Context, a *invocation.App, args []string) []string
 	if err != nil {
 		return nil
 	}
-	names := make([]string, len(status.Nodes))
-	for i, n := range status.Nodes {
-		names[i] = n.Node
-	}
-	return inOrder(names)
+	return inOrder(terminal.NamesOf(status.Nodes, func(n api.PlanNode) string { return n.Node }))
 }
 
 // completeHealth teaches the shell the names of health checks, and nodes.
@@ -126,11 +119,7 @@ func healthChecks(ctx context.Context, a *invocation.App, _ []string) []string {
 	if err != nil {
 		return nil
 	}
-	names := make([]string, len(runs))
-	for i, run := range runs {
-		names[i] = run.Name
-	}
-	return inOrder(names)
+	return inOrder(terminal.NamesOf(runs, func(run client.HealthCheckRun) string { return run.Name }))
 }
 
 // completeProfiles teaches the shell nodes; the names of profiles are those of the file that a command is given.

@@ -86,11 +86,7 @@ func find(path string) (found schemas.Field, err error) {
 }
 
 func namesOf(fields []schemas.Field) []string {
-	names := make([]string, len(fields))
-	for i, f := range fields {
-		names[i] = f.Name
-	}
-	return names
+	return terminal.NamesOf(fields, func(f schemas.Field) string { return f.Name })
 }
 
 func paths() []string {

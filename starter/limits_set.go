@@ -216,11 +216,7 @@ func groupNames(groups []schedule.Group) string {
 	if len(groups) == 0 {
 		return ": they have none"
 	}
-	var names []string
-	for _, g := range groups {
-		names = append(names, g.Name)
-	}
-	return ": they have " + strings.Join(names, ", ")
+	return ": they have " + strings.Join(terminal.NamesOf(groups, func(g schedule.Group) string { return g.Name }), ", ")
 }
 
 // limitForms are how flags of limits are written where that is not how their fields are.

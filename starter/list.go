@@ -149,11 +149,7 @@ func (o *listOptions) nothing() string {
 }
 
 func phaseNames() []string {
-	names := make([]string, len(api.Phases))
-	for i, p := range api.Phases {
-		names[i] = string(p)
-	}
-	return names
+	return terminal.NamesOf(api.Phases, func(p api.Phase) string { return string(p) })
 }
 
 // views are the maintenances to list.

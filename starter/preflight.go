@@ -149,14 +149,10 @@ func (o *preflightOptions) nodes(ctx context.Context, args []string, fields map[
 	if err != nil {
 		return nil, err
 	}
-	var names []string
-	for _, n := range known {
-		names = append(names, n.Name)
-	}
-	if len(names) == 0 {
+	if len(known) == 0 {
 		return nil, fmt.Errorf("no node matches the selector %q", o.selector)
 	}
-	return names, nil
+	return terminal.NamesOf(known, func(n invocation.Node) string { return n.Name }), nil
 }
 
 // preflightCode is what the command exits with.

@@ -186,10 +186,7 @@ func begunText(b begun, program string, now time.Time) string {
 
 // heldText says which profiles hold a node too.
 func heldText(n api.ProfileNode, program string) string {
-	names := make([]string, len(n.Profiles))
-	for i, p := range n.Profiles {
-		names[i] = "profile " + terminal.OneLine(p.Profile)
-	}
+	names := terminal.NamesOf(n.Profiles, func(p api.NodeProfile) string { return "profile " + terminal.OneLine(p.Profile) })
 	return fmt.Sprintf(`%s: the node is %s by %s too: see "%s profile explain %s".`, n.Node, n.State, strings.Join(names, " and "), program, n.Node)
 }
 

@@ -60,10 +60,7 @@ func (o *thawOptions) run(ctx context.Context) error {
 	}
 	mine := slices.ContainsFunc(before.Freezes, func(f schedule.Freeze) bool { return f.By == by })
 	if len(before.Freezes) > 0 && !mine && !o.all {
-		names := make([]string, len(before.Freezes))
-		for i, f := range before.Freezes {
-			names[i] = f.By
-		}
+		names := terminal.NamesOf(before.Freezes, func(f schedule.Freeze) string { return f.By })
 		return exit.Hint(fmt.Errorf("there is no freeze by %s", by), "There are freezes by %s: pass --by with one of them, or --all.", terminal.OrList(names))
 	}
 	state := before

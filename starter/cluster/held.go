@@ -131,10 +131,7 @@ func (h Holding) Instead(err error, program string) error {
 	case h.Node == nil:
 		return err
 	}
-	var names []string
-	for _, p := range h.Node.Profiles {
-		names = append(names, "profile "+p.Profile)
-	}
+	names := terminal.NamesOf(h.Node.Profiles, func(p api.NodeProfile) string { return "profile " + p.Profile })
 	said, _, _ := strings.Cut(err.Error(), "\n") // the hint is another one now
 	err = exit.InWords(fmt.Sprintf("%s; the node is in maintenance by %s", said, strings.Join(names, ", ")), err)
 	return exit.Hint(err, `"%s profile explain %s" says what moves it on.`, program, h.name)

@@ -177,11 +177,7 @@ func (o *explainOptions) selected(ctx context.Context, node string, all []explai
 
 // nobody says that no check has anything to do with a node.
 func nobody(node string, all []explained, asked bool) string {
-	names := make([]string, len(all))
-	for i, one := range all {
-		names[i] = one.Check
-	}
-	checks := strings.Join(names, ", ")
+	checks := strings.Join(terminal.NamesOf(all, func(e explained) string { return e.Check }), ", ")
 	if asked {
 		return fmt.Sprintf("No health check selects %s: there is %s.", node, checks)
 	}

@@ -17,6 +17,7 @@ import (
 	"drydock.dev/drydock/rules/health"
 	"drydock.dev/drydock/rules/health/nhc"
 	"drydock.dev/drydock/starter/exit"
+	"drydock.dev/drydock/starter/terminal"
 )
 
 // readChecks reads the health checks of a file: NodeHealthChecks of medik8s as they are, a check with its name, or the section
@@ -104,10 +105,7 @@ func ofConfiguration(section any) ([]nhc.Check, error) {
 
 // choose leaves the checks of those names, and reads each.
 func choose(path string, checks []nhc.Check, names []string) ([]nhc.Check, error) {
-	known := make([]string, len(checks))
-	for i, c := range checks {
-		known[i] = c.Name
-	}
+	known := terminal.NamesOf(checks, func(c nhc.Check) string { return c.Name })
 	if len(checks) == 0 {
 		return nil, exit.UsageError("%s: has no health check", path)
 	}
@@ -118,7 +116,7 @@ func choose(path string, checks []nhc.Check, names []string) ([]nhc.Check, error
 	}
 	for _, name := range names {
 		if !slices.Contains(known, name) {
-			return nil, exit.UsageError("%s: has no health check %q: it has %s", path, name, inWords(known))
+			return nil, exit.UsageError("%s: has no health check %q: it has %s", path, name, terminal.SomeOf(known, 10))
 		}
 	}
 	var (

@@ -181,5 +181,3 @@ func (o *startOptions) apply(ctx context.Context, c *invocation.Connection, h *c
 func prefixed(name string, err error) error {
 	return errors.New(name + "." + strings.ReplaceAll(err.Error(), "\n", "\n"+name+"."))
 }
-
-func inWords(names []string) string { return terminal.SomeOf(names, 10) }

@@ -11,6 +11,7 @@ import (
 	"drydock.dev/drydock/rules/schedule"
 	"drydock.dev/drydock/rules/spec"
 	"drydock.dev/drydock/starter/exit"
+	"drydock.dev/drydock/starter/terminal"
 )
 
 // ReadLimits reads limits from a worker's configuration, where they are the sections scheduler and quotas, or from a
@@ -90,9 +91,5 @@ func alone(document map[string]any) (bool, error) {
 }
 
 func namesOf(input string) []string {
-	var names []string
-	for _, f := range schemas.InputOf(input).Fields {
-		names = append(names, f.Name)
-	}
-	return names
+	return terminal.NamesOf(schemas.InputOf(input).Fields, func(f schemas.Field) string { return f.Name })
 }

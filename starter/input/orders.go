@@ -4,6 +4,7 @@ import (
 	"drydock.dev/drydock/client"
 	"drydock.dev/drydock/rules/spec"
 	"drydock.dev/drydock/starter/invocation"
+	"drydock.dev/drydock/starter/terminal"
 )
 
 // Order is one maintenance to start.
@@ -39,9 +40,5 @@ func (s *Flags) OrdersFor(input map[string]any, names []string) ([]Order, error)
 
 // OrderNodes are the nodes of orders.
 func OrderNodes(orders []Order) []string {
-	names := make([]string, len(orders))
-	for i, o := range orders {
-		names[i] = o.Spec.Node
-	}
-	return names
+	return terminal.NamesOf(orders, func(o Order) string { return o.Spec.Node })
 }

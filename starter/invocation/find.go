@@ -63,10 +63,7 @@ func (c *Connection) notFound(ctx context.Context, missing *client.NotFoundError
 
 // NodeNames are the nodes of some maintenances, each once and in order.
 func NodeNames(all []client.Maintenance) []string {
-	names := make([]string, len(all))
-	for i, m := range all {
-		names[i] = m.Node
-	}
+	names := terminal.NamesOf(all, func(m client.Maintenance) string { return m.Node })
 	slices.SortFunc(names, terminal.CompareNames)
 	return slices.Compact(names)
 }

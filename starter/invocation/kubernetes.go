@@ -139,10 +139,7 @@ func (k *Nodes) ErrNoNode(ctx context.Context, name string) error {
 	if listErr != nil {
 		return err
 	}
-	names := make([]string, len(nodes))
-	for i, n := range nodes {
-		names[i] = n.Name
-	}
+	names := terminal.NamesOf(nodes, func(n Node) string { return n.Name })
 	if close := k8s.Similar(name, names); len(close) > 0 {
 		return exit.Hint(err, "Did you mean %s?", terminal.OrList(close))
 	}

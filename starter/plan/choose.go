@@ -120,11 +120,7 @@ func (c *choice) countPods(ctx context.Context, a *invocation.App) error {
 
 // names are those of the nodes.
 func (c *choice) names() []string {
-	names := make([]string, len(c.nodes))
-	for i, n := range c.nodes {
-		names[i] = n.Name
-	}
-	return names
+	return terminal.NamesOf(c.nodes, func(n plan.Facts) string { return n.Name })
 }
 
 // chosenBy says in words how a plan chooses its nodes.

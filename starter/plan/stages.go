@@ -15,14 +15,11 @@ import (
 	"drydock.dev/drydock/starter/exit"
 	"drydock.dev/drydock/starter/input"
 	"drydock.dev/drydock/starter/invocation"
+	"drydock.dev/drydock/starter/terminal"
 )
 
 func namesOf(stages []plan.Stage) []string {
-	names := make([]string, len(stages))
-	for i, s := range stages {
-		names[i] = string(s)
-	}
-	return names
+	return terminal.NamesOf(stages, func(s plan.Stage) string { return string(s) })
 }
 
 // stageOf reads one of some stages, however its letters are written.

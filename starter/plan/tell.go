@@ -83,12 +83,10 @@ has the command.`,
 
 // Messages are the commands that send a plan a message and print its summary.
 func Messages() []string {
-	names := make([]string, len(messages))
-	for i, m := range messages {
+	return terminal.NamesOf(messages, func(m message) string {
 		verb, _, _ := strings.Cut(m.use, " ")
-		names[i] = "plan " + verb
-	}
-	return names
+		return "plan " + verb
+	})
 }
 
 // arguments are what stands after the name of the plan in a command that sends it messages.

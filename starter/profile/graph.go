@@ -13,6 +13,7 @@ import (
 	"drydock.dev/drydock/rules/profile/conf"
 	"drydock.dev/drydock/starter/exit"
 	"drydock.dev/drydock/starter/invocation"
+	"drydock.dev/drydock/starter/terminal"
 )
 
 type graphOptions struct {
@@ -73,10 +74,7 @@ func (o *graphOptions) run(args []string) error {
 
 // names are those of profiles.
 func names(c *profile.Config) []string {
-	all := make([]string, len(c.Profiles))
-	for i, p := range c.Profiles {
-		all[i] = p.Name
-	}
+	all := terminal.NamesOf(c.Profiles, func(p profile.Profile) string { return p.Name })
 	slices.Sort(all)
 	return all
 }

@@ -49,11 +49,7 @@ looks at the nodes and changes nothing.`,
 }
 
 func stateNames() string {
-	all := make([]string, len(state.All()))
-	for i, s := range state.All() {
-		all[i] = string(s)
-	}
-	return strings.Join(all, ", ")
+	return strings.Join(terminal.NamesOf(state.All(), func(s state.State) string { return string(s) }), ", ")
 }
 
 func (o *listOptions) run(ctx context.Context, args []string) error {

@@ -83,11 +83,7 @@ func partNames() []string {
 	if err != nil {
 		return nil
 	}
-	var names []string
-	for _, part := range parts {
-		names = append(names, part.Name)
-	}
-	return names
+	return terminal.NamesOf(parts, func(part kubernetes.Part) string { return part.Name })
 }
 
 func (o *options) run(ctx context.Context) error {

@@ -35,6 +35,15 @@ func digits(s string) string {
 	return s[:end]
 }
 
+// NamesOf are the names of some things, in their order.
+func NamesOf[T any](all []T, name func(T) string) []string {
+	names := make([]string, len(all))
+	for i, one := range all {
+		names[i] = name(one)
+	}
+	return names
+}
+
 // OrList joins quoted names as "a", "b" or "c".
 func OrList(names []string) string {
 	quoted := make([]string, len(names))
