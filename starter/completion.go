@@ -164,6 +164,20 @@ func running(ctx context.Context, a *invocation.App, which client.ListOptions, a
 	return slices.DeleteFunc(views, func(v client.View) bool { return v.Status == nil })
 }
 
+// namesFrom are the names that find gets over a connection, in order; none if it gets no answer.
+func namesFrom(ctx context.Context, a *invocation.App, find func(c *invocation.Connection) ([]string, error)) []string {
+	c, err := a.Connect(ctx)
+	if err != nil {
+		return nil
+	}
+	defer c.Close()
+	names, err := find(c)
+	if err != nil {
+		return nil
+	}
+	return inOrder(names)
+}
+
 // ofNode are the statuses of the node that the arguments name.
 func ofNode(ctx context.Context, a *invocation.App, args []string) []*api.Status {
 	var all []*api.Status
@@ -247,16 +261,10 @@ func requestors(ctx context.Context, a *invocation.App, args []string) []string 
 
 // freezers are those whose freezes are in force.
 func freezers(ctx context.Context, a *invocation.App, _ []string) []string {
-	c, err := a.Connect(ctx)
-	if err != nil {
-		return nil
-	}
-	defer c.Close()
-	state, err := c.SchedulerState(ctx, 1)
-	if err != nil {
-		return nil
-	}
-	return inOrder(terminal.NamesOf(state.Freezes, func(f schedule.Freeze) string { return f.By }))
+	return namesFrom(ctx, a, func(c *invocation.Connection) ([]string, error) {
+		state, err := c.SchedulerState(ctx, 1)
+		return terminal.NamesOf(state.Freezes, func(f schedule.Freeze) string { return f.By }), err
+	})
 }
 
 func inOrder(names []string) []string {

@@ -13,10 +13,11 @@ import (
 
 // completePlans teaches the shell the names of plans that run, and the nodes of each.
 func completePlans(a *invocation.App, plan *cobra.Command) {
+	runningPlans, allPlans := plansBy(true), plansBy(false)
 	for _, c := range plan.Commands() {
 		switch c.Name() {
 		case "create", "schedule":
-			c.ValidArgsFunction = afterName(offer(a, knownNodes), nil)
+			c.ValidArgsFunction = afterName(offer(a, knownNodes), cobra.NoFileCompletions)
 		case "skip", "retry":
 			c.ValidArgsFunction = afterName(offer(a, nodesOfPlan), offer(a, runningPlans))
 		case "status":
@@ -32,17 +33,13 @@ func completePlans(a *invocation.App, plan *cobra.Command) {
 	}
 }
 
-// afterName completes the arguments that follow a name, and the name itself where it can be known.
+// afterName completes a name, and the arguments that follow it.
 func afterName(rest, name completer) completer {
 	return func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
-		switch {
-		case len(args) > 0:
+		if len(args) > 0 {
 			return rest(cmd, args, prefix)
-		case name != nil:
-			return name(cmd, args, prefix)
-		default:
-			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
+		return name(cmd, args, prefix)
 	}
 }
 
@@ -54,25 +51,14 @@ func stagesOf(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellC
 	return []string{"Cordon", "Drain", "Complete"}, cobra.ShellCompDirectiveNoFileComp
 }
 
-func runningPlans(ctx context.Context, a *invocation.App, _ []string) []string {
-	return plansBy(ctx, a, true)
-}
-
-func allPlans(ctx context.Context, a *invocation.App, _ []string) []string {
-	return plansBy(ctx, a, false)
-}
-
-func plansBy(ctx context.Context, a *invocation.App, running bool) []string {
-	c, err := a.Connect(ctx)
-	if err != nil {
-		return nil
+// plansBy completes the names of the plans that run, or of all.
+func plansBy(running bool) candidates {
+	return func(ctx context.Context, a *invocation.App, _ []string) []string {
+		return namesFrom(ctx, a, func(c *invocation.Connection) ([]string, error) {
+			runs, err := client.ListPlans(ctx, c.Client, running)
+			return terminal.NamesOf(runs, func(run client.Run) string { return run.Name }), err
+		})
 	}
-	defer c.Close()
-	runs, err := client.ListPlans(ctx, c.Client, running)
-	if err != nil {
-		return nil
-	}
-	return inOrder(terminal.NamesOf(runs, func(run client.Run) string { return run.Name }))
 }
 
 // nodesOfPlan are the nodes of the plan that is named first: as many as one answer has, those with something to say among
@@ -81,16 +67,10 @@ func nodesOfPlan(ctx context.Context, a *invocation.App, args []string) []string
 	if len(args) == 0 {
 		return nil
 	}
-	c, err := a.Connect(ctx)
-	if err != nil {
-		return nil
-	}
-	defer c.Close()
-	status, err := client.PlanOf(c.Client, args[0]).Status(ctx, api.PlanStatusRequest{Limit: 1000})
-	if err != nil {
-		return nil
-	}
-	return inOrder(terminal.NamesOf(status.Nodes, func(n api.PlanNode) string { return n.Node }))
+	return namesFrom(ctx, a, func(c *invocation.Connection) ([]string, error) {
+		status, err := client.PlanOf(c.Client, args[0]).Status(ctx, api.PlanStatusRequest{Limit: 1000})
+		return terminal.NamesOf(status.Nodes, func(n api.PlanNode) string { return n.Node }), err
+	})
 }
 
 // completeHealth teaches the shell the names of health checks, and nodes.
@@ -110,16 +90,10 @@ func completeHealth(a *invocation.App, health *cobra.Command) {
 
 // healthChecks are those that run.
 func healthChecks(ctx context.Context, a *invocation.App, _ []string) []string {
-	c, err := a.Connect(ctx)
-	if err != nil {
-		return nil
-	}
-	defer c.Close()
-	runs, err := client.ListHealthChecks(ctx, c.Client, true)
-	if err != nil {
-		return nil
-	}
-	return inOrder(terminal.NamesOf(runs, func(run client.HealthCheckRun) string { return run.Name }))
+	return namesFrom(ctx, a, func(c *invocation.Connection) ([]string, error) {
+		runs, err := client.ListHealthChecks(ctx, c.Client, true)
+		return terminal.NamesOf(runs, func(run client.HealthCheckRun) string { return run.Name }), err
+	})
 }
 
 // completeProfiles teaches the shell nodes; the names of profiles are those of the file that a command is given.
