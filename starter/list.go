@@ -79,12 +79,11 @@ func (o *listOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	var unanswered error
 	for _, v := range found {
-		if v.Unanswered != nil {
-			fmt.Fprintf(o.app.Stderr, "Warning: %s\n", terminal.OneLine(invocation.WithoutKeys(v.Unanswered).Error()))
-			break
-		}
+		unanswered = cmp.Or(unanswered, v.Unanswered)
 	}
+	o.app.WarnUnanswered(unanswered)
 	summaries := client.Summaries(found)
 	holders, held := o.beside(ctx, c, summaries)
 	if len(found) == 0 && o.output.Table() {

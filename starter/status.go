@@ -95,9 +95,7 @@ func (o *statusOptions) run(ctx context.Context, node string) error {
 			v.Status = status
 		}
 	}
-	if v.Unanswered != nil {
-		fmt.Fprintf(o.app.Stderr, "Warning: %s\n", terminal.OneLine(invocation.WithoutKeys(v.Unanswered).Error()))
-	}
+	o.app.WarnUnanswered(v.Unanswered)
 	reader := views.At(c.Clock())
 	if o.output.Table() && v.Running() && o.mustName(ctx, c, v.Maintenance) {
 		reader = reader.Naming(f.For)

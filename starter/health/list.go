@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -71,10 +70,11 @@ func (o *listOptions) run(ctx context.Context) error {
 		return c.Explain(err)
 	}
 	checks := api.HealthChecks{}
+	var unanswered error
 	for _, v := range observed {
-		checks = append(checks, v.Summary())
+		checks, unanswered = append(checks, v.Summary()), cmp.Or(unanswered, v.Unanswered)
 	}
-	warnUnanswered(o.app.Stderr, observed)
+	o.app.WarnUnanswered(unanswered)
 	if path != "" && path != "-" {
 		compare(checks, input.NamesIn(path, "healthChecks"))
 	}
@@ -110,14 +110,4 @@ func observe(ctx context.Context, c *invocation.Connection, running bool) ([]cli
 		})
 	}
 	return observed, group.Wait()
-}
-
-// warnUnanswered says once why checks do not answer.
-func warnUnanswered(w io.Writer, observed []client.HealthCheckView) {
-	for _, v := range observed {
-		if v.Unanswered != nil {
-			fmt.Fprintf(w, "Warning: %s\n", terminal.OneLine(invocation.WithoutKeys(v.Unanswered).Error()))
-			return
-		}
-	}
 }

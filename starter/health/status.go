@@ -62,9 +62,7 @@ func (o *statusOptions) run(ctx context.Context, name string) error {
 	if err != nil {
 		return explain(c, name, err)
 	}
-	if v.Unanswered != nil {
-		fmt.Fprintf(o.app.Stderr, "Warning: %s\n", terminal.OneLine(invocation.WithoutKeys(v.Unanswered).Error()))
-	}
+	o.app.WarnUnanswered(v.Unanswered)
 	if o.output.Format == formatNHC {
 		if v.Status == nil {
 			return fmt.Errorf("-o nhc needs the check's own answer: %w", notAnswered(v))

@@ -2,6 +2,7 @@
 package invocation
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -28,6 +29,13 @@ func (a *App) Waiting(out io.Writer) *terminal.Display { return terminal.NewDisp
 // Progress is a display of what goes on beside a command's own output: in a terminal, or with --verbose.
 func (a *App) Progress(out io.Writer) *terminal.Display {
 	return terminal.NewProgress(out, a.Clock, a.Global.verbose)
+}
+
+// WarnUnanswered says why nobody answers; nothing if somebody does.
+func (a *App) WarnUnanswered(why error) {
+	if why != nil {
+		fmt.Fprintf(a.Stderr, "Warning: %s\n", terminal.OneLine(WithoutKeys(why).Error()))
+	}
 }
 
 // Process is what a command line sees of the process it runs in.

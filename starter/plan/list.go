@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -97,11 +98,6 @@ func (o *listOptions) plans(ctx context.Context, c *invocation.Connection, runs 
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
-	for _, why := range unanswered {
-		if why != nil {
-			fmt.Fprintf(o.app.Stderr, "Warning: %s\n", terminal.OneLine(invocation.WithoutKeys(why).Error()))
-			break
-		}
-	}
+	o.app.WarnUnanswered(cmp.Or(unanswered...))
 	return plans, nil
 }

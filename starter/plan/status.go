@@ -98,9 +98,7 @@ func (o *statusOptions) run(ctx context.Context, name string) error {
 	if err != nil {
 		return Explain(c, name, err)
 	}
-	if v.Unanswered != nil {
-		fmt.Fprintf(o.app.Stderr, "Warning: %s\n", terminal.OneLine(invocation.WithoutKeys(v.Unanswered).Error()))
-	}
+	o.app.WarnUnanswered(v.Unanswered)
 	shown := v.Known()
 	if v.Status != nil && (o.all || len(o.states) > 0) {
 		shown.MoreNodes = 0
