@@ -47,9 +47,18 @@ func (t temporal) plans(ctx context.Context, ask int) ([]client.PlanView, error)
 	if err != nil {
 		return nil, err
 	}
+	return Plans(ctx, t.c, runs, ask)
+}
+
+// Plans looks at runs of plans: it asks the first of those that run, and reads what those that ended returned.
+func Plans(ctx context.Context, c *invocation.Connection, runs []client.Run, ask int) ([]client.PlanView, error) {
 	return each(ctx, runs, ask, func(run client.Run) client.PlanView { return client.PlanView{Run: run} },
 		func(ctx context.Context, run client.Run) (client.PlanView, error) {
-			return client.PlanOf(t.c.Client, run.Name).Observe(ctx, api.PlanStatusRequest{Limit: 1})
+			p := client.PlanOf(c.Client, run.Name)
+			if !run.Running() {
+				return p.Ended(ctx, run)
+			}
+			return p.Observe(ctx, api.PlanStatusRequest{Limit: 1})
 		})
 }
 
@@ -58,11 +67,16 @@ func (t temporal) checks(ctx context.Context, ask int) ([]client.HealthCheckView
 	if err != nil {
 		return nil, err
 	}
+	return HealthChecks(ctx, t.c, runs, ask)
+}
+
+// HealthChecks looks at runs of health checks as Plans does at those of plans.
+func HealthChecks(ctx context.Context, c *invocation.Connection, runs []client.HealthCheckRun, ask int) ([]client.HealthCheckView, error) {
 	return each(ctx, runs, ask, func(run client.HealthCheckRun) client.HealthCheckView {
 		return client.HealthCheckView{HealthCheckRun: run}
 	},
 		func(ctx context.Context, run client.HealthCheckRun) (client.HealthCheckView, error) {
-			return client.HealthCheckOf(t.c.Client, run.Name).Look(ctx, run, api.HealthStatusRequest{Limit: 1})
+			return client.HealthCheckOf(c.Client, run.Name).Look(ctx, run, api.HealthStatusRequest{Limit: 1})
 		})
 }
 

@@ -104,6 +104,9 @@ func (o *explainOptions) run(ctx context.Context, node string) error {
 	return o.output.Write(o.app.Stdout, known, explanations...)
 }
 
+// askedAtOnce bounds the checks that are asked together.
+const askedAtOnce = 8
+
 // ask asks every check that runs for a node. One that does not answer keeps no other from it, unless none does.
 func ask(ctx context.Context, c *invocation.Connection, node string) ([]explained, error) {
 	runs, err := client.ListHealthChecks(ctx, c.Client, true)
@@ -115,7 +118,7 @@ func ask(ctx context.Context, c *invocation.Connection, node string) ([]explaine
 	}
 	all, failures := make([]explained, len(runs)), make([]error, len(runs))
 	var group errgroup.Group
-	group.SetLimit(observedAtOnce)
+	group.SetLimit(askedAtOnce)
 	for i, run := range runs {
 		group.Go(func() error {
 			all[i], failures[i] = askOne(ctx, client.HealthCheckOf(c.Client, run.Name), node)

@@ -7,10 +7,10 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sync/errgroup"
 
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/client"
+	"drydock.dev/drydock/starter/cluster"
 	"drydock.dev/drydock/starter/input"
 	"drydock.dev/drydock/starter/invocation"
 	"drydock.dev/drydock/starter/terminal"
@@ -47,9 +47,6 @@ such a check is shown as "not in the file".`,
 	return cmd
 }
 
-// observedAtOnce bounds the checks that are asked together.
-const observedAtOnce = 8
-
 func (o *listOptions) run(ctx context.Context) error {
 	if err := o.output.Check(); err != nil {
 		return err
@@ -65,7 +62,11 @@ func (o *listOptions) run(ctx context.Context) error {
 		return err
 	}
 	defer c.Close()
-	observed, err := observe(ctx, c, !o.all)
+	runs, err := client.ListHealthChecks(ctx, c.Client, !o.all)
+	if err != nil {
+		return c.Explain(err)
+	}
+	observed, err := cluster.HealthChecks(ctx, c, runs, len(runs))
 	if err != nil {
 		return c.Explain(err)
 	}
@@ -92,22 +93,4 @@ func compare(c api.HealthChecks, configured []string) {
 			c[i].Left, c[i].Source = true, api.SourceLeft
 		}
 	}
-}
-
-// observe looks at all checks.
-func observe(ctx context.Context, c *invocation.Connection, running bool) ([]client.HealthCheckView, error) {
-	runs, err := client.ListHealthChecks(ctx, c.Client, running)
-	if err != nil {
-		return nil, err
-	}
-	observed := make([]client.HealthCheckView, len(runs))
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(observedAtOnce)
-	for i, run := range runs {
-		group.Go(func() (err error) {
-			observed[i], err = client.HealthCheckOf(c.Client, run.Name).Look(ctx, run, api.HealthStatusRequest{Limit: 1})
-			return err
-		})
-	}
-	return observed, group.Wait()
 }

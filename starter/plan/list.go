@@ -6,10 +6,10 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sync/errgroup"
 
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/client"
+	"drydock.dev/drydock/starter/cluster"
 	"drydock.dev/drydock/starter/exit"
 	"drydock.dev/drydock/starter/invocation"
 	"drydock.dev/drydock/starter/terminal"
@@ -44,9 +44,6 @@ With --all those that ended are listed too, the newest first, as far back as the
 	return cmd
 }
 
-// observedAtOnce bounds the plans that are asked together.
-const observedAtOnce = 8
-
 func (o *listOptions) run(ctx context.Context) error {
 	if err := o.output.Check(); err != nil {
 		return err
@@ -66,38 +63,18 @@ func (o *listOptions) run(ctx context.Context) error {
 	if o.limit > 0 {
 		runs = runs[:min(o.limit, len(runs))]
 	}
-	plans, err := o.plans(ctx, c, runs)
+	observed, err := cluster.Plans(ctx, c, runs, len(runs))
 	if err != nil {
 		return c.Explain(err)
 	}
+	plans, unanswered := make(api.Plans, len(observed)), error(nil)
+	for i, v := range observed {
+		plans[i], unanswered = v.Summary(), cmp.Or(unanswered, v.Unanswered)
+	}
+	o.app.WarnUnanswered(unanswered)
 	if len(plans) == 0 && o.output.Table() {
 		fmt.Fprintln(o.app.Stderr, map[bool]string{true: "No plans.", false: "No plans are running."}[o.all])
 		return nil
 	}
 	return o.output.Write(o.app.Stdout, plans, views.Plans(plans, o.output.Wide(), views.At(c.Clock())))
-}
-
-// plans asks those that run, and reads what the others returned.
-func (o *listOptions) plans(ctx context.Context, c *invocation.Connection, runs []client.Run) (api.Plans, error) {
-	plans, unanswered := make(api.Plans, len(runs)), make([]error, len(runs))
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(observedAtOnce)
-	for i, run := range runs {
-		group.Go(func() (err error) {
-			p := client.PlanOf(c.Client, run.Name)
-			var v client.PlanView
-			if run.Running() {
-				v, err = p.Observe(ctx, api.PlanStatusRequest{Limit: 1})
-			} else {
-				v, err = p.Ended(ctx, run)
-			}
-			plans[i], unanswered[i] = v.Summary(), v.Unanswered
-			return err
-		})
-	}
-	if err := group.Wait(); err != nil {
-		return nil, err
-	}
-	o.app.WarnUnanswered(cmp.Or(unanswered...))
-	return plans, nil
 }
