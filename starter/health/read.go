@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"slices"
 
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
@@ -17,6 +16,7 @@ import (
 	"drydock.dev/drydock/rules/health"
 	"drydock.dev/drydock/rules/health/nhc"
 	"drydock.dev/drydock/starter/exit"
+	"drydock.dev/drydock/starter/input"
 	"drydock.dev/drydock/starter/terminal"
 )
 
@@ -24,7 +24,7 @@ import (
 // healthChecks of a worker's configuration. Names choose some of them; none chooses all. Every check is read as the workflow
 // will, and the error names all that is wrong.
 func readChecks(path string, stdin io.Reader, names []string) ([]nhc.Check, error) {
-	data, err := readAll(path, stdin)
+	data, err := input.ReadFile(path, stdin)
 	if err != nil {
 		return nil, exit.UsageError("%w", err)
 	}
@@ -48,13 +48,6 @@ func readChecks(path string, stdin io.Reader, names []string) ([]nhc.Check, erro
 		return nil, exit.UsageError("%s: %w", path, err)
 	}
 	return choose(path, checks, names)
-}
-
-func readAll(path string, stdin io.Reader) ([]byte, error) {
-	if path == "-" {
-		return io.ReadAll(stdin)
-	}
-	return os.ReadFile(path)
 }
 
 func readDocument(document []byte) ([]nhc.Check, error) {

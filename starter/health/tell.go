@@ -98,7 +98,8 @@ func (o *messageOptions) comesBack(ctx context.Context, h *client.HealthCheck) s
 	return "; a worker had started it: one whose configuration still has it (healthChecks) starts it again within half a minute"
 }
 
-// run sends a check a message, and shows its status afterwards for programs.
+// run sends a check a message, and shows its status afterwards for programs. A confirmation without a check is for the one that remediates
+// the node.
 func (o *messageOptions) run(ctx context.Context, name, message string, payload any) error {
 	if err := o.output.Check(); err != nil {
 		return err
@@ -108,10 +109,11 @@ func (o *messageOptions) run(ctx context.Context, name, message string, payload 
 		return err
 	}
 	defer c.Close()
-	return o.send(ctx, c, name, message, payload)
-}
-
-func (o *messageOptions) send(ctx context.Context, c *invocation.Connection, name, message string, payload any) error {
+	if confirmed, ok := payload.(api.ConfirmHealthy); ok && name == "" {
+		if name, err = remediatedBy(ctx, c, confirmed.Node); err != nil {
+			return err
+		}
+	}
 	h := client.HealthCheckOf(c.Client, name).As(o.by)
 	sent, err := h.Send(ctx, message, payload, o.comment)
 	if err != nil {
@@ -132,13 +134,9 @@ func (o *messageOptions) send(ctx context.Context, c *invocation.Connection, nam
 	return o.output.Write(o.app.Stdout, v.Summary())
 }
 
-type confirmOptions struct {
-	messageOptions
-	check string
-}
-
 func newConfirm(a *invocation.App) *cobra.Command {
-	o := &confirmOptions{messageOptions: messageOptions{app: a}}
+	o := &messageOptions{app: a}
+	var check string
 	cmd := o.register(&cobra.Command{
 		Use:   "confirm NODE --comment TEXT",
 		Short: "Say that a recovered node is healthy, so that its remediation is cleared away now",
@@ -148,34 +146,19 @@ one nothing else does it. The annotation remediation.medik8s.io/manually-confirm
 A node that is still ill is refused: what it has is shown by "drydock health explain".`,
 		Example: `  drydock health confirm worker-07 --comment "memory replaced, tested for an hour"`,
 		Args:    invocation.OneNode,
-		RunE:    func(cmd *cobra.Command, args []string) error { return o.confirm(cmd.Context(), args[0]) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			node := args[0]
+			if err := spec.NodeName(node); err != nil {
+				return exit.UsageError("%w", err)
+			}
+			if o.comment == "" {
+				return exit.UsageError("missing --comment: say how it is known that %s is healthy", node)
+			}
+			return o.run(cmd.Context(), check, api.MsgConfirm, api.ConfirmHealthy{Node: node})
+		},
 	}, "how that is known, recorded with the message")
-	cmd.Flags().StringVar(&o.check, "check", "", "the health check whose remediation it is (default the one that remediates the node)")
+	cmd.Flags().StringVar(&check, "check", "", "the health check whose remediation it is (default the one that remediates the node)")
 	return cmd
-}
-
-func (o *confirmOptions) confirm(ctx context.Context, node string) error {
-	if err := spec.NodeName(node); err != nil {
-		return exit.UsageError("%w", err)
-	}
-	if o.comment == "" {
-		return exit.UsageError("missing --comment: say how it is known that %s is healthy", node)
-	}
-	if err := o.output.Check(); err != nil {
-		return err
-	}
-	c, err := o.app.Connect(ctx)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	name := o.check
-	if name == "" {
-		if name, err = remediatedBy(ctx, c, node); err != nil {
-			return err
-		}
-	}
-	return o.send(ctx, c, name, api.MsgConfirm, api.ConfirmHealthy{Node: node})
 }
 
 // remediatedBy is the one check that remediates a node.

@@ -135,7 +135,7 @@ func SetField(input map[string]any, path string, value any) error {
 
 // ReadObject reads one YAML or JSON object, refusing duplicate keys, which decoding would drop silently.
 func ReadObject(path string, stdin io.Reader) (map[string]any, error) {
-	data, err := readFile(path, stdin)
+	data, err := ReadFile(path, stdin)
 	if err != nil {
 		return nil, exit.UsageError("%w", err)
 	}
@@ -152,7 +152,8 @@ func ReadObject(path string, stdin io.Reader) (map[string]any, error) {
 	return object, nil
 }
 
-func readFile(path string, stdin io.Reader) ([]byte, error) {
+// ReadFile reads a file, or standard input for "-".
+func ReadFile(path string, stdin io.Reader) ([]byte, error) {
 	if path == "-" {
 		return io.ReadAll(stdin)
 	}
