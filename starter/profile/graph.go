@@ -1,7 +1,6 @@
 package profile
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -10,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"drydock.dev/drydock/rules/profile"
-	"drydock.dev/drydock/rules/profile/conf"
 	"drydock.dev/drydock/starter/exit"
 	"drydock.dev/drydock/starter/invocation"
 	"drydock.dev/drydock/starter/terminal"
@@ -49,16 +47,9 @@ func (o *graphOptions) run(args []string) error {
 	if o.file == "" {
 		return exit.UsageError("missing --file FILE: the file of profiles")
 	}
-	text, err := ReadFile(o.app, o.file)
+	c, err := load(o.app, o.file)
 	if err != nil {
 		return err
-	}
-	e := Environment(o.app)
-	e.AllowUnset = true
-	c, err := profile.Load(text, e)
-	if err != nil {
-		problems := errors.Join(errorsOf(conf.AsProblems(err))...)
-		return exit.Hint(exit.UsageError("%s is not right:\n%w", o.file, problems), `"%s profile lint %s" says it with its warnings.`, o.app.Name, o.file)
 	}
 	if len(args) == 0 {
 		_, err := fmt.Fprintln(o.app.Stdout, strings.Join(names(c), "\n"))
@@ -70,6 +61,21 @@ func (o *graphOptions) run(args []string) error {
 	}
 	_, err = io.WriteString(o.app.Stdout, p.Mermaid())
 	return err
+}
+
+// load reads a file of profiles, whatever its variables give.
+func load(a *invocation.App, path string) (*profile.Config, error) {
+	text, err := ReadFile(a, path)
+	if err != nil {
+		return nil, err
+	}
+	e := Environment(a)
+	e.AllowUnset = true
+	c, err := profile.Load(text, e)
+	if err != nil {
+		return nil, exit.Hint(exit.UsageError("%s is not right:\n%w", path, err), `"%s profile lint %s" says it with its warnings.`, a.Name, path)
+	}
+	return c, nil
 }
 
 // names are those of profiles.
@@ -84,13 +90,7 @@ func ofFile(a *invocation.App, path string) []string {
 	if path == "" || strings.HasPrefix(path, "-") {
 		return nil
 	}
-	text, err := ReadFile(a, path)
-	if err != nil {
-		return nil
-	}
-	e := Environment(a)
-	e.AllowUnset = true
-	c, err := profile.Load(text, e)
+	c, err := load(a, path)
 	if err != nil {
 		return nil
 	}

@@ -67,15 +67,6 @@ func ReadFile(a *invocation.App, path string) ([]byte, error) {
 	return text, nil
 }
 
-// errorsOf are problems as an error each.
-func errorsOf(problems []conf.Problem) []error {
-	all := make([]error, len(problems))
-	for i, p := range problems {
-		all[i] = p
-	}
-	return all
-}
-
 // reportWithin is how long a worker may take to answer: it looks at all nodes, and at what their checks ask for.
 const reportWithin = time.Minute
 
