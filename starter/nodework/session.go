@@ -2,6 +2,7 @@
 package nodework
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -92,7 +93,7 @@ func (s *Session) steps(st Stops) api.NodeOutcome {
 	case !ready.Running():
 		return api.NodeOutcome{Result: api.OutcomeFailed, Note: "somebody else was done with it first", Code: exit.OwnError}
 	}
-	if claimed, err := s.claim(st, ready.Maintenance); err != nil || !claimed {
+	if err := s.claim(st, ready.Maintenance); err != nil {
 		return notClaimed(err)
 	}
 	status, err := s.runCommand(st, ready)
@@ -107,19 +108,14 @@ func givenUp(err error) bool {
 }
 
 // claim says that the work begins. If that does not matter to anybody else, it begins whether it was recorded or not.
-func (s *Session) claim(st Stops, t client.Maintenance) (claimed bool, err error) {
-	var taken *client.RefusedError
+func (s *Session) claim(st Stops, t client.Maintenance) error {
 	if !s.Shared {
 		if err := s.Maintenances.started(st.GiveUp, t); err != nil {
 			s.Maintenances.note("%s: the beginning of the work was not recorded: %s", t.Node, firstLine(err))
 		}
-		return true, nil
+		return nil
 	}
-	err = s.persist(st.Abandon, "beginning the work on "+t.Node, func() error { return s.Maintenances.started(st.GiveUp, t) })
-	if errors.As(err, &taken) {
-		return false, err
-	}
-	return err == nil, err
+	return s.persist(st.Abandon, "beginning the work on "+t.Node, func() error { return s.Maintenances.started(st.GiveUp, t) })
 }
 
 // notClaimed is the outcome of a node that was Ready and is not worked on here.
@@ -284,10 +280,7 @@ func (s *Session) unreported(o api.NodeOutcome, name string, err error) api.Node
 
 // persist tries until it works, fails for good, or ctx ends, and says what it is about.
 func (s *Session) persist(ctx context.Context, what string, try func() error) error {
-	pause := s.retryEvery
-	if pause == 0 {
-		pause = 3 * time.Second
-	}
+	pause := cmp.Or(s.retryEvery, 3*time.Second)
 	for said := false; ; said = true {
 		err := try()
 		if err == nil {
