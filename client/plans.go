@@ -71,8 +71,11 @@ func (p *Plan) Status(ctx context.Context, asked api.PlanStatusRequest) (api.Pla
 }
 
 // AllNodes asks for the status with all nodes of the plan.
-func (p *Plan) AllNodes(ctx context.Context) (api.PlanStatus, error) {
-	asked := api.PlanStatusRequest{Limit: 1000}
+func (p *Plan) AllNodes(ctx context.Context) (api.PlanStatus, error) { return p.AllNodesIn(ctx, nil) }
+
+// AllNodesIn asks for the status with all nodes that are in some states, or in any.
+func (p *Plan) AllNodesIn(ctx context.Context, states []string) (api.PlanStatus, error) {
+	asked := api.PlanStatusRequest{Limit: 1000, States: states}
 	var all []api.PlanNode
 	for {
 		status, err := p.Status(ctx, asked)

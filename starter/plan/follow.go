@@ -2,6 +2,8 @@ package plan
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -117,7 +119,7 @@ func (f *follower) gone(s *api.PlanStatus) {
 	for _, n := range s.Nodes {
 		there[n.Node] = true
 	}
-	for _, name := range sortedKeys(f.known) {
+	for _, name := range slices.Sorted(maps.Keys(f.known)) {
 		if there[name] {
 			continue
 		}

@@ -128,12 +128,12 @@ func stillToGo(ctx context.Context, a *invocation.App, p *client.Plan, order str
 	for _, n := range all {
 		labels[n.Name] = n.Labels
 	}
-	listed, err := allNodes(asking, p, []string{plan.Waiting.Word(), plan.Running.Word(), plan.Held.Word()})
+	listed, err := p.AllNodesIn(asking, []string{plan.Waiting.Word(), plan.Running.Word(), plan.Held.Word()})
 	if err != nil {
 		return nil, nil, err
 	}
-	nodes := make([]plan.Node, len(listed))
-	for i, n := range listed {
+	nodes := make([]plan.Node, len(listed.Nodes))
+	for i, n := range listed.Nodes {
 		nodes[i].Facts = plan.Facts{Name: n.Node, Zone: labels[n.Node][corev1.LabelTopologyZone]}
 	}
 	plan.Sort(order, nodes)

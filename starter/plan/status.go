@@ -101,10 +101,11 @@ func (o *statusOptions) run(ctx context.Context, name string) error {
 	o.app.WarnUnanswered(v.Unanswered)
 	shown := v.Known()
 	if v.Status != nil && (o.all || len(o.states) > 0) {
-		shown.MoreNodes = 0
-		if shown.Nodes, err = allNodes(ctx, p, o.states); err != nil {
+		status, err := p.AllNodesIn(ctx, o.states)
+		if err != nil {
 			return Explain(c, name, err)
 		}
+		shown.MoreNodes, shown.Nodes = 0, append([]api.PlanNode{}, status.Nodes...)
 	}
 	if o.output.Format == formatKEP {
 		return o.kep(v, shown)
@@ -124,22 +125,6 @@ func (o *statusOptions) kep(v client.PlanView, shown api.Plan) error {
 	}
 	yaml := terminal.Output{Format: terminal.FormatYAML}
 	return yaml.Write(o.app.Stdout, api.KEPOf(shown))
-}
-
-// allNodes are all nodes of a plan in some states, or in any.
-func allNodes(ctx context.Context, p *client.Plan, states []string) ([]api.PlanNode, error) {
-	asked := api.PlanStatusRequest{Limit: 1000, States: states}
-	all := []api.PlanNode{}
-	for {
-		status, err := p.Status(ctx, asked)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, status.Nodes...)
-		if asked.Offset = status.NextOffset; asked.Offset == 0 {
-			return all, nil
-		}
-	}
 }
 
 // waitsForPlan reports whether a node of a staged plan is as far as its stage takes it: it waits for nothing but the plan, and its other nodes.

@@ -217,9 +217,12 @@ func (o *messageOptions) run(ctx context.Context, name, message string, payloads
 	}
 	var failures []error
 	for _, payload := range payloads {
-		if err := o.send(ctx, c, p, message, payload); err != nil {
-			failures = append(failures, err)
+		sent, err := p.Send(ctx, message, payload, o.comment)
+		if err != nil {
+			failures = append(failures, Explain(c, name, err))
+			continue
 		}
+		fmt.Fprintf(o.app.Messages(&o.output), "%s: %s\n", name, terminal.OneLine(terminal.Words(sent.Effect, c.Clock())))
 	}
 	if o.output.Table() || len(failures) > 0 {
 		return exit.Joined(failures)
@@ -229,15 +232,6 @@ func (o *messageOptions) run(ctx context.Context, name, message string, payloads
 		return Explain(c, name, err)
 	}
 	return o.output.Write(o.app.Stdout, v.Summary())
-}
-
-func (o *messageOptions) send(ctx context.Context, c *invocation.Connection, p *client.Plan, message string, payload any) error {
-	sent, err := p.Send(ctx, message, payload, o.comment)
-	if err != nil {
-		return Explain(c, p.Name, err)
-	}
-	fmt.Fprintf(o.app.Messages(&o.output), "%s: %s\n", p.Name, terminal.OneLine(terminal.Words(sent.Effect, c.Clock())))
-	return nil
 }
 
 // agree asks where the plan is somebody else's.

@@ -2,8 +2,6 @@ package plan
 
 import (
 	"context"
-	"maps"
-	"slices"
 	"time"
 
 	"drydock.dev/drydock/api"
@@ -53,5 +51,3 @@ func watch(ctx context.Context, a *invocation.App, c *invocation.Connection, p *
 	}
 	return endOf(last)
 }
-
-func sortedKeys(m map[string]string) []string { return slices.Sorted(maps.Keys(m)) }
