@@ -181,23 +181,12 @@ func (o *doctorOptions) consult(ctx context.Context, c *invocation.Connection, i
 		if run.Joined {
 			fmt.Fprintf(o.app.Stderr, "A doctor is at work already (workflow %s): waiting for its report.\n", run.WorkflowID())
 		}
-		report, err := doctorReport(ctx, c, run)
+		report, err := run.Report(ctx)
+		err = c.Explain(exit.Waited(ctx, err, "the doctor; workflow "+run.WorkflowID()+" goes on"))
 		var noWorker *client.NoWorkerError
 		if run.Joined && !errors.As(err, &noWorker) && (err != nil || in.Fix || !slices.Equal(report.Nodes, in.Nodes) || !slices.Equal(report.Lost, in.Lost)) && ctx.Err() == nil {
 			continue
 		}
 		return report, err
-	}
-}
-
-func doctorReport(ctx context.Context, c *invocation.Connection, run client.Doctor) (doctor.Report, error) {
-	report, err := run.Report(ctx)
-	switch err = exit.OrStopped(ctx, err); {
-	case errors.Is(err, exit.ErrTimedOut):
-		return report, exit.WithCode(exit.TimedOut, fmt.Errorf("timed out waiting for the doctor; workflow %s goes on", run.WorkflowID()))
-	case errors.Is(err, exit.ErrInterrupted):
-		return report, exit.WithCode(exit.Interrupted, fmt.Errorf("no longer waiting for the doctor; workflow %s goes on", run.WorkflowID()))
-	default:
-		return report, c.Explain(err)
 	}
 }

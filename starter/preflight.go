@@ -2,17 +2,15 @@ package starter
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"drydock.dev/drydock/client"
 	"drydock.dev/drydock/rules/preflight"
 	"drydock.dev/drydock/starter/exit"
 	"drydock.dev/drydock/starter/input"
@@ -167,20 +165,20 @@ func preflightCode(reports []preflight.Report) int {
 func (o *preflightOptions) checkAll(ctx context.Context, c *invocation.Connection, orders []input.Order) ([]preflight.Report, []error) {
 	names := input.OrderNodes(orders)
 	found, errs := make([]preflight.Report, len(orders)), make([]error, len(orders))
-	tokens := make(chan struct{}, preflightsAtOnce)
-	var all sync.WaitGroup
+	var group errgroup.Group
+	group.SetLimit(preflightsAtOnce)
 	for i, order := range orders {
-		tokens <- struct{}{}
-		all.Go(func() {
-			defer func() { <-tokens }()
+		group.Go(func() error {
 			fields := maps.Clone(order.Input)
 			if others := slices.DeleteFunc(slices.Clone(names), func(n string) bool { return n == order.Spec.Node }); len(others) > 0 {
 				fields["together"] = others
 			}
-			found[i], errs[i] = preflightOf(ctx, c, order.Spec.Node, fields, o.timeout)
+			report, err := c.Preflight(ctx, order.Spec.Node, fields, o.timeout)
+			found[i], errs[i] = report, c.Explain(exit.Waited(ctx, err, "the preflight of "+order.Spec.Node))
+			return nil
 		})
 	}
-	all.Wait()
+	_ = group.Wait() // each has its own error
 	reports, failures := []preflight.Report{}, []error(nil)
 	for i := range orders {
 		if errs[i] != nil {
@@ -190,17 +188,4 @@ func (o *preflightOptions) checkAll(ctx context.Context, c *invocation.Connectio
 		reports = append(reports, found[i])
 	}
 	return reports, failures
-}
-
-// preflight runs one preflight to its end.
-func preflightOf(ctx context.Context, c *invocation.Connection, node string, fields client.Input, within time.Duration) (preflight.Report, error) {
-	report, err := c.Preflight(ctx, node, fields, within)
-	switch err = exit.OrStopped(ctx, err); {
-	case errors.Is(err, exit.ErrTimedOut):
-		return report, exit.WithCode(exit.TimedOut, fmt.Errorf("timed out waiting for the preflight of %s", node))
-	case errors.Is(err, exit.ErrInterrupted):
-		return report, exit.WithCode(exit.Interrupted, fmt.Errorf("no longer waiting for the preflight of %s", node))
-	default:
-		return report, c.Explain(err)
-	}
 }

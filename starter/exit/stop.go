@@ -3,6 +3,7 @@ package exit
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 )
 
@@ -26,6 +27,18 @@ func OrStopped(ctx context.Context, err error) error {
 		return StopCause(ctx)
 	}
 	return err
+}
+
+// Waited is the error of a wait for what: where the wait was given up it says so, with the exit code.
+func Waited(ctx context.Context, err error, what string) error {
+	switch err = OrStopped(ctx, err); {
+	case errors.Is(err, ErrTimedOut):
+		return WithCode(TimedOut, fmt.Errorf("timed out waiting for %s", what))
+	case errors.Is(err, ErrInterrupted):
+		return WithCode(Interrupted, fmt.Errorf("no longer waiting for %s", what))
+	default:
+		return err
+	}
 }
 
 // WithTimeout bounds a wait; 0 is no bound.
