@@ -91,15 +91,11 @@ func (o *verifyOptions) run(path string) error {
 	if err != nil {
 		return err
 	}
-	if err := o.show(verdict); err != nil {
+	if err := o.output.Write(o.app.Stdout, verdict, verdict.View()); err != nil {
 		return err
 	}
 	if !verdict.Intact {
 		return exit.WithCode(exit.Failed, nil)
 	}
 	return nil
-}
-
-func (o *verifyOptions) show(verdict record.Verdict) error {
-	return o.output.Write(o.app.Stdout, verdict, verdict.View())
 }

@@ -199,10 +199,8 @@ func (o *limitsSetOptions) withHeld(quotas map[string]schedule.RequestorQuota) m
 	if len(o.held) == 0 {
 		return quotas
 	}
-	all := maps.Clone(quotas)
-	if all == nil {
-		all = map[string]schedule.RequestorQuota{}
-	}
+	all := map[string]schedule.RequestorQuota{}
+	maps.Copy(all, quotas)
 	for requestor, most := range o.held {
 		own := all[requestor]
 		own.Held = &most

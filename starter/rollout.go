@@ -38,11 +38,8 @@ type rolloutOptions struct {
 	includeControlPlane bool
 	yes                 bool
 	killAfter           time.Duration
-	planned
-}
 
-// planned is what a rollout asks of its plan.
-type planned struct {
+	// What it asks of its plan.
 	name, resume string
 	canary       int
 	maxFailures  string
@@ -122,14 +119,14 @@ func (o *rolloutOptions) run(ctx context.Context, cmd *cobra.Command, args []str
 		return err
 	}
 	if len(names) == 0 && o.selector == "" && !o.all {
-		return o.report(before.leftOut(nil))
+		return o.report(before.busy)
 	}
 	names, skipped, err := o.nodes(ctx, names)
 	if err != nil {
 		return err
 	}
 	names = slices.DeleteFunc(names, before.leavesOut)
-	skipped = before.leftOut(skipped)
+	skipped = append(skipped, before.busy...)
 	if len(names) == 0 {
 		return o.report(skipped)
 	}
@@ -210,9 +207,6 @@ func (o *rolloutOptions) check(names []string) error {
 	return nil
 }
 
-// atOnce is how many of the nodes are worked on at a time.
-func (o *rolloutOptions) atOnce(nodes int) int { return min(o.parallel.Of(nodes), nodes) }
-
 // listTimeout bounds the listing of nodes, without which a rollout by labels cannot be.
 const listTimeout = 30 * time.Second
 
@@ -265,7 +259,8 @@ func (o *rolloutOptions) nodes(ctx context.Context, names []string) (chosen []st
 // confirm shows what is about to happen and asks, where somebody is there to answer.
 func (o *rolloutOptions) confirm(names []string, skipped []api.NodeOutcome) error {
 	out := o.app.Stderr
-	fmt.Fprintf(out, "Rollout over %s, %d at a time: %s\n", number.Of(len(names), "node"), o.atOnce(len(names)), terminal.SomeOf(names, 10))
+	atOnce := min(o.parallel.Of(len(names)), len(names))
+	fmt.Fprintf(out, "Rollout over %s, %d at a time: %s\n", number.Of(len(names), "node"), atOnce, terminal.SomeOf(names, 10))
 	for _, s := range skipped {
 		fmt.Fprintf(out, "Left out: %s (%s)\n", s.Node, s.Note)
 	}

@@ -3,6 +3,7 @@ package starter
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/client"
@@ -15,23 +16,13 @@ import (
 // earlier is what the plan that a rollout goes on with has left behind.
 type earlier struct {
 	done map[string]bool
-	// busy are the nodes whose maintenances go on, as where one waits for somebody's decision.
+	// busy are the nodes whose maintenances go on, as where one waits for somebody's decision: they are left out.
 	busy []api.NodeOutcome
 }
 
 // leavesOut reports whether a node is not to be worked on again.
 func (e earlier) leavesOut(node string) bool {
-	for _, b := range e.busy {
-		if b.Node == node {
-			return true
-		}
-	}
-	return e.done[node]
-}
-
-// leftOut adds to the nodes that are left out those that somebody has yet to decide about.
-func (e earlier) leftOut(others []api.NodeOutcome) []api.NodeOutcome {
-	return append(others, e.busy...)
+	return e.done[node] || slices.ContainsFunc(e.busy, func(b api.NodeOutcome) bool { return b.Node == node })
 }
 
 // resumed is what the plan to go on with has left behind, and the nodes: where none are named all others of its.

@@ -151,7 +151,7 @@ func noneRuns(found client.Maintenance, err error) bool {
 
 // pick finds the running maintenance, or else the one that ended last.
 func (o *statusOptions) pick(ctx context.Context, c *invocation.Connection, node string) (client.Found, string, error) {
-	f, note, missing := c.FindWithNote(ctx, node, o.requestor)
+	f, note, missing := c.FindByFlag(ctx, node, o.requestor, "--requestor")
 	if missing == nil {
 		return f, note, nil
 	}

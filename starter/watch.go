@@ -142,7 +142,7 @@ func (w *watch) collect(err error) {
 func (w *watch) these(ctx context.Context, o *watchOptions, nodes []string) error {
 	var chosen []client.Maintenance
 	for _, node := range nodes {
-		f, note, err := w.Conn.FindWithNote(ctx, node, o.requestor)
+		f, note, err := w.Conn.FindByFlag(ctx, node, o.requestor, "--requestor")
 		if err != nil {
 			return err
 		}

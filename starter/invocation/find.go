@@ -14,14 +14,9 @@ import (
 	"drydock.dev/drydock/starter/terminal"
 )
 
-// FindWithNote returns the running maintenance of a node. With an empty requestor it is the user's own, or the only one there
-// is; a requestor that shares somebody else's maintenance addresses that one. The note says so where the maintenance is
-// not the one asked for.
-func (c *Connection) FindWithNote(ctx context.Context, node, requestor string) (found client.Found, note string, err error) {
-	return c.FindByFlag(ctx, node, requestor, "--requestor")
-}
-
-// FindByFlag is FindWithNote for a command that names whose maintenance it is by another flag.
+// FindByFlag returns the running maintenance of a node. With an empty requestor, which the flag names, it is the user's own, or the only
+// one there is; a requestor that shares somebody else's maintenance addresses that one. The note says so where the maintenance is not the
+// one asked for.
 func (c *Connection) FindByFlag(ctx context.Context, node, requestor, flag string) (found client.Found, note string, err error) {
 	found, err = c.Find(ctx, node, requestor)
 	var missing *client.NotFoundError
