@@ -141,9 +141,6 @@ func (o *attachOptions) run(ctx context.Context, cmd *cobra.Command, args []stri
 	if len(names) != 1 {
 		return exit.UsageError("name one plan before the --")
 	}
-	if err := o.output.Check(); err != nil {
-		return err
-	}
 	c, err := a.Connect(ctx)
 	if err != nil {
 		return err

@@ -100,9 +100,6 @@ func (o *doctorOptions) run(ctx context.Context, nodes []string) error {
 }
 
 func (o *doctorOptions) check(nodes []string) error {
-	if err := o.output.Check(); err != nil {
-		return err
-	}
 	for _, name := range nodes {
 		if err := spec.NodeName(name); err != nil {
 			return exit.UsageError("%w", err)

@@ -47,9 +47,6 @@ func registerBy(cmd *cobra.Command, by *string) {
 }
 
 func (o *freezeOptions) run(ctx context.Context) error {
-	if err := o.output.Check(); err != nil {
-		return err
-	}
 	c, err := o.app.Connect(ctx)
 	if err != nil {
 		return err

@@ -53,9 +53,6 @@ How a drain went and who sent which message is known to the maintenance itself o
 }
 
 func (o *historyOptions) run(ctx context.Context, node string) error {
-	if err := o.output.Check(); err != nil {
-		return err
-	}
 	if o.limit < 0 {
 		return exit.UsageError("--limit %d: want 0 or more", o.limit)
 	}

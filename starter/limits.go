@@ -37,9 +37,6 @@ scheduler's own, changed by "drydock limits set".`,
 }
 
 func showLimits(ctx context.Context, a *invocation.App, out *terminal.Output) error {
-	if err := out.Check(); err != nil {
-		return err
-	}
 	c, err := a.Connect(ctx)
 	if err != nil {
 		return err

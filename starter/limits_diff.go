@@ -38,9 +38,6 @@ started. The exit code is 0 if they are equal and 1 if not. To put the file's li
 }
 
 func (o *limitsDiffOptions) run(ctx context.Context) error {
-	if err := o.output.Check(); err != nil {
-		return err
-	}
 	path := cmp.Or(o.config, o.app.Env.Get(invocation.EnvConfig))
 	if path == "" {
 		return exit.UsageError("missing --config (or %s)", invocation.EnvConfig)

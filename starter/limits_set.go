@@ -77,9 +77,6 @@ func (o *limitsSetOptions) register(cmd *cobra.Command) {
 }
 
 func (o *limitsSetOptions) run(ctx context.Context) error {
-	if err := o.output.Check(); err != nil {
-		return err
-	}
 	change, err := o.change(o.app.Stdin)
 	if err != nil {
 		return err

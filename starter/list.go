@@ -117,9 +117,6 @@ func (o *listOptions) beside(ctx context.Context, c *invocation.Connection, all 
 }
 
 func (o *listOptions) check() error {
-	if err := o.output.Check(); err != nil {
-		return err
-	}
 	if o.limit < 0 {
 		return exit.UsageError("--limit %d: want 0 or more", o.limit)
 	}

@@ -116,9 +116,6 @@ func (o *preflightOptions) run(ctx context.Context, cmd *cobra.Command, args []s
 }
 
 func (o *preflightOptions) check(args []string) error {
-	if err := o.output.Check(); err != nil {
-		return err
-	}
 	if o.timeout <= 0 {
 		return exit.UsageError("--timeout %s: want more than 0", o.timeout)
 	}

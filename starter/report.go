@@ -46,9 +46,6 @@ The nodes that profiles hold in maintenance now are named below: profiles leave 
 }
 
 func (o *reportOptions) run(ctx context.Context) error {
-	if err := o.output.Check(); err != nil {
-		return err
-	}
 	if err := spec.RequestorName(o.requestor); o.requestor != "" && err != nil {
 		return exit.UsageError("--requestor: %w", err)
 	}

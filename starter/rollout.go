@@ -171,9 +171,6 @@ func showOutcomes(a *invocation.App, output *terminal.Output, outcomes []api.Nod
 }
 
 func (o *rolloutOptions) check(names []string) error {
-	if err := o.output.Check(); err != nil {
-		return err
-	}
 	ways := 0
 	for _, given := range []bool{o.selector != "", o.all, len(names) > 0} {
 		if given {

@@ -67,9 +67,6 @@ func registerSkipCheck(cmd *cobra.Command, skip *bool) {
 
 func (o *startOptions) run(ctx context.Context, cmd *cobra.Command, args []string) error {
 	a := o.app
-	if err := o.output.Check(); err != nil {
-		return err
-	}
 	if err := invocation.CheckTimeout(o.timeout, o.wait); err != nil {
 		return err
 	}

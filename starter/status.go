@@ -60,9 +60,6 @@ If none is running, the profile that holds the node in maintenance is shown, or 
 }
 
 func (o *statusOptions) run(ctx context.Context, node string) error {
-	if err := o.output.Check(); err != nil {
-		return err
-	}
 	c, err := o.app.Connect(ctx)
 	if err != nil {
 		return err
@@ -115,9 +112,6 @@ func (o *statusOptions) mustName(ctx context.Context, c *invocation.Connection, 
 
 // ofCluster shows what goes on in the cluster.
 func (o *statusOptions) ofCluster(ctx context.Context) error {
-	if err := o.output.Check(); err != nil {
-		return err
-	}
 	if o.requestor != "" {
 		return exit.UsageError("--requestor is for the maintenance of a NODE: status NODE --requestor %s", o.requestor)
 	}

@@ -45,9 +45,6 @@ recorded with your name.`,
 }
 
 func (o *thawOptions) run(ctx context.Context) error {
-	if err := o.output.Check(); err != nil {
-		return err
-	}
 	c, err := o.app.Connect(ctx)
 	if err != nil {
 		return err

@@ -67,9 +67,6 @@ func newVersion(a *invocation.App) *cobra.Command {
 }
 
 func showVersion(ctx context.Context, a *invocation.App, out *terminal.Output, server bool) error {
-	if err := out.Check(); err != nil {
-		return err
-	}
 	v := api.Versions{Client: clientVersion(), Go: runtime.Version()}
 	if server {
 		c, err := a.Connect(ctx)

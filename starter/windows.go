@@ -45,9 +45,6 @@ A maintenance names windows with "drydock start --window", the scheduler's limit
 }
 
 func (o *windowsOptions) run(ctx context.Context, args []string) error {
-	if err := o.output.Check(); err != nil {
-		return err
-	}
 	if o.next < 1 || o.next > api.MaxNextOpenings {
 		return exit.UsageError("--next: %d: want 1 to %d", o.next, api.MaxNextOpenings)
 	}

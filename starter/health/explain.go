@@ -65,9 +65,6 @@ func (o *explainOptions) run(ctx context.Context, node string) error {
 	if err := spec.NodeName(node); err != nil {
 		return exit.UsageError("%w", err)
 	}
-	if err := o.output.Check(); err != nil {
-		return err
-	}
 	c, err := o.app.Connect(ctx)
 	if err != nil {
 		return err

@@ -48,9 +48,6 @@ such a check is shown as "not in the file".`,
 }
 
 func (o *listOptions) run(ctx context.Context) error {
-	if err := o.output.Check(); err != nil {
-		return err
-	}
 	path := cmp.Or(o.config, o.app.Env.Get(invocation.EnvConfig))
 	if o.config != "" {
 		if _, err := input.ReadObject(o.config, o.app.Stdin); err != nil {

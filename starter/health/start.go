@@ -80,9 +80,6 @@ If the worker's configuration has the check, change it there too: a worker that 
 }
 
 func (o *startOptions) run(ctx context.Context, names []string, do func(context.Context, *invocation.Connection, *client.HealthCheck, nhc.Check) (string, error)) error {
-	if err := o.output.Check(); err != nil {
-		return err
-	}
 	if o.file == "" {
 		return exit.UsageError("missing --file: a file with the health checks, or - for standard input")
 	}

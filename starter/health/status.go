@@ -43,9 +43,6 @@ with that object's status.`,
 }
 
 func (o *statusOptions) run(ctx context.Context, name string) error {
-	if err := o.output.Check(); err != nil {
-		return err
-	}
 	c, err := o.app.Connect(ctx)
 	if err != nil {
 		return err

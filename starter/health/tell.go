@@ -101,9 +101,6 @@ func (o *messageOptions) comesBack(ctx context.Context, h *client.HealthCheck) s
 // run sends a check a message, and shows its status afterwards for programs. A confirmation without a check is for the one that remediates
 // the node.
 func (o *messageOptions) run(ctx context.Context, name, message string, payload any) error {
-	if err := o.output.Check(); err != nil {
-		return err
-	}
 	c, err := o.app.Connect(ctx)
 	if err != nil {
 		return err

@@ -108,9 +108,6 @@ func (o *options) run(ctx context.Context) error {
 
 // system is the one that is named, with what the flags say.
 func (o *options) system() (migration.System, error) {
-	if err := o.output.Check(); err != nil {
-		return nil, err
-	}
 	given := migration.Given{Environment: profile.Environment(o.app)}
 	given.Environment.AllowUnset = true
 	var err error

@@ -140,9 +140,6 @@ func (o *createOptions) permitted(ctx context.Context, c *invocation.Connection,
 }
 
 func (o *createOptions) check() error {
-	if err := o.output.Check(); err != nil {
-		return err
-	}
 	if o.dryRun && o.wait {
 		return exit.UsageError("--dry-run starts nothing to --wait for")
 	}

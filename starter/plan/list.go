@@ -45,9 +45,6 @@ With --all those that ended are listed too, the newest first, as far back as the
 }
 
 func (o *listOptions) run(ctx context.Context) error {
-	if err := o.output.Check(); err != nil {
-		return err
-	}
 	if o.limit < 0 {
 		return exit.UsageError("--limit %d: want 0 or more", o.limit)
 	}

@@ -104,7 +104,7 @@ func (o *scheduleOptions) wants(cmd *cobra.Command, nodes []string) (set bool, e
 	case (o.by != "" || o.comment != "") && !o.pause && !o.resume:
 		return false, exit.UsageError("--by and --comment go with --pause and --resume")
 	}
-	return set, o.output.Check()
+	return set, nil
 }
 
 func (o *scheduleOptions) run(ctx context.Context, cmd *cobra.Command, name string, nodes []string) error {

@@ -31,9 +31,6 @@ runs of one is told by "drydock plan schedule NAME".`,
 }
 
 func listSchedules(ctx context.Context, a *invocation.App, output *terminal.Output) error {
-	if err := output.Check(); err != nil {
-		return err
-	}
 	c, err := a.Connect(ctx)
 	if err != nil {
 		return err

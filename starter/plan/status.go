@@ -62,9 +62,6 @@ With --watch it goes on until the plan has ended: in a terminal as a picture wit
 }
 
 func (o *statusOptions) check() error {
-	if err := o.output.Check(); err != nil {
-		return err
-	}
 	for _, state := range o.states {
 		if !slices.Contains(states, state) {
 			return exit.UsageError("--state %q: want one of %s", state, strings.Join(states, ", "))

@@ -201,9 +201,6 @@ func (o *messageOptions) register(cmd *cobra.Command) *cobra.Command {
 
 // run finds the plan, sends the message with each payload, and shows the plan's status afterwards for programs.
 func (o *messageOptions) run(ctx context.Context, name, message string, payloads ...any) error {
-	if err := o.output.Check(); err != nil {
-		return err
-	}
 	c, err := o.app.Connect(ctx)
 	if err != nil {
 		return err

@@ -44,9 +44,6 @@ func (o *explainOptions) run(ctx context.Context, node string) error {
 	if err := spec.NodeName(node); err != nil {
 		return exit.UsageError("%w", err)
 	}
-	if err := o.output.Check(); err != nil {
-		return err
-	}
 	if err := checkTimeout(o.timeout); err != nil {
 		return err
 	}

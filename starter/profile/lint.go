@@ -56,9 +56,6 @@ func oneFile(cmd *cobra.Command, args []string) error {
 }
 
 func (o *lintOptions) run(path string) error {
-	if err := o.output.Check(); err != nil {
-		return err
-	}
 	text, err := ReadFile(o.app, path)
 	if err != nil {
 		return err

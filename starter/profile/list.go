@@ -84,9 +84,6 @@ func (o *listOptions) run(ctx context.Context, args []string) error {
 // input is what is asked for.
 func (o *listOptions) input(args []string) (api.ProfileReportInput, error) {
 	in := api.ProfileReportInput{State: state.State(o.state), Limit: api.MaxProfileReport}
-	if err := o.output.Check(); err != nil {
-		return in, err
-	}
 	if err := checkTimeout(o.timeout); err != nil {
 		return in, err
 	}

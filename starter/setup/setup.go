@@ -117,9 +117,6 @@ func (o *options) run(ctx context.Context) error {
 }
 
 func (o *options) check() error {
-	if err := o.output.Check(); err != nil {
-		return err
-	}
 	switch {
 	case o.apply && o.print:
 		return exit.UsageError("--apply and --print: one of them")

@@ -155,9 +155,6 @@ func (o *order) status(ctx context.Context) (*api.Status, error) {
 }
 
 func (o *order) check() error {
-	if err := o.output.Check(); err != nil {
-		return err
-	}
 	if err := invocation.CheckTimeout(o.timeout, o.wait); err != nil {
 		return err
 	}

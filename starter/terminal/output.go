@@ -35,12 +35,13 @@ type Output struct {
 	more []string
 }
 
-// Register adds the flag to a command, with formats that it has beside those of all.
+// Register adds the flag to a command, with formats that it has beside those of all. The command does not run with any other.
 func (o *Output) Register(cmd *cobra.Command, more ...string) {
 	o.more = more
 	cmd.Flags().StringVarP(&o.Format, "output", "o", FormatTable, "output format: "+strings.Join(o.formats(), ", "))
 	// It fails only for a flag that does not exist or was registered before.
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(o.formats(), cobra.ShellCompDirectiveNoFileComp))
+	cmd.PreRunE = o.check
 }
 
 // RegisterNoHeaders adds the flag for tables without the names of columns.
@@ -50,8 +51,8 @@ func (o *Output) RegisterNoHeaders(cmd *cobra.Command) {
 
 func (o *Output) formats() []string { return slices.Concat(Formats, o.more) }
 
-// Check refuses a format that there is not.
-func (o *Output) Check() error {
+// check refuses a format that there is not.
+func (o *Output) check(*cobra.Command, []string) error {
 	if !slices.Contains(o.formats(), o.Format) {
 		return exit.UsageError("--output %q: want one of %s", o.Format, strings.Join(o.formats(), ", "))
 	}
