@@ -49,16 +49,16 @@ func failedCall(doing string, err error) error {
 	return &CallError{Doing: doing, Err: err}
 }
 
+// isA reports whether an error is of a type, or wraps one that is.
+func isA[E error](err error) bool {
+	_, is := errors.AsType[E](err)
+	return is
+}
+
 // unreachable reports whether an error of Temporal's may not come again with another try.
 func unreachable(err error) bool {
-	var (
-		unavailable *serviceerror.Unavailable
-		deadline    *serviceerror.DeadlineExceeded
-		exhausted   *serviceerror.ResourceExhausted
-		canceled    *serviceerror.Canceled
-	)
-	return errors.As(err, &unavailable) || errors.As(err, &deadline) || errors.As(err, &exhausted) ||
-		errors.As(err, &canceled) || errors.Is(err, context.DeadlineExceeded) ||
+	return isA[*serviceerror.Unavailable](err) || isA[*serviceerror.DeadlineExceeded](err) ||
+		isA[*serviceerror.ResourceExhausted](err) || isA[*serviceerror.Canceled](err) || errors.Is(err, context.DeadlineExceeded) ||
 		strings.HasPrefix(err.Error(), "failed reaching server") || strings.Contains(err.Error(), "RST_STREAM")
 }
 
@@ -149,8 +149,8 @@ func (e *UnsettledError) Unwrap() error { return e.err }
 
 // LimitsChanged reports whether limits are refused because somebody else has set others meanwhile.
 func LimitsChanged(err error) bool {
-	var refused *RefusedError
-	return errors.As(err, &refused) && refused.Type == api.ErrorLimitsChanged
+	refused, is := errors.AsType[*RefusedError](err)
+	return is && refused.Type == api.ErrorLimitsChanged
 }
 
 // FailedError says that a workflow which was to report something has failed.

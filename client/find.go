@@ -3,7 +3,6 @@ package client
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -19,8 +18,7 @@ import (
 // Latest is the newest maintenance of a node for a requestor, running or ended; found is false if there was none.
 func (c *Client) Latest(ctx context.Context, node, requestor string) (m Maintenance, found bool, err error) {
 	answer, err := c.server.describe(ctx, api.MaintenanceID(c.options.Cluster, node, requestor), "")
-	var notFound *serviceerror.NotFound
-	if errors.As(err, &notFound) {
+	if isA[*serviceerror.NotFound](err) {
 		return m, false, nil
 	}
 	if err != nil {
@@ -173,9 +171,8 @@ func (c *Client) Starter(ctx context.Context, m Maintenance) (string, error) {
 	page, err := c.server.temporal.WorkflowService().GetWorkflowExecutionHistory(ctx, &workflowservice.GetWorkflowExecutionHistoryRequest{
 		Namespace: c.server.namespace, Execution: &commonpb.WorkflowExecution{WorkflowId: m.WorkflowID, RunId: m.FirstRunID}, MaximumPageSize: 1,
 	})
-	var forgotten *serviceerror.NotFound
 	switch {
-	case errors.As(err, &forgotten):
+	case isA[*serviceerror.NotFound](err):
 		return "", nil
 	case err != nil:
 		return "", failedCall("looking who started the maintenance of "+m.Node, err)

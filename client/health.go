@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -48,9 +47,8 @@ func (h *HealthCheck) Start(ctx context.Context, input json.RawMessage, paused s
 		return invalidError{err}
 	}
 	info, err := h.describe(ctx)
-	var none *NoneError
 	switch {
-	case err != nil && !errors.As(err, &none):
+	case err != nil && !isA[*NoneError](err):
 		return err
 	case runOf(h.Name, info).Running():
 		return &RunsError{h.what}

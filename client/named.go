@@ -70,17 +70,12 @@ func (n Named) describe(ctx context.Context) (*workflowpb.WorkflowExecutionInfo,
 }
 
 func (n Named) failed(doing string, err error) error {
-	var (
-		missing  *serviceerror.NotFound
-		running  *serviceerror.WorkflowExecutionAlreadyStarted
-		noWorker *NoWorkerError
-	)
 	switch {
-	case errors.As(err, &missing):
+	case isA[*serviceerror.NotFound](err):
 		return &NoneError{What: n.what}
-	case errors.As(err, &running):
+	case isA[*serviceerror.WorkflowExecutionAlreadyStarted](err):
 		return &RunsError{n.what}
-	case errors.As(err, &noWorker):
+	case isA[*NoWorkerError](err):
 		return err
 	}
 	return failedCall(doing, err)

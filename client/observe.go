@@ -146,8 +146,8 @@ func (o *observer) ended(ctx context.Context) error {
 
 // refusedInput reports whether a workflow failed because its input is wrong, before it did anything.
 func refusedInput(err error) bool {
-	var application *temporal.ApplicationError
-	return errors.As(err, &application) && application.Type() == api.ErrorInvalidSpec
+	application, is := errors.AsType[*temporal.ApplicationError](err)
+	return is && application.Type() == api.ErrorInvalidSpec
 }
 
 // liveActivities are the types of the activities whose heartbeats hold live progress.
@@ -200,8 +200,7 @@ func stoppedText(p api.DrainProgress) string {
 func failureOf(err error) (*api.Result, string) {
 	result, why := endOf(err, "the workflow was terminated by hand; the scheduler takes the slot back and sees to the node", "the workflow was cancelled",
 		func(r api.Result) string { return r.Message })
-	var timeout *temporal.TimeoutError
-	if result == nil && why == err.Error() && errors.As(err, &timeout) {
+	if result == nil && why == err.Error() && isA[*temporal.TimeoutError](err) {
 		why = "the workflow timed out"
 	}
 	return result, why
@@ -213,11 +212,10 @@ func endOf[T any](err error, terminated, cancelled string, message func(T) strin
 	var (
 		application  *temporal.ApplicationError
 		cancellation *temporal.CanceledError
-		termination  *temporal.TerminatedError
 		result       T
 	)
 	switch {
-	case errors.As(err, &termination):
+	case isA[*temporal.TerminatedError](err):
 		return nil, terminated
 	case errors.As(err, &cancellation):
 		if cancellation.HasDetails() && cancellation.Details(&result) == nil {

@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
@@ -132,11 +131,10 @@ func (p *Plan) Watch(ctx context.Context, asked api.PlanStatusRequest, done func
 	)
 	for {
 		v, err := p.Observe(ctx, asked)
-		var noPlan *NoneError
 		switch {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
-		case errors.As(err, &noPlan):
+		case isA[*NoneError](err):
 			return err
 		case err == nil:
 			last = v

@@ -61,8 +61,7 @@ func PlanSummary(name string, p plan.Plan) string {
 func (p *Plan) Status(ctx context.Context, asked api.PlanStatusRequest) (api.PlanStatus, error) {
 	var status api.PlanStatus
 	err := p.query(ctx, api.QueryStatus, &status, asked)
-	var unanswered *serviceerror.QueryFailed
-	if errors.As(err, &unanswered) {
+	if isA[*serviceerror.QueryFailed](err) {
 		if refused := p.refusal(ctx); refused != nil {
 			return status, refused
 		}

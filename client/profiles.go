@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"errors"
 
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
@@ -13,9 +12,8 @@ import (
 // RunsProfiles reports whether nodes are evaluated by profiles: whether the workflow that does so runs. It takes no worker.
 func RunsProfiles(ctx context.Context, c *Client) (bool, error) {
 	described, err := c.server.describe(ctx, api.ProfilesID(c.options.Cluster), "")
-	var none *serviceerror.NotFound
 	switch {
-	case errors.As(err, &none):
+	case isA[*serviceerror.NotFound](err):
 		return false, nil
 	case err != nil:
 		return false, failedCall("looking for the evaluation of profiles", err)

@@ -146,8 +146,7 @@ func (w *workerless) known() error {
 
 // learn looks whether it was a worker that did not answer.
 func (w *workerless) learn(unanswered error) {
-	var noWorker *NoWorkerError
-	if errors.As(unanswered, &noWorker) {
+	if noWorker, is := errors.AsType[*NoWorkerError](unanswered); is {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.why = noWorker
@@ -160,9 +159,8 @@ func (c *Client) record(ctx context.Context, m Maintenance, w *workerless) (reco
 	if v.Unanswered = w.known(); v.Unanswered == nil || !m.Running() {
 		v, err = c.observer(m).observe(ctx)
 	}
-	var notFound *serviceerror.NotFound
 	switch {
-	case errors.As(err, &notFound):
+	case isA[*serviceerror.NotFound](err):
 		return record.Record{}, &Gap{Maintenance: m, Why: "Temporal has forgotten it meanwhile", Lost: true}, nil
 	case err != nil:
 		return record.Record{}, nil, err

@@ -49,8 +49,7 @@ func (c *Client) report(ctx context.Context, q question, within time.Duration, r
 		return failedCall(q.what, err)
 	}
 	err = c.server.resultOf(ctx, run, q.what, report)
-	var noWorker *NoWorkerError
-	if err != nil && (ctx.Err() != nil || errors.As(err, &noWorker)) {
+	if err != nil && (ctx.Err() != nil || isA[*NoWorkerError](err)) {
 		c.server.takeBack(ctx, run)
 	}
 	return err
@@ -123,11 +122,10 @@ func (c *Client) StartDoctor(ctx context.Context, in api.DoctorInput) (Doctor, e
 		WorkflowExecutionErrorWhenAlreadyStarted: true,
 		StaticSummary:                            "doctor", StaticDetails: "Started by " + markdown.Text(c.options.By) + ".",
 	}, api.DoctorType, in)
-	var already *serviceerror.WorkflowExecutionAlreadyStarted
-	switch {
-	case errors.As(err, &already):
+	if already, is := errors.AsType[*serviceerror.WorkflowExecutionAlreadyStarted](err); is {
 		return Doctor{Joined: true, run: c.server.temporal.GetWorkflow(ctx, id, already.RunId), server: c.server}, nil
-	case err != nil:
+	}
+	if err != nil {
 		return Doctor{}, failedCall("starting the doctor", err)
 	}
 	return Doctor{run: run, server: c.server}, nil
@@ -141,8 +139,7 @@ func (d Doctor) WorkflowID() string { return d.run.GetID() }
 func (d Doctor) Report(ctx context.Context) (doctor.Report, error) {
 	var report doctor.Report
 	err := d.server.resultOf(ctx, d.run, "the doctor", &report)
-	var noWorker *NoWorkerError
-	if errors.As(err, &noWorker) && !d.Joined {
+	if isA[*NoWorkerError](err) && !d.Joined {
 		d.server.takeBack(ctx, d.run)
 	}
 	return report, err

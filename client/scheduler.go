@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 
@@ -86,12 +85,9 @@ func (s *Scheduler) addPage(ctx context.Context, state *api.State) error {
 
 // countPending counts the pending requests that are refused with a code.
 func (s *Scheduler) countPending(ctx context.Context, code schedule.Code) (n int, err error) {
-	var (
-		summary api.Summary
-		unknown *serviceerror.QueryFailed
-	)
+	var summary api.Summary
 	err = s.server.query(ctx, s.id, "", api.QuerySummary, &summary)
-	if errors.As(err, &unknown) {
+	if isA[*serviceerror.QueryFailed](err) {
 		return math.MaxInt, nil // workers of 0.1.0 do not know this query: read all pages
 	}
 	for _, p := range summary.Pending {
@@ -187,14 +183,10 @@ func (s *Scheduler) exists(ctx context.Context) error {
 }
 
 func (s *Scheduler) failed(doing string, err error) error {
-	var (
-		missing  *serviceerror.NotFound
-		noWorker *NoWorkerError
-	)
 	switch {
-	case errors.As(err, &missing):
+	case isA[*serviceerror.NotFound](err):
 		return s.missing()
-	case errors.As(err, &noWorker):
+	case isA[*NoWorkerError](err):
 		return err
 	}
 	return failedCall(doing, err)

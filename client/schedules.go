@@ -168,12 +168,10 @@ func (r *Recurring) handle(ctx context.Context) temporalclient.ScheduleHandle {
 }
 
 func (r *Recurring) failed(doing string, err error) error {
-	var missing *serviceerror.NotFound
-	var invalid *serviceerror.InvalidArgument
 	switch {
-	case errors.As(err, &missing):
+	case isA[*serviceerror.NotFound](err):
 		return &NoScheduleError{r.Name}
-	case errors.As(err, &invalid):
+	case isA[*serviceerror.InvalidArgument](err):
 		return invalidError{fmt.Errorf("%s: %w", doing, err)}
 	}
 	return failedCall(doing, err)
@@ -273,9 +271,8 @@ func (r *Recurring) run(ctx context.Context, action temporalclient.ScheduleActio
 	run := api.PlanScheduleRun{DueAt: action.ScheduleTime, StartedAt: action.ActualTime, WorkflowID: action.StartWorkflowResult.WorkflowID}
 	// Without a run ID: it may have been reset since.
 	described, err := r.server.describe(ctx, run.WorkflowID, "")
-	var gone *serviceerror.NotFound
 	switch {
-	case errors.As(err, &gone):
+	case isA[*serviceerror.NotFound](err):
 		return runEnded(run, ending[api.PlanRunResult]{Failure: "Temporal does not keep it any more"}), nil
 	case err != nil:
 		return run, failedCall("looking at the runs of plan "+r.Name, err)

@@ -121,14 +121,10 @@ func (r recipient) message(name string, payload any, comment string) (message, e
 
 // failed is the error of a call that was to send a message.
 func (r recipient) failed(m message, err error) error {
-	var (
-		gone   *serviceerror.NotFound
-		denied *serviceerror.PermissionDenied
-	)
 	switch {
-	case errors.As(err, &gone):
+	case isA[*serviceerror.NotFound](err):
 		return fmt.Errorf("%s %w", r.who, ErrEnded)
-	case errors.As(err, &denied):
+	case isA[*serviceerror.PermissionDenied](err):
 		return failedCall("sending "+m.name+" needs the permission to signal and update workflows", err)
 	}
 	return failedCall("sending "+m.name, err)
@@ -138,23 +134,19 @@ func (r recipient) failed(m message, err error) error {
 // gives it to one that starts long after the caller got an error. A query leaves nothing behind.
 func (s *server) answers(ctx context.Context, to recipient, m message) error {
 	var (
-		answer   any
-		args     []any
-		noWorker *NoWorkerError
-		busy     *BusyError
-		none     *serviceerror.NotFound
-		failed   *serviceerror.QueryFailed
+		answer any
+		args   []any
 	)
 	if to.asked != nil {
 		args = append(args, to.asked)
 	}
 	err := s.query(ctx, to.id, "", to.question, &answer, args...)
 	switch {
-	case errors.As(err, &noWorker), errors.As(err, &busy):
+	case isA[*NoWorkerError](err), isA[*BusyError](err):
 		return unansweredError{fmt.Errorf("nothing was changed: %w", err)}
-	case errors.As(err, &none):
+	case isA[*serviceerror.NotFound](err):
 		return to.none
-	case err == nil, errors.As(err, &failed):
+	case err == nil, isA[*serviceerror.QueryFailed](err):
 		return nil // a worker has answered
 	}
 	return failedCall("asking "+to.who+" whether it can take "+m.name, err)
@@ -191,19 +183,16 @@ func (s *server) update(ctx context.Context, to recipient, m message, answer any
 	for tries := 1; tries <= sendAgain && isLost(err, tries) && sleep(waiting, againAfter(tries)); tries++ {
 		taken, err = s.ask(waiting, to, m, answer)
 	}
-	var (
-		refused   *temporal.ApplicationError
-		exhausted *serviceerror.ResourceExhausted
-		late      *temporalclient.WorkflowUpdateServiceTimeoutOrCanceledError
-	)
+	refused, isRefused := errors.AsType[*temporal.ApplicationError](err)
+	isLate := isA[*temporalclient.WorkflowUpdateServiceTimeoutOrCanceledError](err)
 	switch {
 	case err == nil:
 		return nil
-	case errors.As(err, &refused):
+	case isRefused:
 		return &RefusedError{By: to.who, Message: m.name, Type: refused.Type(), Reason: refused.Message(), err: refused}
 	case ctx.Err() != nil:
 		return &UnsettledError{To: to.who, Message: m.name, Taken: taken, err: context.Cause(ctx)}
-	case !errors.As(err, &exhausted) && (errors.As(err, &late) || unreachable(err)):
+	case !isA[*serviceerror.ResourceExhausted](err) && (isLate || unreachable(err)):
 		return &UnsettledError{To: to.who, Message: m.name, Taken: taken, err: s.whyUnsettled(ctx, to, m, err, seen)}
 	}
 	return to.failed(m, err)
@@ -217,15 +206,11 @@ func againAfter(tries int) time.Duration { return time.Duration(tries*tries) * 4
 
 // isLost reports whether an update was lost in Temporal, so that it has to be sent again.
 func isLost(err error, tries int) bool {
-	var (
-		gone     *serviceerror.NotFound
-		notReady *serviceerror.WorkflowNotReady
-	)
 	switch {
-	case errors.As(err, &gone):
+	case isA[*serviceerror.NotFound](err):
 		// A workflow continues as new now and then, and an update can fall between two of its runs.
 		return tries == 1
-	case errors.As(err, &notReady):
+	case isA[*serviceerror.WorkflowNotReady](err):
 		// The workflow task that had taken it failed. The server fails one that ends the workflow while an event comes in.
 		return true
 	}
@@ -242,8 +227,7 @@ func (s *server) ask(ctx context.Context, to recipient, m message, answer any) (
 		return false, err
 	}
 	err = handle.Get(ctx, answer)
-	var failed *temporal.ApplicationError
-	if errors.As(err, &failed) && failed.Type() == endedFirst {
+	if failed, is := errors.AsType[*temporal.ApplicationError](err); is && failed.Type() == endedFirst {
 		err = serviceerror.NewNotFound(failed.Message())
 	}
 	return true, err
@@ -252,14 +236,11 @@ func (s *server) ask(ctx context.Context, to recipient, m message, answer any) (
 // whyUnsettled says who has not answered an update. A worker has answered just before it was sent.
 func (s *server) whyUnsettled(ctx context.Context, to recipient, m message, err error, seen time.Time) error {
 	why := s.silent(ctx, err, seen, sendTimeout)
-	var (
-		noWorker *NoWorkerError
-		busy     *BusyError
-	)
+	noWorker, isNoWorker := errors.AsType[*NoWorkerError](why)
 	switch {
-	case errors.As(why, &noWorker) && noWorker.Silent, errors.As(why, &busy):
+	case isNoWorker && noWorker.Silent, isA[*BusyError](why):
 		return fmt.Errorf("%s has not answered within %s", to.who, sendTimeout)
-	case errors.As(why, &noWorker):
+	case isNoWorker:
 		return why
 	}
 	return failedCall("sending "+m.name, why)
@@ -285,17 +266,13 @@ func (s *server) outcome(ctx context.Context, to recipient, m message) (Sent, er
 	)
 	for {
 		var status api.Status // it has no messages where nobody answers
-		var (
-			gone   *serviceerror.NotFound
-			denied *serviceerror.PermissionDenied
-		)
 		err := s.query(waiting, to.id, "", api.QueryStatus, &status)
 		if waiting.Err() == nil {
 			failed = err
 		}
 		entry, received := outcomeOf(&status, m.id)
 		switch {
-		case errors.As(err, &gone), errors.As(err, &denied):
+		case isA[*serviceerror.NotFound](err), isA[*serviceerror.PermissionDenied](err):
 			return Sent{}, &UnsettledError{To: to.who, Message: m.name, Taken: true, err: failedCall("asking "+to.who, err)}
 		case received && entry.Outcome == api.Applied:
 			return Sent{Effect: entry.Effect}, nil

@@ -150,8 +150,8 @@ func (s *server) silentWorker() error {
 
 // noPoller reports whether the server did not even hand a query out, because nobody has polled for a while.
 func noPoller(err error) bool {
-	var failed *serviceerror.FailedPrecondition
-	return errors.As(err, &failed) && strings.Contains(failed.Message, "poller")
+	failed, is := errors.AsType[*serviceerror.FailedPrecondition](err)
+	return is && strings.Contains(failed.Message, "poller")
 }
 
 // HasWorker returns a NoWorkerError where no worker has polled for minutes. A worker that has just stopped still counts: only a call to it
@@ -204,9 +204,8 @@ func listRuns[T any](ctx context.Context, s *server, kind, prefix string, runnin
 func (s *server) status(ctx context.Context, m Maintenance) (*api.Status, error) {
 	var status api.Status
 	err := s.query(ctx, m.WorkflowID, m.RunID, api.QueryStatus, &status)
-	var noWorker *NoWorkerError
 	switch {
-	case errors.As(err, &noWorker):
+	case isA[*NoWorkerError](err):
 		return nil, err
 	case err != nil && unreachable(err):
 		return nil, fmt.Errorf("no answer from the maintenance of %s: %w", m.Node, ErrUnreachable)

@@ -77,8 +77,7 @@ func (s starting) start(ctx context.Context) (v View, adopted bool, err error) {
 		StaticSummary:                            staticSummary(asked),
 		StaticDetails:                            staticDetails(asked, s.options.By),
 	}, api.NodeMaintenanceType, s.in)
-	var running *serviceerror.WorkflowExecutionAlreadyStarted
-	if errors.As(err, &running) {
+	if running, is := errors.AsType[*serviceerror.WorkflowExecutionAlreadyStarted](err); is {
 		v, err := s.adopt(ctx, running.RunId)
 		return v, true, err
 	}

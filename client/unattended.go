@@ -49,9 +49,8 @@ func (s *server) untilUnattended(ctx context.Context, id, run string) error {
 	var w waiting
 	for sleep(ctx, lookEvery) {
 		described, err := s.describe(ctx, id, run)
-		var gone *serviceerror.NotFound
 		switch {
-		case errors.As(err, &gone):
+		case isA[*serviceerror.NotFound](err):
 			return nil
 		case err != nil:
 			continue // whoever waits for the result sees it
