@@ -45,25 +45,8 @@ func (c *Client) List(ctx context.Context, o ListOptions) ([]Maintenance, error)
 }
 
 func (s *server) listBy(ctx context.Context, query string, limit int) ([]Maintenance, error) {
-	request := &workflowservice.ListWorkflowExecutionsRequest{Query: query, PageSize: 500}
-	var found []Maintenance
-	for {
-		page, err := s.list(ctx, request)
-		if err != nil {
-			return nil, failedCall("listing maintenances", err)
-		}
-		for _, info := range page.GetExecutions() {
-			if m, ok := maintenanceOf(info); ok {
-				found = append(found, m)
-			}
-			if limit > 0 && len(found) == limit {
-				return found, nil
-			}
-		}
-		if request.NextPageToken = page.GetNextPageToken(); len(request.NextPageToken) == 0 {
-			return found, nil
-		}
-	}
+	found, err := listAll(ctx, s, query, limit, maintenanceOf)
+	return found, failedCall("listing maintenances", err)
 }
 
 // listQuery relies on what every namespace has, not on Drydock's own search attributes.

@@ -108,10 +108,7 @@ func (p *Plan) refusal(ctx context.Context) error {
 // ListPlans finds plans, newest first; those that ended as long as the namespace keeps them.
 func ListPlans(ctx context.Context, c *Client, running bool) ([]Run, error) {
 	found, err := listRuns(ctx, c.server, api.MaintenancePlanType, api.PlanID(c.options.Cluster, ""), running, planOf)
-	if err != nil {
-		return nil, failedCall("listing plans", err)
-	}
-	return found, nil
+	return found, failedCall("listing plans", err)
 }
 
 func planOf(info *workflowpb.WorkflowExecutionInfo) (Run, bool) {

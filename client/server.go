@@ -182,6 +182,11 @@ func listRuns[T any](ctx context.Context, s *server, kind, prefix string, runnin
 	if running {
 		query += ` AND ExecutionStatus="Running"`
 	}
+	return listAll(ctx, s, query, 0, read)
+}
+
+// listAll finds workflows by a query, newest first, those alone that read knows. A limit of 0 is none.
+func listAll[T any](ctx context.Context, s *server, query string, limit int, read func(*workflowpb.WorkflowExecutionInfo) (T, bool)) ([]T, error) {
 	request := &workflowservice.ListWorkflowExecutionsRequest{Query: query, PageSize: 500}
 	var found []T
 	for {
@@ -190,8 +195,11 @@ func listRuns[T any](ctx context.Context, s *server, kind, prefix string, runnin
 			return nil, err
 		}
 		for _, info := range page.GetExecutions() {
-			if run, ok := read(info); ok {
-				found = append(found, run)
+			if one, ok := read(info); ok {
+				found = append(found, one)
+			}
+			if limit > 0 && len(found) == limit {
+				return found, nil
 			}
 		}
 		if request.NextPageToken = page.GetNextPageToken(); len(request.NextPageToken) == 0 {
