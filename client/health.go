@@ -31,14 +31,7 @@ func HealthCheckOf(c *Client, name string) *HealthCheck {
 }
 
 // As is the check for messages in somebody else's name; an empty one changes nothing.
-func (h *HealthCheck) As(by string) *HealthCheck {
-	if by == "" {
-		return h
-	}
-	own := *h
-	own.options.By = by
-	return &own
-}
+func (h *HealthCheck) As(by string) *HealthCheck { return &HealthCheck{h.as(by)} }
 
 // Start starts the check; with a reason it begins paused by Options.By. An input that would be refused is ErrInvalid, and the
 // error names the fields; a check of that name that runs is a RunsError.

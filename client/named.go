@@ -27,6 +27,12 @@ type Named struct {
 	asked any
 }
 
+// as is the workflow for messages in somebody else's name; an empty one changes nothing.
+func (n Named) as(by string) Named {
+	n.options.By = cmp.Or(by, n.options.By)
+	return n
+}
+
 // WorkflowID is the workflow's.
 func (n Named) WorkflowID() string { return n.id }
 

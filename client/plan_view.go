@@ -81,14 +81,7 @@ func (v PlanView) Known() api.Plan {
 func (v PlanView) Summary() api.PlanSummary { return v.Known().PlanSummary }
 
 // As is the plan for messages in somebody else's name; an empty one changes nothing.
-func (p *Plan) As(by string) *Plan {
-	if by == "" {
-		return p
-	}
-	own := *p
-	own.options.By = by
-	return &own
-}
+func (p *Plan) As(by string) *Plan { return &Plan{p.as(by)} }
 
 // Observe looks at the plan, running or ended. That no worker answers is no error: the view says so. Where there is no such
 // plan it is a NoneError.

@@ -38,11 +38,8 @@ func RecurringOf(c *Client, name string) *Recurring {
 
 // As is the schedule for changes in somebody else's name; an empty one changes nothing.
 func (r *Recurring) As(by string) *Recurring {
-	if by == "" {
-		return r
-	}
 	own := *r
-	own.options.By = by
+	own.options.By = cmp.Or(by, own.options.By)
 	return &own
 }
 
