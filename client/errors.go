@@ -62,19 +62,15 @@ func unreachable(err error) bool {
 		strings.HasPrefix(err.Error(), "failed reaching server") || strings.Contains(err.Error(), "RST_STREAM")
 }
 
-// invalidError is ErrInvalid with the text of its cause alone.
-type invalidError struct{ error }
+// marked is an error that is ErrInvalid or ErrUnanswered too, with the text of its cause alone.
+type marked struct {
+	error
+	as error
+}
 
-func (e invalidError) Unwrap() error { return e.error }
+func (e marked) Unwrap() error { return e.error }
 
-func (e invalidError) Is(target error) bool { return target == ErrInvalid }
-
-// unansweredError is ErrUnanswered with the text of its cause alone.
-type unansweredError struct{ error }
-
-func (e unansweredError) Unwrap() error { return e.error }
-
-func (e unansweredError) Is(target error) bool { return target == ErrUnanswered }
+func (e marked) Is(target error) bool { return target == e.as }
 
 // NoWorkerError says that no worker polls the task queue, so that nobody answers and nothing goes on.
 type NoWorkerError struct {

@@ -112,11 +112,11 @@ func (e *NotFoundError) Requestors() []string {
 // not clear which, it is a NotFoundError.
 func (c *Client) Find(ctx context.Context, node, requestor string) (Found, error) {
 	if err := spec.NodeName(node); err != nil {
-		return Found{}, invalidError{err}
+		return Found{}, marked{err, ErrInvalid}
 	}
 	wanted := cmp.Or(requestor, c.options.Requestor)
 	if err := spec.RequestorName(wanted); err != nil {
-		return Found{}, invalidError{fmt.Errorf("requestor: %w", err)}
+		return Found{}, marked{fmt.Errorf("requestor: %w", err), ErrInvalid}
 	}
 	own, ok, err := c.Latest(ctx, node, wanted)
 	if err != nil {

@@ -37,7 +37,7 @@ func (h *HealthCheck) As(by string) *HealthCheck { return &HealthCheck{h.as(by)}
 // error names the fields; a check of that name that runs is a RunsError.
 func (h *HealthCheck) Start(ctx context.Context, input json.RawMessage, paused string) error {
 	if _, err := health.Decode(input); err != nil {
-		return invalidError{err}
+		return marked{err, ErrInvalid}
 	}
 	info, err := h.describe(ctx)
 	switch {
@@ -102,7 +102,7 @@ func (h *HealthCheck) Explain(ctx context.Context, node string) (api.HealthExpla
 func (h *HealthCheck) Send(ctx context.Context, name string, payload any, comment string) (Sent, error) {
 	if p, ok := payload.(api.ConfigureHealth); ok {
 		if _, err := health.Decode(p.Spec); err != nil {
-			return Sent{}, invalidError{err}
+			return Sent{}, marked{err, ErrInvalid}
 		}
 	}
 	return h.Named.Send(ctx, name, payload, comment)

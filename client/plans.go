@@ -34,7 +34,7 @@ func PlanOf(c *Client, name string) *Plan {
 func (p *Plan) Start(ctx context.Context, input json.RawMessage) (runID string, err error) {
 	decoded, err := plan.Decode(p.Name, input)
 	if err = errors.Join(err, decoded.Reserved()); err != nil {
-		return "", invalidError{err}
+		return "", marked{err, ErrInvalid}
 	}
 	run, err := p.server.start(ctx, temporalclient.StartWorkflowOptions{
 		ID:                                       p.WorkflowID(),
@@ -100,7 +100,7 @@ func (p *Plan) refusal(ctx context.Context) error {
 	}
 	var refused *temporal.ApplicationError
 	if errors.As(p.server.temporal.GetWorkflow(ctx, p.WorkflowID(), "").Get(ctx, nil), &refused) && refused.Type() == api.ErrorInvalidSpec {
-		return invalidError{fmt.Errorf("%s: %s", p.what, refused.Message())}
+		return marked{fmt.Errorf("%s: %s", p.what, refused.Message()), ErrInvalid}
 	}
 	return nil
 }

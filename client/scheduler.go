@@ -131,7 +131,7 @@ func (s *Scheduler) ChangeLimits(ctx context.Context, change func(schedule.Limit
 			return state, err
 		}
 		if err := limits.Validate(); err != nil {
-			return state, invalidError{err}
+			return state, marked{err, ErrInvalid}
 		}
 		request := api.SetLimits{Limits: limits, By: s.by, Comment: comment}
 		if !state.Rebuilding {

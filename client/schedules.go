@@ -66,7 +66,7 @@ const catchUp = 10 * time.Minute
 func (r *Recurring) Set(ctx context.Context, when plan.Recurrence, input json.RawMessage) (created bool, err error) {
 	decoded, err := plan.Decode(r.Name, input)
 	if err = errors.Join(err, decoded.Reserved(), when.Check()); err != nil {
-		return false, invalidError{err}
+		return false, marked{err, ErrInvalid}
 	}
 	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
 	defer cancel()
@@ -169,7 +169,7 @@ func (r *Recurring) failed(doing string, err error) error {
 	case isA[*serviceerror.NotFound](err):
 		return &NoScheduleError{r.Name}
 	case isA[*serviceerror.InvalidArgument](err):
-		return invalidError{fmt.Errorf("%s: %w", doing, err)}
+		return marked{fmt.Errorf("%s: %w", doing, err), ErrInvalid}
 	}
 	return failedCall(doing, err)
 }

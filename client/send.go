@@ -110,11 +110,11 @@ type message struct {
 func (r recipient) message(name string, payload any, comment string) (message, error) {
 	declared, found := api.MessageOf(r.kind, name)
 	if !found {
-		return message{}, invalidError{fmt.Errorf("%s takes no message %q", r.who, name)}
+		return message{}, marked{fmt.Errorf("%s takes no message %q", r.who, name), ErrInvalid}
 	}
 	complete, id, err := declared.Complete(payload, api.Message{ID: uuid.NewString(), By: r.by, Comment: comment}, r.run)
 	if err != nil {
-		return message{}, invalidError{err}
+		return message{}, marked{err, ErrInvalid}
 	}
 	return message{name: name, id: id, payload: complete, declared: declared}, nil
 }
@@ -143,7 +143,7 @@ func (s *server) answers(ctx context.Context, to recipient, m message) error {
 	err := s.query(ctx, to.id, "", to.question, &answer, args...)
 	switch {
 	case isA[*NoWorkerError](err), isA[*BusyError](err):
-		return unansweredError{fmt.Errorf("nothing was changed: %w", err)}
+		return marked{fmt.Errorf("nothing was changed: %w", err), ErrUnanswered}
 	case isA[*serviceerror.NotFound](err):
 		return to.none
 	case err == nil, isA[*serviceerror.QueryFailed](err):

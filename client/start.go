@@ -27,11 +27,11 @@ type Input map[string]any
 func (in Input) Decode() (spec.Maintenance, error) {
 	data, err := json.Marshal(in)
 	if err != nil {
-		return spec.Maintenance{}, invalidError{err}
+		return spec.Maintenance{}, marked{err, ErrInvalid}
 	}
 	decoded, err := spec.Decode(data, nil)
 	if err != nil {
-		return decoded, invalidError{err}
+		return decoded, marked{err, ErrInvalid}
 	}
 	return decoded, nil
 }
@@ -45,7 +45,7 @@ func (c *Client) Start(ctx context.Context, in Input) (v View, adopted bool, err
 		return View{}, false, err
 	}
 	if err := asked.Reserved(); err != nil {
-		return View{}, false, invalidError{err}
+		return View{}, false, marked{err, ErrInvalid}
 	}
 	for try := 1; ; try++ {
 		v, adopted, err = starting{c, in, asked}.start(ctx)
