@@ -60,7 +60,7 @@ func (e *RunsError) Error() string { return e.What + " runs already" }
 // Comment are filled in where the payload lacks them. Errors: NoneError, ErrEnded, ErrInvalid, ErrUnanswered, RefusedError, UnsettledError.
 func (n Named) Send(ctx context.Context, name string, payload any, comment string) (Sent, error) {
 	return n.server.tell(ctx, recipient{
-		kind: n.kind, who: n.what, by: n.options.By, id: n.id, question: api.QueryStatus, asked: n.asked, none: &NoneError{What: n.what},
+		kind: n.kind, who: n.what, by: n.options.By, id: n.id, question: api.QueryStatus, asked: []any{n.asked}, none: &NoneError{What: n.what},
 	}, name, payload, comment)
 }
 

@@ -164,7 +164,7 @@ func (s *Scheduler) update(ctx context.Context, name string, payload any) error 
 		return err
 	}
 	_, err := s.server.tell(ctx, recipient{
-		kind: api.SchedulerType, who: "the scheduler", by: s.by, id: s.id, question: api.QueryState, asked: api.StateRequest{Limit: 1},
+		kind: api.SchedulerType, who: "the scheduler", by: s.by, id: s.id, question: api.QueryState, asked: []any{api.StateRequest{Limit: 1}},
 		none: s.missing(),
 	}, name, payload, "")
 	return err

@@ -85,9 +85,9 @@ type recipient struct {
 	id            string
 	// run is the workflow's first run; empty is that of whichever runs.
 	run string
-	// question is a query that costs little, of which nothing but its answer matters.
+	// question is a query that costs little, with its arguments: nothing matters but that it is answered.
 	question string
-	asked    any
+	asked    []any
 	// none is the error where there was no such workflow.
 	none error
 }
@@ -133,14 +133,8 @@ func (r recipient) failed(m message, err error) error {
 // answers makes sure that a worker answers for a workflow before anything is sent: the server keeps an update that no worker takes, and
 // gives it to one that starts long after the caller got an error. A query leaves nothing behind.
 func (s *server) answers(ctx context.Context, to recipient, m message) error {
-	var (
-		answer any
-		args   []any
-	)
-	if to.asked != nil {
-		args = append(args, to.asked)
-	}
-	err := s.query(ctx, to.id, "", to.question, &answer, args...)
+	var answer any
+	err := s.query(ctx, to.id, "", to.question, &answer, to.asked...)
 	switch {
 	case isA[*NoWorkerError](err), isA[*BusyError](err):
 		return marked{fmt.Errorf("nothing was changed: %w", err), ErrUnanswered}
