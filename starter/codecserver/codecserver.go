@@ -4,9 +4,7 @@ package codecserver
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -20,11 +18,8 @@ import (
 	"drydock.dev/drydock/starter/invocation"
 )
 
-const (
-	// requestWithin bounds one request, and endWithin the wait for those under way at the end.
-	requestWithin = 30 * time.Second
-	endWithin     = 5 * time.Second
-)
+// requestWithin bounds one request.
+const requestWithin = 30 * time.Second
 
 type options struct {
 	app                        *invocation.App
@@ -111,31 +106,12 @@ func (o *options) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", o.listen)
-	if err != nil {
-		return fmt.Errorf("listening: %w", err)
-	}
 	server := &http.Server{
-		Handler: handler, ReadHeaderTimeout: requestWithin, ReadTimeout: requestWithin, WriteTimeout: requestWithin, IdleTimeout: 2 * requestWithin,
+		Addr: o.listen, Handler: handler,
+		ReadHeaderTimeout: requestWithin, ReadTimeout: requestWithin, WriteTimeout: requestWithin, IdleTimeout: 2 * requestWithin,
 	}
-	scheme, served := "http", make(chan error, 1)
 	if o.pair != nil {
-		scheme = "https"
 		server.TLSConfig = &tls.Config{GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return o.pair.Get(), nil }}
-		go func() { served <- server.ServeTLS(listener, "", "") }()
-	} else {
-		go func() { served <- server.Serve(listener) }()
 	}
-	fmt.Fprintf(o.app.Stdout, "The codec endpoint is %s://%s\n", scheme, listener.Addr())
-	select {
-	case err := <-served:
-		return fmt.Errorf("serving: %w", err)
-	case <-ctx.Done():
-		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), endWithin)
-		defer cancel()
-		if err := server.Shutdown(ending); err != nil && !errors.Is(err, context.DeadlineExceeded) {
-			return fmt.Errorf("stopping: %w", err)
-		}
-		return nil
-	}
+	return o.app.Serve(ctx, server, "The codec endpoint")
 }

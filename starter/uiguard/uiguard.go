@@ -3,9 +3,7 @@ package uiguard
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
@@ -23,8 +21,6 @@ const (
 	readHeaderWithin = 10 * time.Second
 	requestWithin    = 2 * time.Minute
 	idleFor          = 2 * time.Minute
-	// endWithin bounds the wait for requests under way at the end.
-	endWithin = 5 * time.Second
 )
 
 type options struct {
@@ -66,32 +62,15 @@ func (o *options) run(ctx context.Context) error {
 	if err != nil || ui.Scheme != "http" && ui.Scheme != "https" || ui.Host == "" || o.ui != ui.Scheme+"://"+ui.Host {
 		return exit.UsageError("--ui %q: want a scheme and a host with its port, such as http://127.0.0.1:6668", o.ui)
 	}
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", o.listen)
-	if err != nil {
-		return fmt.Errorf("listening: %w", err)
-	}
 	handler := inbound.Pages(proxy(ui), o.names...)
 	if o.readOnly {
 		handler = inbound.GetOnly(handler)
 	}
 	server := &http.Server{
-		Handler:           handler,
+		Addr: o.listen, Handler: handler,
 		ReadHeaderTimeout: readHeaderWithin, ReadTimeout: requestWithin, WriteTimeout: requestWithin, IdleTimeout: idleFor,
 	}
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(listener) }()
-	fmt.Fprintf(o.app.Stdout, "The UI is http://%s\n", listener.Addr())
-	select {
-	case err := <-served:
-		return fmt.Errorf("serving: %w", err)
-	case <-ctx.Done():
-		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), endWithin)
-		defer cancel()
-		if err := server.Shutdown(ending); err != nil && !errors.Is(err, context.DeadlineExceeded) {
-			return fmt.Errorf("stopping: %w", err)
-		}
-		return nil
-	}
+	return o.app.Serve(ctx, server, "The UI")
 }
 
 // proxy hands requests on to the UI. What both say of an answer, the guard says; a policy of the UI's own counts besides.
