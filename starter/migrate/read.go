@@ -62,7 +62,7 @@ func newReader(config *rest.Config, system migration.System, app *invocation.App
 func (r *reader) read(ctx context.Context) (migration.Cluster, error) {
 	ctx, cancel := context.WithTimeout(ctx, answersWithin)
 	defer cancel()
-	found, unread := map[schema.GroupVersionResource][]runtime.Object{}, map[schema.GroupVersionResource]string{}
+	found, unread := map[schema.GroupVersionResource][]unstructured.Unstructured{}, map[schema.GroupVersionResource]string{}
 	for _, kind := range r.kinds {
 		options := metav1.ListOptions{Limit: 500}
 		if kind.Group == coordinationv1.GroupName {
@@ -81,11 +81,9 @@ func (r *reader) read(ctx context.Context) (migration.Cluster, error) {
 				return migration.Cluster{}, fmt.Errorf("listing %s: %w", kind.GroupResource(), err)
 			}
 			if found[kind] == nil {
-				found[kind] = []runtime.Object{}
+				found[kind] = []unstructured.Unstructured{}
 			}
-			for i := range page.Items {
-				found[kind] = append(found[kind], &page.Items[i])
-			}
+			found[kind] = append(found[kind], page.Items...)
 			if options.Continue = page.GetContinue(); options.Continue == "" {
 				break
 			}
@@ -157,15 +155,15 @@ func (r *reader) follow(ctx context.Context) (<-chan struct{}, error) {
 
 // look is what the caches have.
 func (r *reader) look() (migration.Cluster, error) {
-	found := map[schema.GroupVersionResource][]runtime.Object{}
+	found := map[schema.GroupVersionResource][]unstructured.Unstructured{}
 	for kind, store := range r.caches {
-		found[kind] = []runtime.Object{}
+		found[kind] = []unstructured.Unstructured{}
 		for _, o := range store.List() {
-			object, is := o.(runtime.Object)
+			object, is := o.(*unstructured.Unstructured)
 			if !is {
 				return migration.Cluster{}, fmt.Errorf("a %s that is a %T", kind.Resource, o)
 			}
-			found[kind] = append(found[kind], object)
+			found[kind] = append(found[kind], *object)
 		}
 	}
 	return r.cluster(found)
@@ -182,17 +180,9 @@ func (r *reader) listAndWatch(kind schema.GroupVersionResource) *cache.ListWatch
 	}
 }
 
-func (r *reader) cluster(found map[schema.GroupVersionResource][]runtime.Object) (migration.Cluster, error) {
+func (r *reader) cluster(found map[schema.GroupVersionResource][]unstructured.Unstructured) (migration.Cluster, error) {
 	c := migration.Cluster{At: r.app.Clock(), Objects: map[schema.GroupVersionResource][]unstructured.Unstructured{}}
-	for kind, all := range found {
-		objects := make([]unstructured.Unstructured, 0, len(all))
-		for _, o := range all {
-			u, is := o.(*unstructured.Unstructured)
-			if !is {
-				return c, fmt.Errorf("a %s that is a %T", kind.Resource, o)
-			}
-			objects = append(objects, *u)
-		}
+	for kind, objects := range found {
 		slices.SortFunc(objects, func(a, b unstructured.Unstructured) int {
 			return cmp.Or(strings.Compare(a.GetNamespace(), b.GetNamespace()), strings.Compare(a.GetName(), b.GetName()))
 		})
