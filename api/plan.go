@@ -2,7 +2,6 @@ package api
 
 import (
 	"encoding/json"
-	"strconv"
 	"time"
 
 	"drydock.dev/drydock/rules/drainplan"
@@ -297,9 +296,6 @@ func RecordOfPlan(s PlanStatus, cluster string) record.Record {
 			At: m.At, Name: m.Name, By: m.By, Identity: m.Identity, Comment: m.Comment, Effect: m.Effect,
 		})
 	}
-	var err error
-	if r.Specification, err = json.Marshal(s.Plan); err != nil {
-		r.Specification = json.RawMessage(strconv.Quote("cannot be shown: " + err.Error()))
-	}
+	r.Specification = shown(s.Plan)
 	return r.Bounded()
 }

@@ -17,11 +17,14 @@ func RecordOf(s Status, cluster string) record.Record {
 		Node: s.Spec.Node, Requestor: s.Spec.Requestor, AdditionalRequestors: othersOf(s),
 		Reason: s.Spec.Reason, Ticket: s.Spec.Ticket, Type: s.Spec.Type,
 		Phase: string(s.Phase), Failure: s.Failure, Attempts: s.Attempt, CreatedAt: s.Since,
-		MorePhases: s.TransitionsDropped, Specification: specificationOf(s), NodeUID: s.NodeUID, Occupied: s.Occupied,
+		MorePhases: s.TransitionsDropped, NodeUID: s.NodeUID, Occupied: s.Occupied,
 	}
 	if _, node, requestor, err := ParseMaintenanceID(s.WorkflowID); r.Node == "" && err == nil {
 		// Its input was refused, and the ID is all there is.
 		r.Node, r.Requestor = node, requestor
+	}
+	if s.Spec.Node != "" {
+		r.Specification = shown(s.Spec)
 	}
 	switch {
 	case !s.CreatedAt.IsZero():
@@ -138,12 +141,9 @@ func othersOf(s Status) []string {
 	return others
 }
 
-// specificationOf never keeps a record from being written: what cannot be shown is replaced by why.
-func specificationOf(s Status) json.RawMessage {
-	if s.Spec.Node == "" {
-		return nil
-	}
-	data, err := json.Marshal(s.Spec)
+// shown is a specification as JSON. It never keeps a record from being written: what cannot be shown is replaced by why.
+func shown(specification any) json.RawMessage {
+	data, err := json.Marshal(specification)
 	if err != nil {
 		return json.RawMessage(strconv.Quote("cannot be shown: " + err.Error()))
 	}
@@ -181,9 +181,6 @@ func RecordOfRemediation(s RemediationStatus, cluster string, endedAt time.Time)
 		}
 		r.Remediation.Steps = append(r.Remediation.Steps, kept)
 	}
-	var err error
-	if r.Specification, err = json.Marshal(s.Steps); err != nil {
-		r.Specification = json.RawMessage(strconv.Quote("cannot be shown: " + err.Error()))
-	}
+	r.Specification = shown(s.Steps)
 	return r.Bounded()
 }
