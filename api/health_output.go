@@ -55,11 +55,7 @@ type HealthChecks []HealthCheckSummary
 
 // Names are those of the checks.
 func (c HealthChecks) Names() []string {
-	names := make([]string, len(c))
-	for i, one := range c {
-		names[i] = one.Name
-	}
-	return names
+	return namesOf(c, func(one HealthCheckSummary) string { return one.Name })
 }
 
 // HealthCheck is all that is known of a health check.

@@ -1,9 +1,6 @@
 package api
 
-import (
-	"slices"
-	"time"
-)
+import "time"
 
 // Execution is the workflow of a maintenance, a plan or a health check, as summaries have it.
 type Execution struct {
@@ -65,10 +62,16 @@ type Maintenances []MaintenanceSummary
 
 // Names are those of their nodes, each once.
 func (m Maintenances) Names() []string {
+	return namesOf(m, func(one MaintenanceSummary) string { return one.Node })
+}
+
+// namesOf are the names of some things in their order, each once.
+func namesOf[T any](all []T, nameOf func(T) string) []string {
 	var names []string
-	for _, one := range m {
-		if !slices.Contains(names, one.Node) {
-			names = append(names, one.Node)
+	seen := map[string]bool{}
+	for _, one := range all {
+		if name := nameOf(one); !seen[name] {
+			names, seen[name] = append(names, name), true
 		}
 	}
 	return names

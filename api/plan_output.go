@@ -33,13 +33,7 @@ type Plans []PlanSummary
 
 // Names are those of the plans, each once.
 func (p Plans) Names() []string {
-	var names []string
-	for _, one := range p {
-		if !slices.Contains(names, one.Name) {
-			names = append(names, one.Name)
-		}
-	}
-	return names
+	return namesOf(p, func(one PlanSummary) string { return one.Name })
 }
 
 // Plan is all that is known of a plan.
@@ -209,9 +203,5 @@ type PlanSchedules []PlanScheduleSummary
 
 // Names are those of the plans.
 func (s PlanSchedules) Names() []string {
-	names := make([]string, len(s))
-	for i, one := range s {
-		names[i] = one.Name
-	}
-	return names
+	return namesOf(s, func(one PlanScheduleSummary) string { return one.Name })
 }

@@ -187,11 +187,7 @@ type ProfileNodes struct {
 
 // Names are those of the nodes.
 func (n ProfileNodes) Names() []string {
-	all := make([]string, len(n.Nodes))
-	for i, one := range n.Nodes {
-		all[i] = one.Node
-	}
-	return all
+	return namesOf(n.Nodes, func(one ProfileNode) string { return one.Node })
 }
 
 // ProfileCount is how many nodes have a profile in a state.
