@@ -1,8 +1,6 @@
 package api
 
-import (
-	"drydock.dev/drydock/rules/spec"
-)
+import "drydock.dev/drydock/rules/spec"
 
 // DoctorInput is the input of Doctor. The zero value looks at everything and changes nothing.
 type DoctorInput struct {

@@ -79,8 +79,8 @@ const MoreNodesAnnotation = "drydock.dev/more-nodes"
 
 // KEPOf is a plan of strategy allAtOnce in the shape of KEP-4212.
 func KEPOf(p Plan) KEPNodeMaintenance {
-	m := KEPNodeMaintenance{APIVersion: "v1alpha1", Kind: "NodeMaintenance", Metadata: KEPMetadata{Name: p.Name}}
 	annotations := map[string]string{}
+	m := KEPNodeMaintenance{APIVersion: "v1alpha1", Kind: "NodeMaintenance", Metadata: KEPMetadata{Name: p.Name, Annotations: annotations}}
 	if p.MoreNodes > 0 {
 		annotations[MoreNodesAnnotation] = strconv.Itoa(p.MoreNodes)
 	}
@@ -90,9 +90,6 @@ func KEPOf(p Plan) KEPNodeMaintenance {
 			types = append(types, string(podType))
 		}
 		annotations[plan.IncludeAnnotation] = strings.Join(types, ",")
-	}
-	if len(annotations) > 0 {
-		m.Metadata.Annotations = annotations
 	}
 	s := *p.Stages
 	m.Spec = KEPSpec{NodeSelector: nodeSelectorOf(p), Stage: s.Stage, DrainPlan: kepEntries(s.Tiers), Reason: p.Reason}
