@@ -11,9 +11,7 @@ import (
 
 // Rows is a table under construction. If the page is too narrow for it, its longest texts go on in the next line, or
 // are cut.
-type Rows struct{ *table }
-
-type table struct {
+type Rows struct {
 	page *Page
 	rows []row
 	cut  bool
@@ -27,8 +25,8 @@ type row struct {
 }
 
 // NewRows begins a table, with a header where there is one.
-func NewRows(to io.Writer, header ...string) Rows {
-	r := Rows{&table{page: PageOf(to)}}
+func NewRows(to io.Writer, header ...string) *Rows {
+	r := &Rows{page: PageOf(to)}
 	if len(header) > 0 && !r.page.NoHeaders {
 		r.Add(header...)
 	}
@@ -36,14 +34,14 @@ func NewRows(to io.Writer, header ...string) Rows {
 }
 
 // OneLineEach begins a table each of whose rows stays in one line.
-func OneLineEach(to io.Writer, header ...string) Rows {
+func OneLineEach(to io.Writer, header ...string) *Rows {
 	r := NewRows(to, header...)
 	r.cut = true
 	return r
 }
 
 // Add adds a row.
-func (r Rows) Add(cells ...string) {
+func (r *Rows) Add(cells ...string) {
 	for i, cell := range cells {
 		cells[i] = OneLine(cell)
 	}
@@ -51,14 +49,14 @@ func (r Rows) Add(cells ...string) {
 }
 
 // AddPainted adds a row in which one cell's first word has a style.
-func (r Rows) AddPainted(cell int, style document.Style, cells ...string) {
+func (r *Rows) AddPainted(cell int, style document.Style, cells ...string) {
 	r.Add(cells...)
 	last := &r.rows[len(r.rows)-1]
 	last.painted, last.style = cell, style
 }
 
 // Done prints the table, without spaces at the ends of lines.
-func (r Rows) Done() {
+func (r *Rows) Done() {
 	widths := columnWidths(r.rows)
 	if r.page.Width > 0 {
 		narrow(widths, r.rows, r.page.Width, !r.cut)
@@ -71,7 +69,7 @@ func (r Rows) Done() {
 }
 
 // lines are the lines of a row.
-func (r Rows) lines(one row, widths []int) []string {
+func (r *Rows) lines(one row, widths []int) []string {
 	parts, height := make([][]string, len(one.cells)), 1
 	for i, cell := range one.cells {
 		if r.cut {
