@@ -242,23 +242,19 @@ func (p *reschedule) payload(_ context.Context, o *order) (any, string, error) {
 	return api.Reschedule{NotBefore: p.at}, "", nil
 }
 
-type hook struct{ simple }
-
-func (hook) check(o *order) error { return validation.Name(o.args[1]) }
-
-func (hook) payload(_ context.Context, o *order) (any, string, error) {
-	return api.HookMessage{Hook: o.args[1]}, "", nil
-}
-
-type hookDone struct {
-	hook
+type hook struct {
+	simple
 	failed bool
 }
 
-func (p *hookDone) register(f *pflag.FlagSet) {
-	f.BoolVar(&p.failed, "failed", false, "the hook has failed")
+func (*hook) check(o *order) error { return validation.Name(o.args[1]) }
+
+func (p *hook) payload(_ context.Context, o *order) (any, string, error) {
+	return api.HookMessage{Hook: o.args[1], Failed: p.failed}, "", nil
 }
 
-func (p *hookDone) payload(_ context.Context, o *order) (any, string, error) {
-	return api.HookMessage{Hook: o.args[1], Failed: p.failed}, "", nil
+type hookDone struct{ hook }
+
+func (p *hookDone) register(f *pflag.FlagSet) {
+	f.BoolVar(&p.failed, "failed", false, "the hook has failed")
 }

@@ -234,7 +234,7 @@ Work of kind signal is told the same, by its name: done brings the node back, --
 		example: `  drydock hook done worker-01 storage-moved
   drydock hook done worker-01 storage-moved --failed --comment "rebuild runs"`,
 	}, {
-		noun: "hook", use: "skip NODE HOOK", message: api.MsgSkipHook, form: hook{}, next: seeStatus,
+		noun: "hook", use: "skip NODE HOOK", message: api.MsgSkipHook, form: &hook{}, next: seeStatus,
 		short: "Go on without a hook that a maintenance waits for",
 		long: `Go on without a hook that a maintenance waits for. What it has begun is not undone, and its closing is called all the
 same. Who skipped it and why is on record.`,
