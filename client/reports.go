@@ -21,12 +21,11 @@ import (
 // Preflight looks at what a drain of a node would meet, without changing anything. The input is that of a maintenance,
 // and may have "together", a list of nodes that are to be drained at the same time. It is given up, by the server too,
 // after within. A preflight that fails is a FailedError; where ctx ends, or no worker sees to it, it is taken back.
-func (c *Client) Preflight(ctx context.Context, node string, in Input, within time.Duration) (report preflight.Report, err error) {
-	err = c.report(ctx, question{
+func (c *Client) Preflight(ctx context.Context, node string, in Input, within time.Duration) (preflight.Report, error) {
+	return reportOf[preflight.Report](ctx, c, question{
 		id: api.PreflightID(c.options.Cluster, node, occasion()), kind: api.PreflightType, in: in,
 		what: "the preflight of " + node, summary: "preflight of " + markdown.Text(node),
-	}, within, &report)
-	return report, err
+	}, within)
 }
 
 // question is a workflow that runs for its report alone.
@@ -37,22 +36,22 @@ type question struct {
 	what, summary string
 }
 
-// report asks a worker for a report by a workflow of its own.
-func (c *Client) report(ctx context.Context, q question, within time.Duration, report any) error {
+// reportOf asks a worker for a report by a workflow of its own.
+func reportOf[T any](ctx context.Context, c *Client, q question, within time.Duration) (report T, err error) {
 	if ctx.Err() != nil {
-		return context.Cause(ctx)
+		return report, context.Cause(ctx)
 	}
 	run, err := c.server.start(ctx, temporalclient.StartWorkflowOptions{
 		ID: q.id, WorkflowExecutionTimeout: within, StaticSummary: q.summary, StaticDetails: "Started by " + markdown.Text(c.options.By) + ".",
 	}, q.kind, q.in)
 	if err != nil {
-		return failedCall(q.what, err)
+		return report, failedCall(q.what, err)
 	}
-	err = c.server.resultOf(ctx, run, q.what, report)
+	err = c.server.resultOf(ctx, run, q.what, &report)
 	if err != nil && (ctx.Err() != nil || isA[*NoWorkerError](err)) {
 		c.server.takeBack(ctx, run)
 	}
-	return err
+	return report, err
 }
 
 // takeBack cancels what nobody waits for any more; it would end by itself too.
@@ -72,35 +71,32 @@ func occasion() string {
 // Permissions asks what the worker's account lacks for something that is about to be started, without changing anything. It is given
 // up, by the server too, after within. What a worker refuses is a FailedError; where ctx ends, or no worker sees to it, it is taken
 // back.
-func Permissions(ctx context.Context, c *Client, in api.PermissionsInput, within time.Duration) (report api.PermissionsReport, err error) {
-	err = c.report(ctx, question{
+func Permissions(ctx context.Context, c *Client, in api.PermissionsInput, within time.Duration) (api.PermissionsReport, error) {
+	return reportOf[api.PermissionsReport](ctx, c, question{
 		id: api.PermissionsID(c.options.Cluster, occasion()), kind: api.PermissionsType, in: in,
 		what: "asking for the worker's permissions", summary: "what the worker may do",
-	}, within, &report)
-	return report, err
+	}, within)
 }
 
 // ProfileReport asks what becomes of nodes by their profiles, without changing anything: of all, of those that the input chooses,
 // or of one that is to be explained. It is given up, by the server too, after within. What a worker refuses, such as a node
 // that there is not, is a FailedError; where ctx ends, or no worker sees to it, it is taken back.
-func (c *Client) ProfileReport(ctx context.Context, in api.ProfileReportInput, within time.Duration) (report api.ProfileReport, err error) {
-	err = c.report(ctx, question{
+func (c *Client) ProfileReport(ctx context.Context, in api.ProfileReportInput, within time.Duration) (api.ProfileReport, error) {
+	return reportOf[api.ProfileReport](ctx, c, question{
 		id: api.ProfileReportID(c.options.Cluster, occasion()), kind: api.ProfileReportType, in: in,
 		what: "asking for the report of profiles", summary: "what becomes of nodes by their profiles",
-	}, within, &report)
-	return report, err
+	}, within)
 }
 
 // Windows asks a worker for the windows of its configuration and their next openings. It is given up, by the server too,
 // after within. A window that there is not is a FailedError.
-func Windows(ctx context.Context, c *Client, in api.WindowsInput, within time.Duration) (horizon window.Horizon, err error) {
+func Windows(ctx context.Context, c *Client, in api.WindowsInput, within time.Duration) (window.Horizon, error) {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	err = c.report(ctx, question{
+	return reportOf[window.Horizon](ctx, c, question{
 		id: api.WindowsID(c.options.Cluster, occasion()), kind: api.WindowsType, in: in,
 		what: "asking for the windows", summary: "when windows are open",
-	}, within, &horizon)
-	return horizon, err
+	}, within)
 }
 
 // Doctor is a run of the doctor, which finds what is inconsistent and with Fix heals it. There is one at a time.
