@@ -1,7 +1,6 @@
 package client
 
 import (
-	"cmp"
 	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
@@ -31,17 +30,13 @@ func (m Maintenance) Running() bool {
 
 // maintenanceOf is false for workflows that are no maintenances.
 func maintenanceOf(info *workflowpb.WorkflowExecutionInfo) (Maintenance, bool) {
-	_, node, requestor, err := api.ParseMaintenanceID(info.GetExecution().GetWorkflowId())
+	run := runOf("", info)
+	_, node, requestor, err := api.ParseMaintenanceID(run.WorkflowID)
 	if err != nil {
 		return Maintenance{}, false
 	}
-	m := Maintenance{
-		Node: node, Requestor: requestor, WorkflowID: info.GetExecution().GetWorkflowId(), RunID: info.GetExecution().GetRunId(),
-		FirstRunID: cmp.Or(info.GetFirstRunId(), info.GetExecution().GetRunId()),
-		Started:    info.GetStartTime().AsTime(), Execution: info.GetStatus(),
-	}
-	if closed := info.GetCloseTime(); closed != nil {
-		m.Closed = closed.AsTime()
-	}
-	return m, true
+	return Maintenance{
+		Node: node, Requestor: requestor, WorkflowID: run.WorkflowID, RunID: run.RunID, FirstRunID: run.FirstRunID,
+		Started: run.Started, Closed: run.Ended, Execution: run.Execution,
+	}, true
 }
