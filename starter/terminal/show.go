@@ -12,29 +12,23 @@ import (
 func Show(w io.Writer, d document.Document) {
 	page := PageOf(w)
 	for i, part := range d.Parts {
+		if line, is := part.(document.Line); i > 0 && (!is || line.Apart) {
+			Print(page, "\n")
+		}
 		switch p := part.(type) {
 		case document.Line:
-			if p.Apart && i > 0 {
-				Print(page, "\n")
-			}
 			if p.Whole {
 				fmt.Fprintln(page, OneLine(p.Text))
 				continue
 			}
 			Print(page, "%s\n", OneLine(p.Text))
 		case document.Facts:
-			if i > 0 {
-				Print(page, "\n")
-			}
 			r := NewRows(page)
 			for _, fact := range p {
 				r.AddPainted(1, fact.Style, fact.Name+":", fact.Value)
 			}
 			r.Done()
 		case document.Table:
-			if i > 0 {
-				Print(page, "\n")
-			}
 			showTable(page, p)
 		}
 	}
