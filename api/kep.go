@@ -107,7 +107,6 @@ func KEPOf(p Plan) KEPNodeMaintenance {
 	return m
 }
 
-// drained is the condition Drained.
 func drained(s PlanStages) metav1.Condition {
 	c := metav1.Condition{Type: "Drained", Status: metav1.ConditionFalse, Reason: "DrainNotRequested", Message: s.Drained.Message}
 	switch {
@@ -174,7 +173,6 @@ func without(selector corev1.NodeSelector, names []string) *corev1.NodeSelector 
 	return &all
 }
 
-// nodeSelectorOf is how a plan chooses its nodes, as a v1.NodeSelector.
 func nodeSelectorOf(p Plan) *corev1.NodeSelector {
 	if p.Spec == nil {
 		return nil

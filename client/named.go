@@ -101,7 +101,6 @@ func (r Run) execution() api.Execution {
 	return api.Execution{WorkflowID: r.WorkflowID, RunID: r.RunID, CreatedAt: r.Started}
 }
 
-// textOf is an error in words; empty if there is none.
 func textOf(err error) string {
 	if err == nil {
 		return ""
@@ -124,7 +123,6 @@ func runOf(name string, info *workflowpb.WorkflowExecutionInfo) Run {
 	return run
 }
 
-// ending is how a workflow has ended.
 type ending[T any] struct {
 	// Result is what it returned; nil if that is nothing.
 	Result *T

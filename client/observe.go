@@ -23,7 +23,6 @@ func (c *Client) Observe(ctx context.Context, m Maintenance) (View, error) {
 	return v, failedCall("looking at the maintenance of "+m.Node, err)
 }
 
-// observedAtOnce bounds how many maintenances are looked at together.
 const observedAtOnce = 16
 
 // ObserveAll looks at many maintenances, a few at a time, and returns their views in the same order.

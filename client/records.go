@@ -100,7 +100,6 @@ func (c *Client) Records(ctx context.Context, f RecordFilter, progress func(read
 	return f.Of(found), known, nil
 }
 
-// counted returns what is called for each history that was read.
 func counted(total int, progress func(read, total int)) func() {
 	if progress == nil {
 		return func() {}
@@ -153,7 +152,6 @@ func (w *workerless) learn(unanswered error) {
 	}
 }
 
-// record is what can be found out about one maintenance.
 func (c *Client) record(ctx context.Context, m Maintenance, w *workerless) (record.Record, *Gap, error) {
 	v, err := View{Maintenance: m}, error(nil)
 	if v.Unanswered = w.known(); v.Unanswered == nil || !m.Running() {

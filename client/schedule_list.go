@@ -10,7 +10,6 @@ import (
 	"drydock.dev/drydock/api"
 )
 
-// schedulesAtOnce is how many schedules one question asks for.
 const schedulesAtOnce = 500
 
 // ListRecurring finds the recurring plans of the cluster, by their names. A list of schedules says less of each than Look: neither its plan

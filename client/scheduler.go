@@ -29,7 +29,6 @@ func (c *Client) Scheduler() *Scheduler {
 // AllPending is the number of pending requests to ask for where all are wanted.
 const AllPending = 0
 
-// pendingPerPage is the size of the pages in which all pending requests are read.
 const pendingPerPage = 1000
 
 // State asks the scheduler for its state, with the first of those that wait for a slot, or with AllPending.
@@ -83,7 +82,6 @@ func (s *Scheduler) addPage(ctx context.Context, state *api.State) error {
 	return nil
 }
 
-// countPending counts the pending requests that are refused with a code.
 func (s *Scheduler) countPending(ctx context.Context, code schedule.Code) (n int, err error) {
 	var summary api.Summary
 	err = s.server.query(ctx, s.id, "", api.QuerySummary, &summary)
@@ -98,7 +96,6 @@ func (s *Scheduler) countPending(ctx context.Context, code schedule.Code) (n int
 	return n, s.failed("asking the scheduler", err)
 }
 
-// requestsWith counts the requests that are refused with a code.
 func requestsWith(pending []api.PendingRequest, code schedule.Code) (n int) {
 	for i := range pending {
 		if pending[i].Code == code {
@@ -158,7 +155,6 @@ func (s *Scheduler) Thaw(ctx context.Context, request api.ThawRequest) error {
 	return s.update(ctx, api.UpdateThaw, request)
 }
 
-// update changes the scheduler's state and waits until it is changed.
 func (s *Scheduler) update(ctx context.Context, name string, payload any) error {
 	if err := s.exists(ctx); err != nil {
 		return err

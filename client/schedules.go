@@ -263,7 +263,6 @@ func (r *Recurring) planIn(action temporalclient.ScheduleAction) *plan.Plan {
 	return &decoded
 }
 
-// run is what became of a run.
 func (r *Recurring) run(ctx context.Context, action temporalclient.ScheduleActionResult) (api.PlanScheduleRun, error) {
 	run := api.PlanScheduleRun{DueAt: action.ScheduleTime, StartedAt: action.ActualTime, WorkflowID: action.StartWorkflowResult.WorkflowID}
 	// Without a run ID: it may have been reset since.
@@ -284,7 +283,6 @@ func (r *Recurring) run(ctx context.Context, action temporalclient.ScheduleActio
 	return runEnded(run, end), failedCall("looking at the runs of plan "+r.Name, err)
 }
 
-// runEnded is a run with how it has ended.
 func runEnded(run api.PlanScheduleRun, end ending[api.PlanRunResult]) api.PlanScheduleRun {
 	run.Message = end.Failure
 	if r := end.Result; r != nil {

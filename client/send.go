@@ -17,7 +17,6 @@ import (
 	"drydock.dev/drydock/api"
 )
 
-// sendTimeout bounds how long the answer to a message is waited for.
 const sendTimeout = 30 * time.Second
 
 // Sent is what a workflow has answered to a message.
@@ -78,7 +77,6 @@ func (c *Client) Signal(ctx context.Context, to Maintenance, name string, payloa
 	return c.server.signal(ctx, r, m)
 }
 
-// recipient is a workflow that takes messages.
 type recipient struct {
 	// kind is the type of the workflow, who is what people call it, and by who speaks.
 	kind, who, by string
@@ -99,7 +97,6 @@ func recipientOf(m Maintenance, by string) recipient {
 	}
 }
 
-// message is a message as it is sent.
 type message struct {
 	name, id string
 	payload  any
@@ -119,7 +116,6 @@ func (r recipient) message(name string, payload any, comment string) (message, e
 	return message{name: name, id: id, payload: complete, declared: declared}, nil
 }
 
-// failed is the error of a call that was to send a message.
 func (r recipient) failed(m message, err error) error {
 	switch {
 	case isA[*serviceerror.NotFound](err):
@@ -287,7 +283,6 @@ func (m message) hasDecided(word *api.ApprovalStatus) bool {
 	return word != nil && m.declared.BySignal() && word.Denied == (m.name == api.MsgDeny)
 }
 
-// outcomeOf finds what became of a message.
 func outcomeOf(now *api.Status, id string) (entry api.Received, found bool) {
 	i := slices.IndexFunc(now.Messages, func(r api.Received) bool { return r.ID == id })
 	if i < 0 {

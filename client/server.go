@@ -227,7 +227,6 @@ func (s *server) status(ctx context.Context, m Maintenance) (*api.Status, error)
 	return &status, nil
 }
 
-// start starts a workflow within the time of one call.
 func (s *server) start(ctx context.Context, options temporalclient.StartWorkflowOptions, workflow string, input any) (temporalclient.WorkflowRun, error) {
 	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
 	defer cancel()

@@ -60,7 +60,6 @@ const startAttempts = 3
 
 var errJustEnded = errors.New("the one before it has just ended: start again")
 
-// starting is a maintenance that is asked for.
 type starting struct {
 	*Client
 	in    Input

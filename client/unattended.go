@@ -80,7 +80,6 @@ func waitingTask(described *workflowservice.DescribeWorkflowExecutionResponse) t
 	return task.GetScheduledTime().AsTime()
 }
 
-// waiting is a task that nobody has fetched yet.
 type waiting struct {
 	task, polled, since time.Time
 }

@@ -18,7 +18,6 @@ import (
 	"drydock.dev/drydock/starter/invocation"
 )
 
-// requestWithin bounds one request.
 const requestWithin = 30 * time.Second
 
 type options struct {

@@ -194,7 +194,6 @@ func (s *FieldFlags) flagOf(field string) string {
 	return ""
 }
 
-// fieldFlag is the flag of a field.
 type fieldFlag struct {
 	field schemas.Field
 	form  Form

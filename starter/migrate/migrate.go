@@ -126,7 +126,6 @@ func (o *options) system() (migration.System, error) {
 	return system, nil
 }
 
-// amount reads the value of a flag, if it is given.
 func amount(a *schedule.Amount, flag, text string) (err error) {
 	if text == "" {
 		return nil
@@ -137,7 +136,6 @@ func amount(a *schedule.Amount, flag, text string) (err error) {
 	return nil
 }
 
-// together refuses flags that do not go together.
 func (o *options) together() error {
 	limits := o.maxParallel != "" || o.maxUnavailable != ""
 	switch {
@@ -228,7 +226,6 @@ func (o *options) follow(ctx context.Context, system migration.System, r *reader
 // lookAgain is how soon the cluster is looked at where nothing has changed: windows open, and conditions come of age.
 const lookAgain = 15 * time.Second
 
-// tell prints what is new.
 func (o *options) tell(all []migration.Compared) error {
 	for _, c := range all {
 		var err error

@@ -34,7 +34,6 @@ const (
 	gather = time.Second
 )
 
-// reader reads what a system goes by.
 type reader struct {
 	client dynamic.Interface
 	kinds  []schema.GroupVersionResource

@@ -39,7 +39,6 @@ func fix(ctx context.Context, on servers, wanted setup.Wanted, before setup.Repo
 	return setup.After(before, setup.Decide(wanted, on.look(ctx)), failed)
 }
 
-// do makes one fix.
 func (s *site) do(ctx context.Context, fix setup.Fix, names []string) error {
 	err := s.make(ctx, fix, names)
 	s.refused = s.refused || namespace.Refused(err)

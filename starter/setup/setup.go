@@ -77,7 +77,6 @@ commands printed make all that is missing.`,
 	return cmd
 }
 
-// partNames are the parts of the permissions that can be asked for.
 func partNames() []string {
 	parts, err := kubernetes.Parts()
 	if err != nil {

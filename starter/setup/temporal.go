@@ -44,7 +44,6 @@ func (s *site) close() {
 	}
 }
 
-// look finds what there is.
 func (s *site) look(ctx context.Context) setup.Found {
 	found := setup.Found{Temporal: s.lookAtTemporal(ctx)}
 	if s.kubernetes != nil {
@@ -139,10 +138,8 @@ func (s *site) running(ctx context.Context, temporal temporalclient.Client) (map
 	return found, nil
 }
 
-// maxRecurring bounds how many schedules are looked at.
 const maxRecurring = 200
 
-// recurring are the schedules of the cluster's recurring plans.
 func (s *site) recurring(ctx context.Context, temporal temporalclient.Client) ([]setup.Schedule, error) {
 	listed, err := temporal.ScheduleClient().List(ctx, temporalclient.ScheduleListOptions{PageSize: maxRecurring})
 	if err != nil {

@@ -77,7 +77,6 @@ func (r row) verb() string {
 	return verb
 }
 
-// name is that of the message.
 func (r row) name() string { return cmp.Or(r.message, r.verb()) }
 
 // order is a command under way: what its flags say, and the maintenance that it is about.
@@ -96,7 +95,6 @@ type order struct {
 	flags *pflag.FlagSet
 }
 
-// command is the command, whose flags and arguments the order gets.
 func (o *order) command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: o.use, Short: o.short, Long: o.long, Example: o.example, Args: arguments,

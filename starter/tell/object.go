@@ -41,7 +41,6 @@ const (
 	clocks = time.Minute
 )
 
-// objectOf is the name of the object that an argument names.
 func objectOf(argument string) (name string, is bool) {
 	for _, prefix := range objects {
 		if name, is := strings.CutPrefix(argument, prefix); is {
@@ -98,7 +97,6 @@ func (o *order) annotate(ctx context.Context, name string) error {
 	return nil
 }
 
-// object is a NodeMaintenance.
 type object struct {
 	kube kube.Interface
 	name string
@@ -180,7 +178,6 @@ func (o object) effect(ctx context.Context, uid types.UID, message string, since
 	return said
 }
 
-// lastOf is when an event was last seen.
 func lastOf(e corev1.Event) time.Time {
 	if e.Series != nil {
 		return e.Series.LastObservedTime.Time

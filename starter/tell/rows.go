@@ -34,7 +34,6 @@ func rows() []row {
 	return slices.Concat(workRows(), holdRows(), drainRows(), decisionRows(), recordRows())
 }
 
-// workRows are about the work on a node.
 func workRows() []row {
 	return []row{{
 		use: "done NODE", form: done{}, next: waitForIt, ends: api.MsgDone, shared: true, awaits: api.Completed,
@@ -130,7 +129,6 @@ Leaving is for those who have done nothing to the node; who has, says "drydock d
 	}}
 }
 
-// drainRows are about the drain.
 func drainRows() []row {
 	return []row{{
 		use: "escalate NODE --comment WHY", form: &escalate{}, asks: true, why: "missing --comment: it is recorded with the rung",

@@ -36,7 +36,6 @@ func columnsOf(r rune) int {
 	return 1
 }
 
-// columnWidths are those that the widest cells need.
 func columnWidths(rows []row) []int {
 	var widths []int
 	for _, one := range rows {

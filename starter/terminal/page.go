@@ -44,7 +44,6 @@ func colours(lookup func(string) (string, bool)) bool {
 	return ok && kind != "" && kind != "dumb"
 }
 
-// colourOf are the styles as a terminal has them.
 var colourOf = map[document.Style]string{document.Good: "32", document.Bad: "31", document.Active: "33", document.Faint: "2"}
 
 // finish is a line that fits the page, with a part of it in a style.

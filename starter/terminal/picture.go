@@ -31,7 +31,6 @@ func NewPicture(out io.Writer) *Picture {
 // sizer is a terminal, by how many columns and lines it has.
 type sizer interface{ size() (width, height int) }
 
-// descriptor is the file of a terminal.
 type descriptor int
 
 func (d descriptor) size() (width, height int) {

@@ -68,7 +68,6 @@ func (r *Rows) Done() {
 	}
 }
 
-// lines are the lines of a row.
 func (r *Rows) lines(one row, widths []int) []string {
 	parts, height := make([][]string, len(one.cells)), 1
 	for i, cell := range one.cells {

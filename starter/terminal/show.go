@@ -59,7 +59,6 @@ func showTable(page *Page, t document.Table) {
 	}
 }
 
-// behind are a row's cells behind a margin.
 func behind(margin string, cells []string) []string {
 	if len(cells) == 0 {
 		return nil
