@@ -32,8 +32,6 @@ const (
 	objectsDefinition = "nodemaintenances.drydock.dev"
 )
 
-var objectsResource = v1alpha1.GroupVersion.WithResource("nodemaintenances")
-
 // objectsSteps are those of the bridge, which has objects drive maintenances.
 var objectsSteps = []step{
 	{name: "hold-object", what: "the patch that puts the finalizer on an object", requests: patchesObject(`"finalizers":[`), objects: true},
@@ -253,10 +251,9 @@ func (m mirrored) create(ctx context.Context, o *asked, fields string) error {
 	if err := json.Unmarshal(fmt.Appendf(nil, `{"node":%q,"requestor":%q%s}`, o.node, o.requestor, fields), &spec); err != nil {
 		return err
 	}
-	_, err := m.objects.Create(ctx, &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": v1alpha1.GroupVersion.String(), "kind": "NodeMaintenance",
-		"metadata": map[string]any{"name": o.name, "labels": map[string]any{laneLabel: m.name}}, "spec": spec,
-	}}, metav1.CreateOptions{})
+	object := world.Maintenance(o.name, spec)
+	object.SetLabels(map[string]string{laneLabel: m.name})
+	_, err := m.objects.Create(ctx, object, metav1.CreateOptions{})
 	return err
 }
 
@@ -336,21 +333,10 @@ func (d *definition) restore(ctx context.Context) error {
 		}
 		return gone(err)
 	})
-	if err != nil {
-		return err
+	if err == nil {
+		_, err = world.DefineMaintenances(ctx, d.kube)
 	}
-	return d.create(ctx)
-}
-
-// create has the API server serve the objects.
-func (d *definition) create(ctx context.Context) error {
-	if err := world.Define(ctx, d.kube, "deploy/kubernetes/crds/drydock.dev_nodemaintenances.yaml"); err != nil {
-		return err
-	}
-	return world.Eventually(ctx, patience, "the objects are served", func() error {
-		_, err := d.kube.Resource(objectsResource).List(ctx, metav1.ListOptions{Limit: 1})
-		return err
-	})
+	return err
 }
 
 // defineObjects has the API server serve the objects.
@@ -359,6 +345,7 @@ func (s *stack) defineObjects(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.definition.kube, s.objects = kube, kube.Resource(objectsResource)
-	return s.definition.create(ctx)
+	s.definition.kube = kube
+	s.objects, err = world.DefineMaintenances(ctx, kube)
+	return err
 }

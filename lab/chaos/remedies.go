@@ -52,20 +52,11 @@ func newRemedies(ctx context.Context, kubeconfig string) (*remedies, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := world.Define(ctx, client, "lab/e2e/testdata/remediators.yaml"); err != nil {
+	kinds := []schema.GroupVersionResource{resourceOf("selfnoderemediationtemplates"), resourceOf(remedyResource)}
+	if err := world.Define(ctx, client, "lab/e2e/testdata/remediators.yaml", kinds...); err != nil {
 		return nil, err
 	}
 	r := &remedies{client: client, there: map[types.UID]*unstructured.Unstructured{}, most: map[string]int{}}
-	if err := world.Eventually(ctx, patience, remedyResource+" are served", func() error {
-		for _, kind := range []string{"selfnoderemediationtemplates", remedyResource} {
-			if _, err := client.Resource(resourceOf(kind)).List(ctx, metav1.ListOptions{}); err != nil {
-				return err
-			}
-		}
-		return nil
-	}); err != nil {
-		return nil, err
-	}
 	return r, witness.Objects(ctx, client.Resource(resourceOf(remedyResource)), r.see, r.broke)
 }
 

@@ -5,13 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
 
-	"drydock.dev/drydock/bridge/v1alpha1"
 	"drydock.dev/drydock/deploy/devstack"
 	"drydock.dev/drydock/lab/world"
 )
@@ -33,14 +30,8 @@ func startBridge(ctx context.Context, w *world.World) (*bridge, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := world.Define(ctx, kube, "deploy/kubernetes/crds/drydock.dev_nodemaintenances.yaml"); err != nil {
-		return nil, err
-	}
-	b := &bridge{World: w, objects: kube.Resource(v1alpha1.GroupVersion.WithResource("nodemaintenances"))}
-	if err := world.Eventually(ctx, time.Minute, "the objects are served", func() error {
-		_, err := b.objects.List(ctx, metav1.ListOptions{Limit: 1})
-		return err
-	}); err != nil {
+	b := &bridge{World: w}
+	if b.objects, err = world.DefineMaintenances(ctx, kube); err != nil {
 		return nil, err
 	}
 	return b, b.keep(ctx)
@@ -83,9 +74,7 @@ func (b *bridge) kill() {
 
 // ask creates the object that asks for a maintenance.
 func (b *bridge) ask(ctx context.Context, p plan) error {
-	_, err := b.objects.Create(ctx, &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": v1alpha1.GroupVersion.String(), "kind": "NodeMaintenance", "metadata": map[string]any{"name": p.requestor}, "spec": p.input,
-	}}, metav1.CreateOptions{})
+	_, err := b.objects.Create(ctx, world.Maintenance(p.requestor, p.input), metav1.CreateOptions{})
 	return err
 }
 

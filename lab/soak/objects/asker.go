@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -33,22 +34,6 @@ type asker struct {
 // askers is how many requests are sent at a time.
 const askers = 16
 
-// define has the API server serve the objects.
-func (a *asker) define(ctx context.Context) error {
-	kube, err := world.Dynamic(a.Cluster.Kubeconfig)
-	if err != nil {
-		return err
-	}
-	if err := world.Define(ctx, kube, "deploy/kubernetes/crds/drydock.dev_nodemaintenances.yaml"); err != nil { // the other kinds may be missing
-		return err
-	}
-	a.objects = kube.Resource(v1alpha1.GroupVersion.WithResource("nodemaintenances"))
-	return world.Eventually(ctx, time.Minute, "the objects are served", func() error {
-		_, err := a.objects.List(ctx, metav1.ListOptions{Limit: 1})
-		return err
-	})
-}
-
 // create makes objects of a prefix, with further fields in their specs.
 func (a *asker) create(ctx context.Context, prefix string, count int, further map[string]any) error {
 	var all errgroup.Group
@@ -56,13 +41,8 @@ func (a *asker) create(ctx context.Context, prefix string, count int, further ma
 	for i := range count {
 		all.Go(func() error {
 			spec := map[string]any{"node": world.NodeName(i % a.Nodes), "drain": map[string]any{"mode": "none"}}
-			for field, value := range further {
-				spec[field] = value
-			}
-			object := &unstructured.Unstructured{Object: map[string]any{
-				"apiVersion": v1alpha1.GroupVersion.String(), "kind": "NodeMaintenance", "metadata": map[string]any{"name": fmt.Sprintf("%s-%d", prefix, i)}, "spec": spec,
-			}}
-			_, err := a.objects.Create(ctx, object, metav1.CreateOptions{})
+			maps.Copy(spec, further)
+			_, err := a.objects.Create(ctx, world.Maintenance(fmt.Sprintf("%s-%d", prefix, i), spec), metav1.CreateOptions{})
 			return err
 		})
 	}

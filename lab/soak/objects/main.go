@@ -44,17 +44,21 @@ func run(ctx context.Context, w *world.World, o options) (err error) {
 	if err := w.StartWorkers(ctx, workers, "scheduler: {maxParallel: 100}"); err != nil {
 		return err
 	}
+	kube, err := world.Dynamic(w.Cluster.Kubeconfig)
+	if err != nil {
+		return err
+	}
 	a := &asker{options: o, World: w, judge: newJudge()}
 	defer func() {
 		if a.bridge != nil {
 			err = errors.Join(err, a.bridge.Stop(time.Minute))
 		}
 	}()
-	// The bridge is there before the definition of the objects: it follows them once that is installed.
+	// The bridge starts before any of its kinds is defined, and follows the objects once they are. The other kinds stay missing.
 	if err := a.startBridge(ctx); err != nil {
 		return err
 	}
-	if err := a.define(ctx); err != nil {
+	if a.objects, err = world.DefineMaintenances(ctx, kube); err != nil {
 		return err
 	}
 	if err := a.maintain(ctx); err != nil {
