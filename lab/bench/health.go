@@ -10,6 +10,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/lab/world"
@@ -81,7 +83,12 @@ func wardOf(ctx context.Context, b *bench) (*wards, error) {
 		"kind":"RestartTemplate","metadata":{"name":%q},"spec":{"template":{"spec":{}}}}`, healthGroup, healthTemplate)); err != nil {
 		return nil, err
 	}
-	objects, err := watchRemediations(ctx, b.Cluster.Client.CoreV1().RESTClient())
+	kube, err := world.Dynamic(b.Cluster.Kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	restarts := schema.GroupVersionResource{Group: healthGroup, Version: "v1", Resource: "restarts"}
+	objects, err := watchRemediations(ctx, kube.Resource(restarts).Namespace(metav1.NamespaceDefault))
 	if err != nil {
 		return nil, err
 	}

@@ -2,16 +2,16 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"sync"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/rest"
+	"k8s.io/client-go/dynamic"
+
+	"drydock.dev/drydock/lab/witness"
 )
 
 // remediations are the remediation objects as one client sees them, with when it saw each first.
@@ -23,59 +23,29 @@ type remediations struct {
 	changed chan struct{}
 }
 
-const restartsPath = "/apis/" + healthGroup + "/v1/namespaces/default/restarts"
-
-// watchRemediations watches them from now on, for as long as ctx lives. A watch that ends is a failure: what came and went in
-// between would not be counted.
-func watchRemediations(ctx context.Context, client rest.Interface) (*remediations, error) {
-	text, err := client.Get().AbsPath(restartsPath).Do(ctx).Raw()
-	if err != nil {
-		return nil, err
-	}
-	var list unstructured.UnstructuredList
-	if err := list.UnmarshalJSON(text); err != nil {
-		return nil, err
-	}
-	if len(list.Items) > 0 {
-		return nil, fmt.Errorf("there are %d remediation objects already", len(list.Items))
-	}
-	stream, err := client.Get().AbsPath(restartsPath).Param("watch", "true").Param("resourceVersion", list.GetResourceVersion()).
-		Param("timeoutSeconds", "3600").Stream(ctx)
-	if err != nil {
-		return nil, err
-	}
+// watchRemediations sees every version of them from now on, for as long as ctx lives.
+func watchRemediations(ctx context.Context, objects dynamic.ResourceInterface) (*remediations, error) {
 	r := &remediations{seen: map[string]time.Time{}, changed: make(chan struct{}, 1)}
-	go func() {
-		defer stream.Close()
-		decoder := json.NewDecoder(stream)
-		for {
-			var event metav1.WatchEvent
-			if err := decoder.Decode(&event); err != nil {
-				r.note(func() { r.failure = fmt.Errorf("watching remediation objects: %w", err) })
-				return
-			}
-			r.take(event)
-		}
-	}()
+	if err := witness.Objects(ctx, objects, r.see, r.broke); err != nil {
+		return nil, err
+	}
+	if there := r.there(); len(there) > 0 {
+		return nil, fmt.Errorf("there are %d remediation objects already", len(there))
+	}
 	return r, nil
 }
 
-func (r *remediations) take(event metav1.WatchEvent) {
+func (r *remediations) broke(err error) { r.note(func() { r.failure = err }) }
+
+func (r *remediations) see(kind watch.EventType, o *unstructured.Unstructured) {
 	now := time.Now()
-	var o metav1.PartialObjectMetadata
-	err := json.Unmarshal(event.Object.Raw, &o)
 	r.note(func() {
-		switch watch.EventType(event.Type) {
+		switch kind {
 		case watch.Added:
-			r.seen[o.Name] = now
+			r.seen[o.GetName()] = now
 			r.peak = max(r.peak, len(r.seen))
 		case watch.Deleted:
-			delete(r.seen, o.Name)
-		case watch.Error:
-			r.failure = fmt.Errorf("watching remediation objects: %s", event.Object.Raw)
-		}
-		if err != nil {
-			r.failure = err
+			delete(r.seen, o.GetName())
 		}
 	})
 }
