@@ -8,10 +8,11 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
 
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/deploy/devstack"
+	"drydock.dev/drydock/lab/witness"
 	"drydock.dev/drydock/lab/world"
 )
 
@@ -109,40 +110,30 @@ type sightings struct {
 // watchNodes notes when nodes are cordoned and released, and plays the requestor: it is done as soon as a node is
 // Ready.
 func (b *bench) watchNodes(ctx context.Context) (*sightings, error) {
-	watch, err := b.Cluster.Client.CoreV1().Nodes().Watch(ctx, metav1.ListOptions{})
-	if err != nil {
-		return nil, err
-	}
 	s := &sightings{changed: make(chan struct{}), failed: make(chan error, 1)}
-	go func() {
-		cordoned, done := map[string]bool{}, map[string]bool{}
-		for event := range watch.ResultChan() {
-			node, ok := event.Object.(*corev1.Node)
-			if !ok {
-				continue
-			}
-			now := time.Now()
-			switch {
-			case node.Spec.Unschedulable && !cordoned[node.Name]:
-				cordoned[node.Name] = true
-				s.cordons = append(s.cordons, now)
-			case !node.Spec.Unschedulable && cordoned[node.Name]:
-				cordoned[node.Name] = false
-				s.releases = append(s.releases, now)
-				s.changed <- struct{}{}
-			}
-			if node.Labels[api.PhaseLabel] == string(api.Ready) && !done[node.Name] {
-				done[node.Name] = true
-				go func() {
-					id := api.MaintenanceID("", node.Name, "bench")
-					if err := b.Temporal.Client.SignalWorkflow(ctx, id, "", api.MsgDone, nil); err != nil {
-						s.failed <- fmt.Errorf("signalling %s: %w", id, err)
-					}
-				}()
-			}
+	cordoned, done := map[string]bool{}, map[string]bool{}
+	see := func(_ watch.EventType, node *corev1.Node) {
+		now := time.Now()
+		switch {
+		case node.Spec.Unschedulable && !cordoned[node.Name]:
+			cordoned[node.Name] = true
+			s.cordons = append(s.cordons, now)
+		case !node.Spec.Unschedulable && cordoned[node.Name]:
+			cordoned[node.Name] = false
+			s.releases = append(s.releases, now)
+			s.changed <- struct{}{}
 		}
-	}()
-	return s, nil
+		if node.Labels[api.PhaseLabel] == string(api.Ready) && !done[node.Name] {
+			done[node.Name] = true
+			go func() {
+				id := api.MaintenanceID("", node.Name, "bench")
+				if err := b.Temporal.Client.SignalWorkflow(ctx, id, "", api.MsgDone, nil); err != nil {
+					s.failed <- fmt.Errorf("signalling %s: %w", id, err)
+				}
+			}()
+		}
+	}
+	return s, witness.Nodes(ctx, b.Cluster.Client, see, func(err error) { s.failed <- err })
 }
 
 func (s *sightings) untilReleased(ctx context.Context, n int) error {
