@@ -40,7 +40,7 @@ const (
 type blinded struct{ *wards }
 
 // measureBlind kills the only worker, changes a node for each feature, starts the next worker, and times what each feature does.
-func measureBlind(ctx context.Context, b *bench) (figures []Figure, err error) {
+func (b *bench) measureBlind(ctx context.Context) (figures []Figure, err error) {
 	file := filepath.Join(b.Dir, "profiles.yaml")
 	if err := os.WriteFile(file, fmt.Appendf(nil, profilesFile, time.Hour), 0o600); err != nil {
 		return nil, err

@@ -17,14 +17,10 @@ import (
 // burstNodes are asked for by so many requestors each that the requests are as many as wished.
 const burstNodes = 250
 
-// rush is thousands of requests made of one scheduler at once.
-type rush struct{ *bench }
-
 // burst is how long the scheduler takes to know of thousands of requests made at once, and why each of them waits; then
 // how long it takes to tell each. Those who ask are workflows that nobody works on: what they do costs the scheduler
 // nothing, and what it tells them is in their histories.
-func (shared *bench) burst(ctx context.Context) (figures []Figure, err error) {
-	b := &rush{shared}
+func (b *bench) burst(ctx context.Context) (figures []Figure, err error) {
 	worker, err := b.startWorker(ctx, "worker", "scheduler: {maxParallel: 1}\n")
 	if err != nil {
 		return nil, err
@@ -81,7 +77,7 @@ func (shared *bench) burst(ctx context.Context) (figures []Figure, err error) {
 const idleFor = 35 * time.Second
 
 // idleEvents is by how much the history of a scheduler grows that has nothing to do.
-func (b *rush) idleEvents(ctx context.Context, id string) (int64, error) {
+func (b *bench) idleEvents(ctx context.Context, id string) (int64, error) {
 	before, err := b.Temporal.Client.DescribeWorkflowExecution(ctx, id, "")
 	if err != nil {
 		return 0, err
@@ -97,7 +93,7 @@ func (b *rush) idleEvents(ctx context.Context, id string) (int64, error) {
 }
 
 // requester starts the i-th workflow that asks, and returns what it asks for.
-func (b *rush) requester(ctx context.Context, i int) (api.SlotRequest, error) {
+func (b *bench) requester(ctx context.Context, i int) (api.SlotRequest, error) {
 	node, requestor := world.NodeName(i%burstNodes), fmt.Sprintf("team-%03d", i/burstNodes)
 	run, err := b.Temporal.Client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
 		ID: api.MaintenanceID("", node, requestor), TaskQueue: "nobody",
@@ -111,7 +107,7 @@ func (b *rush) requester(ctx context.Context, i int) (api.SlotRequest, error) {
 }
 
 // allExplained reports whether each of n requests holds a slot or is on a page of the state with its reason.
-func (b *rush) allExplained(ctx context.Context, id string, n int) (bool, error) {
+func (b *bench) allExplained(ctx context.Context, id string, n int) (bool, error) {
 	seen := map[string]bool{}
 	for page := (api.StateRequest{Limit: 1000}); ; {
 		state, err := b.stateOf(ctx, id, page)
@@ -137,7 +133,7 @@ func (b *rush) allExplained(ctx context.Context, id string, n int) (bool, error)
 }
 
 // untilTold waits until each that asked was signalled.
-func (b *rush) untilTold(ctx context.Context, asking []api.SlotRequest) error {
+func (b *bench) untilTold(ctx context.Context, asking []api.SlotRequest) error {
 	return inParallel(ctx, len(asking), requestsAtOnce, func(ctx context.Context, i int) error {
 		id := api.MaintenanceID("", asking[i].Node, asking[i].Requestor)
 		return poll(ctx, id+" to be told", func() (bool, error) {
@@ -149,7 +145,7 @@ func (b *rush) untilTold(ctx context.Context, asking []api.SlotRequest) error {
 }
 
 // schedulerRuns counts the runs, from the last one back to the first, and the events of the longest.
-func (b *rush) schedulerRuns(ctx context.Context, id string) (runs int, largest int64, err error) {
+func (b *bench) schedulerRuns(ctx context.Context, id string) (runs int, largest int64, err error) {
 	for run := ""; ; {
 		d, err := b.Temporal.Client.DescribeWorkflowExecution(ctx, id, run)
 		if err != nil {

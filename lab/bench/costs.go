@@ -109,7 +109,7 @@ var billable = map[enums.EventType]int{
 	enums.EVENT_TYPE_REQUEST_CANCEL_EXTERNAL_WORKFLOW_EXECUTION_INITIATED: 1,
 }
 
-func (b *costs) history(ctx context.Context, id string) (tally, error) {
+func (b *bench) history(ctx context.Context, id string) (tally, error) {
 	var t tally
 	events := b.Temporal.Client.GetWorkflowHistory(ctx, id, "", false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 	for events.HasNext() {
@@ -177,7 +177,7 @@ func poll(ctx context.Context, what string, done func() (bool, error)) error {
 }
 
 // beats reads from the worker how many heartbeats it sent.
-func (b *costs) beats(ctx context.Context) (float64, error) {
+func (b *bench) beats(ctx context.Context) (float64, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, b.worker.URL+"/metrics", nil)
 	if err != nil {
 		return 0, err

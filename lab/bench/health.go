@@ -36,13 +36,13 @@ const (
 
 // wards measure health checks.
 type wards struct {
-	*costs
+	*bench
 	objects *remediations
 }
 
 // measureHealth is how many remediations begin where many nodes fall ill at once, how long after the end of its duration each does, and
 // what checks cost while all is well.
-func measureHealth(ctx context.Context, b *bench) ([]Figure, error) {
+func (b *bench) measureHealth(ctx context.Context) ([]Figure, error) {
 	h, err := wardOf(ctx, b)
 	if err != nil {
 		return nil, err
@@ -92,7 +92,7 @@ func wardOf(ctx context.Context, b *bench) (*wards, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &wards{costs: &costs{bench: b}, objects: objects}, nil
+	return &wards{bench: b, objects: objects}, nil
 }
 
 func post(ctx context.Context, b *bench, path, body string) error {

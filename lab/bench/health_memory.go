@@ -10,7 +10,7 @@ import (
 )
 
 // measureHealthMemory is what a worker needs for checks of a large cluster, some of whose nodes are ill.
-func measureHealthMemory(ctx context.Context, b *bench) (figures []Figure, err error) {
+func (b *bench) measureHealthMemory(ctx context.Context) (figures []Figure, err error) {
 	nodes := b.sizes.memoryNodes
 	world.Say("health: a cluster of %d nodes, which takes some minutes", nodes)
 	if err := b.enlarge(ctx, nodes, 0); err != nil {

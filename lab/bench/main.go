@@ -111,7 +111,7 @@ var suites = []suite{
 		benchmarks: []benchmark{
 			{"cost", 2 * time.Minute, (*bench).costCard},
 			{"handover", 3 * time.Minute, (*bench).handOver},
-			{"plan-handover", 3 * time.Minute, planned(plans.planHandOver)},
+			{"plan-handover", 3 * time.Minute, (*bench).planHandOver},
 		},
 	},
 	{
@@ -130,14 +130,14 @@ var suites = []suite{
 	{
 		nodes: func(sizes) int { return planNodes }, config: new(planConfig()),
 		benchmarks: []benchmark{
-			{"plan-size", 5 * time.Minute, planned(plans.planSize)},
-			{"plan-rate", 12 * time.Minute, planned(plans.planRate)},
-			{"plan-waits", 3 * time.Minute, planned(plans.planWaits)},
+			{"plan-size", 5 * time.Minute, (*bench).planSize},
+			{"plan-rate", 12 * time.Minute, (*bench).planRate},
+			{"plan-waits", 3 * time.Minute, (*bench).planWaits},
 		},
 	},
 	{
 		nodes: func(s sizes) int { return s.togetherNodes }, config: new(unlimited()),
-		benchmarks: []benchmark{{"plan-together", 15 * time.Minute, planned(plans.planTogether)}},
+		benchmarks: []benchmark{{"plan-together", 15 * time.Minute, (*bench).planTogether}},
 	},
 	{
 		nodes: func(s sizes) int { return s.fleetNodes }, audit: true,
@@ -149,30 +149,20 @@ var suites = []suite{
 	},
 	{
 		nodes: func(sizes) int { return healthNodes }, config: new(""),
-		benchmarks: []benchmark{{"health", 20 * time.Minute, onStack(measureHealth)}},
+		benchmarks: []benchmark{{"health", 20 * time.Minute, (*bench).measureHealth}},
 	},
 	{
 		nodes:      func(sizes) int { return blindNodes },
-		benchmarks: []benchmark{{"blind", 10 * time.Minute, onStack(measureBlind)}},
+		benchmarks: []benchmark{{"blind", 10 * time.Minute, (*bench).measureBlind}},
 	},
 	{
 		nodes: func(sizes) int { return memoryDrained }, args: largeNodes(),
-		benchmarks: []benchmark{{"health-memory", 25 * time.Minute, onStack(measureHealthMemory)}},
+		benchmarks: []benchmark{{"health-memory", 25 * time.Minute, (*bench).measureHealthMemory}},
 	},
 	{
 		nodes: func(sizes) int { return memoryDrained }, args: profiledNodes(), audit: true,
-		benchmarks: []benchmark{{"profiles", 40 * time.Minute, onStack(measureProfiles)}},
+		benchmarks: []benchmark{{"profiles", 40 * time.Minute, (*bench).measureProfiles}},
 	},
-}
-
-// onStack is a benchmark that is no method of the stack's.
-func onStack(run func(context.Context, *bench) ([]Figure, error)) func(*bench, context.Context) ([]Figure, error) {
-	return func(b *bench, ctx context.Context) ([]Figure, error) { return run(ctx, b) }
-}
-
-// planned is a benchmark of plans.
-func planned(run func(plans, context.Context) ([]Figure, error)) func(*bench, context.Context) ([]Figure, error) {
-	return func(b *bench, ctx context.Context) ([]Figure, error) { return run(plans{b}, ctx) }
 }
 
 func names() []string {

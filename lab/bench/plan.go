@@ -25,9 +25,6 @@ const (
 	waitsFor = 30 * time.Second
 )
 
-// plans measure plans.
-type plans struct{ *bench }
-
 // planConfig is the configuration of a window that does not open while it is measured, and of the slots that plans are
 // measured with.
 func planConfig() string {
@@ -37,7 +34,7 @@ func planConfig() string {
 }
 
 // startPlan starts a plan of the bench's requestor over all nodes.
-func (b plans) startPlan(ctx context.Context, name string, nodes, parallel int, fields string) error {
+func (b *bench) startPlan(ctx context.Context, name string, nodes, parallel int, fields string) error {
 	list, err := nodeList(nodes)
 	if err != nil {
 		return err
@@ -57,7 +54,7 @@ func nodeList(nodes int) (json.RawMessage, error) {
 
 // planHandOver is handOver, where a plan begins one node when the one before is back: with the slots of handOver, which keep
 // a small machine busy, and with few, which do not.
-func (b plans) planHandOver(ctx context.Context) ([]Figure, error) {
+func (b *bench) planHandOver(ctx context.Context) ([]Figure, error) {
 	busy, err := b.handOversOf(ctx, "handover", fleet, slots)
 	if err != nil {
 		return nil, err
@@ -74,7 +71,7 @@ func (b plans) planHandOver(ctx context.Context) ([]Figure, error) {
 }
 
 // handOversOf are the hand-overs of a plan over so many empty nodes, sorted.
-func (b plans) handOversOf(ctx context.Context, name string, nodes, parallel int) ([]time.Duration, error) {
+func (b *bench) handOversOf(ctx context.Context, name string, nodes, parallel int) ([]time.Duration, error) {
 	world.Say("hand-over inside a plan: %d empty nodes, maxParallel %d", nodes, parallel)
 	seen, _, err := b.goesOver(ctx, nodes, func(ctx context.Context) error { return b.startPlan(ctx, name, nodes, parallel, "") })
 	if err != nil {
@@ -84,7 +81,7 @@ func (b plans) handOversOf(ctx context.Context, name string, nodes, parallel int
 }
 
 // planRate compares a plan over many empty nodes with the same maintenances started all at once.
-func (b plans) planRate(ctx context.Context) ([]Figure, error) {
+func (b *bench) planRate(ctx context.Context) ([]Figure, error) {
 	rate := func(what string, start func(ctx context.Context) error) (float64, error) {
 		world.Say("%d empty nodes, %d at a time: %s", planNodes, planParallel, what)
 		_, took, err := b.goesOver(ctx, planNodes, start)
@@ -111,7 +108,7 @@ func (b plans) planRate(ctx context.Context) ([]Figure, error) {
 }
 
 // planWaits counts what a plan costs while it waits for its window.
-func (b plans) planWaits(ctx context.Context) ([]Figure, error) {
+func (b *bench) planWaits(ctx context.Context) ([]Figure, error) {
 	world.Say("a plan that waits for its window, for %s", waitsFor)
 	if err := b.startPlan(ctx, "waits", planNodes, planParallel, `,"windows":["later"]`); err != nil {
 		return nil, err
@@ -124,11 +121,10 @@ func (b plans) planWaits(ctx context.Context) ([]Figure, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &costs{bench: b.bench, scheduler: api.SchedulerID("")}
 	actions := func() (total int, err error) {
 		// All of them have to be idle first: those that were begun are still being told why they wait.
-		for _, id := range []string{api.PlanID("", "waits"), c.scheduler, id} {
-			t, err := c.history(ctx, id)
+		for _, id := range []string{api.PlanID("", "waits"), api.SchedulerID(""), id} {
+			t, err := b.history(ctx, id)
 			if err != nil {
 				return 0, err
 			}
@@ -155,7 +151,7 @@ func (b plans) planWaits(ctx context.Context) ([]Figure, error) {
 }
 
 // planSize is what the largest plan carries from run to run, and how long it takes to decide.
-func (b plans) planSize(context.Context) ([]Figure, error) {
+func (b *bench) planSize(context.Context) ([]Figure, error) {
 	var nodes []plan.Node
 	now := time.Now()
 	for i := range plan.MaxNodes {

@@ -49,7 +49,7 @@ profiles:
 `
 
 // profiled measures profiles.
-type profiled struct{ *wards }
+type profiled struct{ *bench }
 
 // profiledNodes are the flags of a cluster whose nodes are large, and have both profiles.
 func profiledNodes() []string {
@@ -57,7 +57,7 @@ func profiledNodes() []string {
 }
 
 // measureProfiles is what the evaluation of a large cluster costs, and one transition in it.
-func measureProfiles(ctx context.Context, b *bench) (figures []Figure, err error) {
+func (b *bench) measureProfiles(ctx context.Context) (figures []Figure, err error) {
 	nodes := b.sizes.memoryNodes
 	world.Say("profiles: a cluster of %d nodes, which takes some minutes", nodes)
 	if err := b.enlarge(ctx, nodes, 0); err != nil {
@@ -67,7 +67,7 @@ func measureProfiles(ctx context.Context, b *bench) (figures []Figure, err error
 	if err := os.WriteFile(file, fmt.Appendf(nil, profilesFile, profileRequeue), 0o600); err != nil {
 		return nil, err
 	}
-	p := profiled{&wards{costs: &costs{bench: b}}}
+	p := profiled{b}
 	first, err := p.first(ctx, nodes, fmt.Sprintf("profiles: {file: %q}\n", file))
 	if b.worker != nil {
 		defer func() { err = errors.Join(err, b.worker.Stop(time.Minute)) }()

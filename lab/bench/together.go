@@ -29,8 +29,8 @@ func tiersOf(tiers int) (json.RawMessage, error) {
 
 // planTogether compares nodes that one plan drains tier by tier in lockstep with the same nodes that are drained all at once by
 // maintenances of their own with the same tiers, which wait for nobody: from the first start to the last pod gone.
-func (b plans) planTogether(ctx context.Context) ([]Figure, error) {
-	f := &massDrainer{bench: b.bench, nodes: b.sizes.togetherNodes, tiers: togetherTiers}
+func (b *bench) planTogether(ctx context.Context) ([]Figure, error) {
+	f := &massDrainer{bench: b, nodes: b.sizes.togetherNodes, tiers: togetherTiers}
 	tiers, err := tiersOf(togetherTiers)
 	if err != nil {
 		return nil, err
@@ -90,7 +90,7 @@ func (b *massDrainer) timed(ctx context.Context, start, finish func(context.Cont
 }
 
 // startTogether starts a plan that drains all nodes in lockstep.
-func (b plans) startTogether(ctx context.Context, name string, nodes int, tiers json.RawMessage) error {
+func (b *bench) startTogether(ctx context.Context, name string, nodes int, tiers json.RawMessage) error {
 	list, err := nodeList(nodes)
 	if err != nil {
 		return err
@@ -100,7 +100,7 @@ func (b plans) startTogether(ctx context.Context, name string, nodes int, tiers 
 }
 
 // complete has a plan give its nodes back, and waits for its end.
-func (b plans) complete(ctx context.Context, name string) error {
+func (b *bench) complete(ctx context.Context, name string) error {
 	id := api.PlanID("", name)
 	if err := b.Temporal.Client.SignalWorkflow(ctx, id, "", api.MsgSetStage, api.SetStage{Stage: api.StageComplete}); err != nil {
 		return err
