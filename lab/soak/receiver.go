@@ -61,5 +61,3 @@ func (r *receiver) calm() {
 	defer r.mu.Unlock()
 	r.moody = false
 }
-
-func (r *receiver) close() error { return r.server.Close() }

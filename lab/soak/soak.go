@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"sync"
 	"time"
 
@@ -62,37 +61,44 @@ func run(ctx context.Context, o options) (found []Violation, err error) {
 	}
 	defer func() { err = errors.Join(err, log.close()) }()
 	log.did(Entry{Did: "begin", Detail: fmt.Sprintf("seed %d, %s, %d nodes", o.Seed, o.length, o.Nodes)}, nil)
-	dir, err := os.MkdirTemp("", "drydock-soak-")
-	if err != nil {
-		return nil, err
-	}
-	world.Say("seed %d: starting a control plane with %d nodes, Temporal and two workers", o.Seed, o.Nodes)
-	servers, err := startStack(ctx, dir, o.Nodes, world.Dice(o.Seed, partReceiver))
-	if err != nil {
-		return nil, fmt.Errorf("%w; logs are in %s", err, dir)
-	}
-	defer func() {
-		err = errors.Join(err, servers.stop())
-		if found = log.found(); len(found) == 0 && err == nil {
-			err = os.RemoveAll(dir)
-		} else {
-			world.Say("logs of the servers are in %s", dir)
+	starting := fmt.Sprintf("seed %d: starting a control plane with %d nodes, Temporal and two workers", o.Seed, o.Nodes)
+	err = world.Run(ctx, "soak", starting, world.Options{Nodes: o.Nodes, Audit: true}, func(w *world.World) error {
+		err := soakIn(ctx, w, o, log)
+		if found = log.found(); err == nil && len(found) > 0 {
+			err = fmt.Errorf("%d violations", len(found))
 		}
-	}()
+		return err
+	})
+	return found, err
+}
+
+// soakIn soaks in a world until it is judged.
+func soakIn(ctx context.Context, w *world.World, o options, log *journal) error {
+	receiver, err := newReceiver(ctx, world.Dice(o.Seed, partReceiver))
+	if err != nil {
+		return err
+	}
+	servers := &stack{World: w, receiver: receiver}
+	// The workers end after the receiver, and what they still send is judged by nobody.
+	defer receiver.server.Close()
+	if err := servers.start(ctx, o.Nodes); err != nil {
+		return err
+	}
+	defer servers.bridge.kill()
 	s := newSoak(o, servers, log)
 	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	if err := s.begin(ctx, watching); err != nil {
-		return nil, err
+		return err
 	}
 	s.work(ctx)
 	if ctx.Err() != nil {
 		s.faults.recovering.Wait()
-		return nil, errors.New("interrupted: whether anything was left is not judged")
+		return errors.New("interrupted: whether anything was left is not judged")
 	}
 	world.Say("nothing new is begun; everything is to be finished within %s", o.Settle)
 	if err := s.settle(ctx, o.Settle); err != nil {
-		return nil, err
+		return err
 	}
 	_ = world.Sleep(ctx, 2*orderedAfter) // what follows looks at the context
 	ended, err := s.judgeRequests()
@@ -100,8 +106,7 @@ func run(ctx context.Context, o options) (found []Violation, err error) {
 	if err == nil && ended == 0 {
 		err = errors.New("no pod was evicted: nothing was tested")
 	}
-	err = errors.Join(err, s.judgeObjects(ctx))
-	return nil, err
+	return errors.Join(err, s.judgeObjects(ctx))
 }
 
 func newSoak(o options, servers *stack, log *journal) *soak {

@@ -2,9 +2,7 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"math/rand/v2"
 
 	"drydock.dev/drydock/lab/world"
 )
@@ -25,27 +23,16 @@ type stack struct {
 	bridge   *bridge
 }
 
-func startStack(ctx context.Context, dir string, nodes int, dice *rand.Rand) (s *stack, err error) {
-	s = &stack{World: &world.World{}}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, s.stop())
-		}
-	}()
-	if s.receiver, err = newReceiver(ctx, dice); err != nil {
-		return s, err
+// start runs the workloads, the workers and the bridge.
+func (s *stack) start(ctx context.Context, nodes int) (err error) {
+	if err := populate(ctx, s.Cluster.Client, nodes); err != nil {
+		return err
 	}
-	if s.World, err = world.Start(ctx, world.Options{Dir: dir, Nodes: nodes, Audit: true}); err != nil {
-		return s, err
-	}
-	if err = populate(ctx, s.Cluster.Client, nodes); err != nil {
-		return s, err
-	}
-	if err = s.StartWorkers(ctx, 2, s.config()); err != nil {
-		return s, err
+	if err := s.StartWorkers(ctx, 2, s.config()); err != nil {
+		return err
 	}
 	s.bridge, err = startBridge(ctx, s.World)
-	return s, err
+	return err
 }
 
 // config is the workers' configuration.
@@ -63,16 +50,4 @@ hooks:
 audit: {webhook: {url: %q}}
 `, firstLimits.parallel, firstLimits.unavailable, zoneLimit,
 		s.receiver.url+"/events", s.receiver.url+"/digest", s.receiver.url+"/ticket", s.receiver.url+"/ticket/close", s.receiver.url+"/audit")
-}
-
-// stop ends everything that was started.
-func (s *stack) stop() error {
-	if s.bridge != nil {
-		s.bridge.kill()
-	}
-	err := s.Stop()
-	if s.receiver != nil {
-		err = errors.Join(err, s.receiver.close())
-	}
-	return err
 }

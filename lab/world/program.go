@@ -17,9 +17,6 @@ type Misuse string
 
 func (m Misuse) Error() string { return string(m) }
 
-// ErrShown is the error of a program that has printed already what went wrong.
-var ErrShown = errors.New("what went wrong was printed")
-
 // Main runs a program of the lab until it returns; a signal cancels its context. The exit status is 1 if the program failed, and 2 if it
 // was called wrongly.
 func Main(name string, run func(context.Context) error) {
@@ -29,9 +26,7 @@ func Main(name string, run func(context.Context) error) {
 	if err == nil {
 		return
 	}
-	if !errors.Is(err, ErrShown) {
-		fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
-	}
+	fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
 	var wrong Misuse
 	if errors.As(err, &wrong) {
 		os.Exit(2)
