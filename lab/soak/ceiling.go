@@ -1,6 +1,9 @@
 package main
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // observationLag is how much later than an operator's client the scheduler may see that a node is in service again, or not
 // any more: a worker that was killed observes nothing meanwhile.
@@ -25,10 +28,7 @@ func newCeiling(limit int, lag time.Duration) *ceiling {
 // set puts the highest of the limits that may be in force from now on. What was given back before does not lower the bound to them.
 func (c *ceiling) set(now time.Time, limits ...int) {
 	c.at(now)
-	c.limit = 0
-	for _, l := range limits {
-		c.limit = max(c.limit, l)
-	}
+	c.limit = slices.Max(limits)
 	c.bound = max(c.bound, c.limit)
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -21,7 +22,7 @@ const inForceAfter = 2 * orderedAfter
 
 // controls changes the scheduler's limits and freezes, and knows which limits may be in force.
 type controls struct {
-	temporal func() client.Client
+	temporal client.Client
 	journal  *journal
 	watcher  *watcher
 	dice     *rand.Rand
@@ -36,14 +37,14 @@ type controls struct {
 	knownAt int
 }
 
-func newControls(temporal func() client.Client, log *journal, w *watcher, r *rand.Rand) *controls {
+func newControls(temporal client.Client, log *journal, w *watcher, r *rand.Rand) *controls {
 	return &controls{temporal: temporal, journal: log, watcher: w, dice: r, may: []limits{firstLimits}, ever: []limits{firstLimits}}
 }
 
 func (c *controls) update(ctx context.Context, name string, payload any, did, detail string) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	handle, err := c.temporal().UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
+	handle, err := c.temporal.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
 		WorkflowID: api.SchedulerID(""), UpdateName: name, Args: []any{payload}, WaitForStage: client.WorkflowUpdateStageCompleted,
 	})
 	if err == nil {
@@ -62,15 +63,12 @@ func (c *controls) setLimits(ctx context.Context) {
 	c.ever = append(c.ever, to)
 	c.mu.Unlock()
 	err := c.update(ctx, api.UpdateSetLimits, api.SetLimits{By: "operator", Comment: "soak", Limits: schedule.Limits{
-		MaxParallel: schedule.Count(to.parallel), MaxUnavailable: schedule.Count(to.unavailable), Groups: zoneGroups(),
+		MaxParallel: schedule.Count(to.parallel), MaxUnavailable: schedule.Count(to.unavailable),
+		Groups: []schedule.Group{{Name: "zone", GroupBy: []string{"topology.kubernetes.io/zone"}, MaxParallel: schedule.Count(zoneLimit)}},
 	}}, "set limits", fmt.Sprintf("maxParallel %d, maxUnavailable %d", to.parallel, to.unavailable))
 	if err == nil {
 		c.know(to)
 	}
-}
-
-func zoneGroups() []schedule.Group {
-	return []schedule.Group{{Name: "zone", GroupBy: []string{"topology.kubernetes.io/zone"}, MaxParallel: schedule.Count(zoneLimit)}}
 }
 
 // setWrongLimits asks for limits that must be refused.
@@ -139,7 +137,7 @@ func (c *controls) certain() bool {
 func (c *controls) state(ctx context.Context) (api.State, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	return world.Ask[api.State](ctx, c.temporal(), api.SchedulerID(""), api.QueryState, api.StateRequest{Limit: 100})
+	return world.Ask[api.State](ctx, c.temporal, api.SchedulerID(""), api.QueryState, api.StateRequest{Limit: 100})
 }
 
 // confirm asks the scheduler for its limits where they are in doubt.
@@ -156,7 +154,7 @@ func (c *controls) confirm(ctx context.Context) {
 	}
 	now, ok := limitsOf(state)
 	c.mu.Lock()
-	changed, known, replaced, latest := c.changes != before, now.among(c.ever), c.replaced, c.ever[len(c.ever)-1]
+	changed, known, replaced, latest := c.changes != before, slices.Contains(c.ever, now), c.replaced, c.ever[len(c.ever)-1]
 	c.mu.Unlock()
 	switch {
 	case changed:
@@ -177,15 +175,6 @@ func limitsOf(state api.State) (l limits, ok bool) {
 	return l, errors.Join(err, err2) == nil
 }
 
-func (l limits) among(all []limits) bool {
-	for _, other := range all {
-		if l == other {
-			return true
-		}
-	}
-	return false
-}
-
 func decisions(state api.State) string {
 	var said []string
 	for _, d := range last(state.Decisions, 5) {
@@ -201,7 +190,7 @@ func (c *controls) freeze(ctx context.Context, running bool) {
 }
 
 // thaw ends a freeze, or all of them.
-func (c *controls) thaw(ctx context.Context, all bool) error {
+func (c *controls) thaw(ctx context.Context, all bool) {
 	by := pick(c.dice, []string{"alice", "bob"})
-	return c.update(ctx, api.UpdateThaw, api.ThawRequest{By: by, All: all}, "thaw", fmt.Sprintf("by %s, all %v", by, all))
+	_ = c.update(ctx, api.UpdateThaw, api.ThawRequest{By: by, All: all}, "thaw", fmt.Sprintf("by %s, all %v", by, all)) //nolint:errcheck // it is in the journal
 }

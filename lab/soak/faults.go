@@ -39,7 +39,7 @@ var kinds = []fault{
 	{2, func(f *faults, ctx context.Context) { f.terminateScheduler(ctx) }},
 	{3, func(f *faults, ctx context.Context) { f.controls.freeze(ctx, false) }},
 	{4, func(f *faults, ctx context.Context) { f.controls.freeze(ctx, true) }},
-	{12, func(f *faults, ctx context.Context) { f.thaw(ctx, chance(f.dice, 50)) }},
+	{12, func(f *faults, ctx context.Context) { f.controls.thaw(ctx, chance(f.dice, 50)) }},
 	{8, func(f *faults, ctx context.Context) { f.controls.setLimits(ctx) }},
 	{3, func(f *faults, ctx context.Context) { f.controls.setWrongLimits(ctx) }},
 	{8, func(f *faults, ctx context.Context) { f.operator.cordon(ctx) }},
@@ -70,9 +70,6 @@ func (f *faults) turn(ctx context.Context) {
 		}
 	}
 }
-
-// thaw ends freezes; its error is in the journal.
-func (f *faults) thaw(ctx context.Context, all bool) { _ = f.controls.thaw(ctx, all) } //nolint:errcheck // see above
 
 // resetMaintenance lets a maintenance go on from an earlier point of its history, now and then one that has ended.
 func (f *faults) resetMaintenance(ctx context.Context, endedPercent int) {

@@ -33,7 +33,7 @@ type maintenance struct {
 
 // fleet knows the maintenances that were started, and which workflows are open.
 type fleet struct {
-	temporal func() client.Client
+	temporal client.Client
 	journal  *journal
 	bridge   *bridge
 
@@ -45,7 +45,7 @@ type fleet struct {
 // openRun is a workflow that runs.
 type openRun struct{ run, kind string }
 
-func newFleet(temporal func() client.Client, log *journal, bridge *bridge) *fleet {
+func newFleet(temporal client.Client, log *journal, bridge *bridge) *fleet {
 	return &fleet{temporal: temporal, journal: log, bridge: bridge, open: map[string]openRun{}}
 }
 
@@ -74,7 +74,7 @@ func (f *fleet) look(ctx context.Context) error {
 func (f *fleet) list(ctx context.Context, request *workflowservice.ListWorkflowExecutionsRequest) (*workflowservice.ListWorkflowExecutionsResponse, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	return f.temporal().ListWorkflow(ctx, request)
+	return f.temporal.ListWorkflow(ctx, request)
 }
 
 // openOf are the open workflows of a type, by ID, in a fixed order.
@@ -156,7 +156,7 @@ func (f *fleet) start(ctx context.Context, p plan) {
 		}
 		return
 	}
-	run, err := f.temporal().ExecuteWorkflow(ctx, client.StartWorkflowOptions{
+	run, err := f.temporal.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
 		ID: cmp.Or(p.alias, id), TaskQueue: api.TaskQueue("", api.DefaultTaskQueue), WorkflowExecutionErrorWhenAlreadyStarted: true,
 	}, api.NodeMaintenanceType, json.RawMessage(input))
 	did := "start"
@@ -183,7 +183,7 @@ func (f *fleet) identify(ctx context.Context, m *maintenance) bool {
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	described, err := f.temporal().DescribeWorkflowExecution(ctx, m.id, "")
+	described, err := f.temporal.DescribeWorkflowExecution(ctx, m.id, "")
 	if err != nil {
 		return false // the bridge has not started it yet, or Temporal is away
 	}
@@ -199,7 +199,7 @@ func (f *fleet) signal(ctx context.Context, id, name string, payload any, did st
 	if parseErr != nil {
 		node = ""
 	}
-	err := f.temporal().SignalWorkflow(ctx, id, "", name, payload)
+	err := f.temporal.SignalWorkflow(ctx, id, "", name, payload)
 	text, marshalErr := json.Marshal(payload)
 	if marshalErr != nil {
 		text = []byte(marshalErr.Error())

@@ -102,7 +102,7 @@ func (s *soak) leftInScheduler(ctx context.Context) (left []leftover) {
 		return []leftover{{what: "the scheduler does not answer: " + err.Error()}}
 	}
 	if len(state.Freezes) > 0 {
-		s.faults.thaw(ctx, true)
+		s.controls.thaw(ctx, true)
 		left = append(left, leftover{what: fmt.Sprintf("the scheduler is frozen: %+v", state.Freezes)})
 	}
 	if state.Rebuilding || state.Trouble != nil {

@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"go.temporal.io/sdk/client"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"drydock.dev/drydock/api"
@@ -110,11 +109,10 @@ func soakIn(ctx context.Context, w *world.World, o options, log *journal) error 
 }
 
 func newSoak(o options, servers *stack, log *journal) *soak {
-	temporal := func() client.Client { return servers.Temporal.Client }
 	s := &soak{options: o, stack: servers, journal: log, imprints: map[string]string{}}
 	s.watcher = newWatcher(newJudge(firstLimits.parallel, firstLimits.unavailable, zoneLimit, minAvailable(), log.violated), log)
-	s.fleet = newFleet(temporal, log, servers.bridge)
-	s.controls = newControls(temporal, log, s.watcher, world.Dice(o.Seed, partControls))
+	s.fleet = newFleet(servers.Temporal.Client, log, servers.bridge)
+	s.controls = newControls(servers.Temporal.Client, log, s.watcher, world.Dice(o.Seed, partControls))
 	s.operator = &operator{kube: servers.Cluster.Client, journal: log, watcher: s.watcher, dice: world.Dice(o.Seed, partOperator), nodes: o.Nodes}
 	s.faults = &faults{
 		stack: servers, fleet: s.fleet, controls: s.controls, operator: s.operator, journal: log, dice: world.Dice(o.Seed, partFaults), temporalUp: true,

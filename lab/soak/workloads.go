@@ -54,9 +54,6 @@ func minAvailable() map[string]int {
 	return wanted
 }
 
-// isSpare reports whether the i-th of so many nodes runs no workload.
-func isSpare(i, nodes int) bool { return i >= nodes-spareNodes }
-
 // populate labels the nodes and runs the workloads.
 func populate(ctx context.Context, kube kubernetes.Interface, nodes int) error {
 	in := world.Namespace{Kube: kube, Name: namespace}
@@ -66,7 +63,7 @@ func populate(ctx context.Context, kube kubernetes.Interface, nodes int) error {
 	for i := range nodes {
 		var patch string
 		switch {
-		case isSpare(i, nodes):
+		case i >= nodes-spareNodes:
 			patch = fmt.Sprintf(`{"metadata":{"labels":{%q:""}},"spec":{"taints":[{"key":%q,"effect":"NoSchedule"}]}}`, spareLabel, spareLabel)
 		case i < agentNodes:
 			patch = fmt.Sprintf(`{"metadata":{"labels":{%q:""}}}`, agentLabel)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -19,6 +18,7 @@ import (
 	"drydock.dev/drydock/bridge/v1alpha1"
 	"drydock.dev/drydock/client"
 	"drydock.dev/drydock/deploy/devstack"
+	"drydock.dev/drydock/lab/witness"
 	"drydock.dev/drydock/lab/world"
 )
 
@@ -54,7 +54,7 @@ func (a *asker) maintain(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, a.Settle)
 	defer cancel()
 	began := time.Now()
-	if err := a.judge.watch(ctx, a.objects); err != nil {
+	if err := witness.Objects(ctx, a.objects, a.judge.see, a.judge.fail); err != nil {
 		return err
 	}
 	var all errgroup.Group
@@ -116,10 +116,8 @@ func (a *asker) endOne(ctx context.Context, o handed) (err error) {
 	if o.deletes {
 		err = a.objects.Delete(ctx, o.name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &o.uid}})
 	} else {
-		var patch []byte
-		if patch, err = json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{v1alpha1.Annotation(api.MsgDone): "done"}}}); err == nil {
-			_, err = a.objects.Patch(ctx, o.name, types.MergePatchType, patch, metav1.PatchOptions{})
-		}
+		patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"done"}}}`, v1alpha1.Annotation(api.MsgDone))
+		_, err = a.objects.Patch(ctx, o.name, types.MergePatchType, patch, metav1.PatchOptions{})
 	}
 	if apierrors.IsNotFound(err) {
 		return nil

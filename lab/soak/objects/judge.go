@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,11 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/dynamic"
 
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/bridge/v1alpha1"
-	"drydock.dev/drydock/lab/witness"
 )
 
 // maxBeyond is how many writes an object may have beyond those that changed its conditions.
@@ -54,11 +51,6 @@ type handed struct {
 }
 
 func newJudge() *judge { return &judge{all: map[string]*course{}} }
-
-// watch sees all versions of objects until the context ends.
-func (j *judge) watch(ctx context.Context, objects dynamic.ResourceInterface) error {
-	return witness.Objects(ctx, objects, j.see, j.fail)
-}
 
 func (j *judge) fail(err error) {
 	j.mu.Lock()

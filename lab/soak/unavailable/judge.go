@@ -54,18 +54,14 @@ func (j *judge) watch(ctx context.Context, kube kubernetes.Interface) error {
 	return nil
 }
 
-// holder is the maintenance that holds a node, empty if none does.
-func holder(n *corev1.Node) (workflowID string, err error) {
-	mark, err := k8s.MarkOf(n)
-	if err != nil || len(mark.Holders) == 0 {
-		return "", err
-	}
-	return mark.Holders[0].WorkflowID, nil
-}
-
-// takerOf says by what a node is out of service: by whom, and of which kind that is; empty if the node is in service.
+// takerOf says by what a node is out of service: by which maintenance or else that it is the profile, and of which kind that is; empty if
+// the node is in service.
 func takerOf(n *corev1.Node) (who, kind string, err error) {
-	id, err := holder(n)
+	mark, err := k8s.MarkOf(n)
+	id := ""
+	if len(mark.Holders) > 0 {
+		id = mark.Holders[0].WorkflowID
+	}
 	switch {
 	case err != nil:
 		return "", "", err

@@ -118,20 +118,18 @@ func (t *takers) ill(ctx context.Context, node string, is corev1.ConditionStatus
 // serve ends what nodes are out for: work is done, the ill recover, and the profile wants its node no more.
 func (t *takers) serve(ctx context.Context) {
 	for _, n := range t.judge.nodes() {
-		_, kind, err := takerOf(n)
+		who, kind, err := takerOf(n)
 		if err != nil || kind == "" {
 			continue
 		}
-		id, err := holder(n)
 		ready := api.Phase(n.Labels[api.PhaseLabel]) == api.Ready
 		switch {
-		case err != nil:
 		case kind == byProfile && n.Labels[state.StateLabel] == string(state.Maintenance):
 			t.set(ctx, n.Name, "null")
 		case kind == byHealthCheck && ready:
 			t.ill(ctx, n.Name, corev1.ConditionFalse)
 		case kind != byProfile && ready:
-			t.tell(ctx, id, api.MsgDone, api.Done{Message: api.Message{By: "unavailable"}})
+			t.tell(ctx, who, api.MsgDone, api.Done{Message: api.Message{By: "unavailable"}})
 		}
 	}
 }
