@@ -3,26 +3,21 @@ package main
 import (
 	"bytes"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/json"
 	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
 	"log"
-	"math/big"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
@@ -68,14 +63,12 @@ func (r *request) ends() (uid string) {
 type apiProxy struct {
 	board    *switchboard
 	selector string
-	url      string
 	token    string
-	ca       []byte
 	target   *url.URL
 	upstream *http.Transport
-	// credentials are the API server's, for a request that came with this proxy's.
+	// bearer is the API server's token, for a request that came with this proxy's.
 	bearer string
-	server *http.Server
+	server *httptest.Server
 
 	mu sync.Mutex
 	// uids are those of the pods to be ended, by the audit ID that the API server gave the request.
@@ -103,38 +96,29 @@ func newAPIProxy(kubeconfig, selector string, board *switchboard) (*apiProxy, er
 	if err != nil {
 		return nil, err
 	}
-	certificate, ca, err := selfSigned()
-	if err != nil {
-		return nil, err
-	}
-	listener, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, err
-	}
 	p := &apiProxy{
-		board: board, selector: selector, url: "https://" + listener.Addr().String(), token: rand.Text(), ca: ca,
-		target: target, bearer: config.BearerToken,
+		board: board, selector: selector, token: rand.Text(), target: target, bearer: config.BearerToken,
 		upstream: &http.Transport{TLSClientConfig: tlsConfig, ForceAttemptHTTP2: true},
 		uids:     map[string]string{}, streams: map[int]stream{},
 	}
-	p.server = &http.Server{
-		Handler: p, TLSConfig: &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12},
-		ConnContext: func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) },
-		ErrorLog:    log.New(io.Discard, "", 0), ReadHeaderTimeout: time.Minute,
-	}
-	go func() { _ = p.server.ServeTLS(listener, "", "") }()
+	p.server = httptest.NewUnstartedServer(p)
+	p.server.EnableHTTP2 = true
+	p.server.Config.ConnContext = func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) }
+	p.server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	p.server.StartTLS()
 	return p, nil
 }
 
 func (p *apiProxy) close() {
-	p.server.Close()
+	p.server.Config.Close() // and not the test server's own Close, which waits for watches
 	p.upstream.CloseIdleConnections()
 }
 
 // writeKubeconfig makes a file by which a worker reaches the API server through the proxy.
 func (p *apiProxy) writeKubeconfig(file string) error {
 	config := clientcmdapi.NewConfig()
-	config.Clusters["chaos"] = &clientcmdapi.Cluster{Server: p.url, CertificateAuthorityData: p.ca}
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: p.server.Certificate().Raw})
+	config.Clusters["chaos"] = &clientcmdapi.Cluster{Server: p.server.URL, CertificateAuthorityData: ca}
 	config.AuthInfos["chaos"] = &clientcmdapi.AuthInfo{Token: p.token}
 	config.Contexts["chaos"] = &clientcmdapi.Context{Cluster: "chaos", AuthInfo: "chaos"}
 	config.CurrentContext = "chaos"
@@ -334,25 +318,4 @@ func writeStatus(w http.ResponseWriter, status metav1.Status) {
 	}
 	w.WriteHeader(int(status.Code))
 	_ = json.NewEncoder(w).Encode(status)
-}
-
-// selfSigned makes a certificate for the loopback address that is its own authority.
-func selfSigned() (tls.Certificate, []byte, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return tls.Certificate{}, nil, err
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "drydock-chaos"},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
-		IsCA: true, BasicConstraintsValid: true, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		return tls.Certificate{}, nil, err
-	}
-	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, ca, nil
 }

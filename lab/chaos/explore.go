@@ -112,9 +112,7 @@ func explore(ctx context.Context, cells []cell, lanes int, progress func(string,
 	if s.observer, err = newObserver(watching, s.kube); err != nil {
 		return nil, err
 	}
-	if s.receiver, err = newReceiver(ctx); err != nil {
-		return nil, err
-	}
+	s.receiver = newReceiver()
 	defer s.receiver.server.Close()
 	if err = s.define(ctx, watching, cells); err != nil {
 		return nil, err

@@ -127,7 +127,7 @@ func profilesConfig(l *lane) (string, error) {
 		return "", nil
 	}
 	file := l.workFile("profiles")
-	return fmt.Sprintf("profiles: {file: %q}\n", file), os.WriteFile(file, fmt.Appendf(nil, profilesFile, l.workFile(brief), l.name, l.receiver.url), 0o600)
+	return fmt.Sprintf("profiles: {file: %q}\n", file), os.WriteFile(file, fmt.Appendf(nil, profilesFile, l.workFile(brief), l.name, l.receiver.server.URL), 0o600)
 }
 
 // canHappenToProfiles reports whether there is something in a step of a profile to which the fault can happen.

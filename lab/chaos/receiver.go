@@ -2,17 +2,15 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/rules/notices"
@@ -25,8 +23,7 @@ var hookNames = []string{"before-cordon", "after-drain", "before-release", "clos
 // receiver is what maintenances reach outside of Drydock: hooks and a check, a channel, and where audit records go. What
 // arrives is told apart by the first run of the maintenance that it is about.
 type receiver struct {
-	url    string
-	server *http.Server
+	server *httptest.Server
 
 	mu     sync.Mutex
 	called map[string]bool
@@ -38,18 +35,10 @@ type receiver struct {
 	wrong []error
 }
 
-func newReceiver(ctx context.Context) (*receiver, error) {
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, err
-	}
-	r := &receiver{
-		url: "http://" + listener.Addr().String(), called: map[string]bool{},
-		told: map[string][]notices.Event{}, kept: map[string][]record.Record{},
-	}
-	r.server = &http.Server{Handler: r, ReadHeaderTimeout: time.Minute}
-	go func() { _ = r.server.Serve(listener) }()
-	return r, nil
+func newReceiver() *receiver {
+	r := &receiver{called: map[string]bool{}, told: map[string][]notices.Event{}, kept: map[string][]record.Record{}}
+	r.server = httptest.NewServer(r)
+	return r
 }
 
 // config is the part of a worker's configuration by which it reaches the receiver.
@@ -67,7 +56,7 @@ hooks:
   before-release: {http: {url: "%[1]s/hooks/{{.RunID}}/before-release"}}
 checks:
   fit: {http: {url: "%[1]s/checks/fit"}}
-`, r.url)
+`, r.server.URL)
 }
 
 // ServeHTTP takes what comes, and is content with all but the hook that nobody waits for.

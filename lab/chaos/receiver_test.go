@@ -36,10 +36,7 @@ func TestReceiverTellsWhatIsMissingOrMadeUp(t *testing.T) {
 		{"it is not JSON", "/records", "nonsense", "cannot be read"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r, err := newReceiver(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := newReceiver()
 			defer r.server.Close()
 			for path, body := range good {
 				if path == c.path {
@@ -54,7 +51,7 @@ func TestReceiverTellsWhatIsMissingOrMadeUp(t *testing.T) {
 					t.Errorf("%s was answered %d", path, answer.Code)
 				}
 			}
-			err = r.heard(run, hookNames)
+			err := r.heard(run, hookNames)
 			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 				t.Errorf("heard %v, want %q", err, c.want)
 			}

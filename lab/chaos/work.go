@@ -55,7 +55,7 @@ func (l *lane) workConfig() string {
   reboot: {job: {templateFile: %q, namespace: %s}, success: newBootID, deadline: 4m}
   long: {job: {templateFile: %q, namespace: %s}, deadline: 1h}
   fence: {http: {url: "%s/fence"}, deadline: 4m}
-`, l.workFile(reboots), l.name, l.workFile(goesOn), l.name, l.receiver.url)
+`, l.workFile(reboots), l.name, l.workFile(goesOn), l.name, l.receiver.server.URL)
 }
 
 // works means that the maintenances of the attempt have the worker do the work.

@@ -1,20 +1,16 @@
 package main
 
 import (
-	"context"
-	"errors"
 	"io"
 	"math/rand/v2"
-	"net"
 	"net/http"
+	"net/http/httptest"
 	"sync"
-	"time"
 )
 
 // receiver takes what channels, hooks and audit sinks send, and refuses some of it while it is moody.
 type receiver struct {
-	url    string
-	server *http.Server
+	server *httptest.Server
 
 	mu    sync.Mutex
 	moody bool
@@ -25,19 +21,10 @@ type receiver struct {
 // refusedOf is how many calls of a hundred a moody receiver refuses.
 const refusedOf = 15
 
-func newReceiver(ctx context.Context, dice *rand.Rand) (*receiver, error) {
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, err
-	}
-	r := &receiver{url: "http://" + listener.Addr().String(), moody: true, dice: dice}
-	r.server = &http.Server{Handler: r, ReadHeaderTimeout: 10 * time.Second}
-	go func() {
-		if err := r.server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			panic(err) // nothing that is judged could be true after that
-		}
-	}()
-	return r, nil
+func newReceiver(dice *rand.Rand) *receiver {
+	r := &receiver{moody: true, dice: dice}
+	r.server = httptest.NewServer(r)
+	return r
 }
 
 // ServeHTTP takes or refuses a call.

@@ -73,13 +73,9 @@ func run(ctx context.Context, o options) (found []Violation, err error) {
 
 // soakIn soaks in a world until it is judged.
 func soakIn(ctx context.Context, w *world.World, o options, log *journal) error {
-	receiver, err := newReceiver(ctx, world.Dice(o.Seed, partReceiver))
-	if err != nil {
-		return err
-	}
-	servers := &stack{World: w, receiver: receiver}
-	// The workers end after the receiver, and what they still send is judged by nobody.
-	defer receiver.server.Close()
+	servers := &stack{World: w, receiver: newReceiver(world.Dice(o.Seed, partReceiver))}
+	// The workers end after the receiver. Nobody judges what they still send.
+	defer servers.receiver.server.Config.Close()
 	if err := servers.start(ctx, o.Nodes); err != nil {
 		return err
 	}

@@ -49,5 +49,5 @@ hooks:
   ticket: {http: {url: %q}, deadline: 15s, onFailure: continue, closing: {http: {url: %q}}}
 audit: {webhook: {url: %q}}
 `, firstLimits.parallel, firstLimits.unavailable, zoneLimit,
-		s.receiver.url+"/events", s.receiver.url+"/digest", s.receiver.url+"/ticket", s.receiver.url+"/ticket/close", s.receiver.url+"/audit")
+		s.receiver.server.URL+"/events", s.receiver.server.URL+"/digest", s.receiver.server.URL+"/ticket", s.receiver.server.URL+"/ticket/close", s.receiver.server.URL+"/audit")
 }
