@@ -137,7 +137,7 @@ func (p *apiProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	in := &request{method: r.Method, path: r.URL.Path, query: r.URL.Query(), body: body}
 	p.note(in)
-	t := p.board.trap()
+	t := p.board.Load()
 	caught := t != nil && t.request(in)
 	if caught && t.cell.when == before {
 		if t.cell.kind.onAPI() {

@@ -58,7 +58,7 @@ func (l *lane) run(ctx context.Context, c *cell) Outcome {
 	o := Outcome{Outcome: survived, Seconds: time.Since(began).Seconds()}
 	if c != nil {
 		o.Step, o.When, o.Kind, o.Detail = c.step.name, c.when, c.kind, a.trap.place()
-		l.board.arm(nil)
+		l.board.Store(nil)
 	}
 	switch {
 	case problem != nil:
@@ -227,7 +227,7 @@ func (a *attempt) setTrap(ctx context.Context) {
 			a.recovered <- nil
 		}
 	}()
-	a.board.arm(t)
+	a.board.Store(t)
 }
 
 // fault is what is done where the API server's answer is not the fault, and what mends it.

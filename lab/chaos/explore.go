@@ -95,7 +95,7 @@ func explore(ctx context.Context, cells []cell, lanes int, progress func(string,
 	}
 	s := &stack{dir: dir, audit: filepath.Join(dir, "audit.log")}
 	defer func() {
-		if err == nil && allSurvived(outcomes) {
+		if err == nil && !slices.ContainsFunc(outcomes, func(o Outcome) bool { return o.Outcome != survived }) {
 			err = os.RemoveAll(dir)
 		} else {
 			progress("logs are in %s", dir)
@@ -247,13 +247,4 @@ func (q *queue) work(ctx context.Context, s *stack, i int, temporal *devstack.Te
 		}
 		done()
 	}
-}
-
-func allSurvived(outcomes []Outcome) bool {
-	for _, o := range outcomes {
-		if o.Outcome != survived {
-			return false
-		}
-	}
-	return true
 }

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -68,11 +69,7 @@ func (k kind) onAPI() bool { return len(k) > 4 && k[:4] == "api-" }
 
 // onHealth means that a workflow of health checks is what it happens to, or a node that is being remediated.
 func (k kind) onHealth() bool {
-	switch k {
-	case resetRemediation, terminateRemediation, resetCheck, terminateCheck, kubeletBack:
-		return true
-	}
-	return false
+	return slices.Contains([]kind{resetRemediation, terminateRemediation, resetCheck, terminateCheck, kubeletBack}, k)
 }
 
 // onProfiles means that a workflow of profiles is what it happens to.
@@ -231,20 +228,5 @@ func (t *trap) spoil(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// switchboard is where a lane's proxies find the trap that is set.
-type switchboard struct {
-	mu  sync.Mutex
-	set *trap
-}
-
-func (b *switchboard) trap() *trap {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.set
-}
-
-func (b *switchboard) arm(t *trap) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.set = t
-}
+// switchboard is where a lane's proxies find the trap that is set, nil for none.
+type switchboard struct{ atomic.Pointer[trap] }

@@ -203,12 +203,8 @@ func (l *lane) goesOn(ctx context.Context, id string) bool {
 	if err != nil {
 		return true // it is asked again
 	}
-	switch described.WorkflowExecutionInfo.Status {
-	case enums.WORKFLOW_EXECUTION_STATUS_RUNNING, enums.WORKFLOW_EXECUTION_STATUS_COMPLETED:
-		return true
-	default:
-		return false
-	}
+	status := described.WorkflowExecutionInfo.Status
+	return status == enums.WORKFLOW_EXECUTION_STATUS_RUNNING || status == enums.WORKFLOW_EXECUTION_STATUS_COMPLETED
 }
 
 // statusOf tells a person what a maintenance waits for.

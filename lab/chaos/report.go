@@ -6,16 +6,6 @@ import (
 	"text/tabwriter"
 )
 
-// short is an outcome as the matrix shows it.
-func (o Outcome) short() string {
-	switch o.Outcome {
-	case survived:
-		return "ok"
-	default:
-		return o.Outcome
-	}
-}
-
 // printMatrix prints a line for each side of each step, with a column for each kind.
 func printMatrix(out io.Writer, outcomes []Outcome) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
@@ -32,10 +22,12 @@ func printMatrix(out io.Writer, outcomes []Outcome) error {
 		for _, side := range []when{before, after} {
 			line, any := fmt.Sprintf("%s\t%s", s.name, side), false
 			for _, k := range kinds {
-				o, run := at[s.name+string(side)+string(k)]
 				text := "-"
-				if run {
-					text, any = o.short(), true
+				if o, run := at[s.name+string(side)+string(k)]; run {
+					text, any = o.Outcome, true
+				}
+				if text == survived {
+					text = "ok"
 				}
 				line += "\t" + text
 			}

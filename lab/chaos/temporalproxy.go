@@ -97,7 +97,7 @@ func (p *temporalProxy) carry(_ any, stream grpc.ServerStream) error {
 	if md, ok := metadata.FromIncomingContext(ctx); ok {
 		ctx = metadata.NewOutgoingContext(ctx, md)
 	}
-	t := p.board.trap()
+	t := p.board.Load()
 	c := p.read(full, in)
 	if t != nil && !c.isTask() {
 		t.call(c, sideOfAnswer(c))
@@ -110,7 +110,7 @@ func (p *temporalProxy) carry(_ any, stream grpc.ServerStream) error {
 	}
 	for _, handed := range p.handed(c.method, out) {
 		// The trap may have been set while the worker's poll waited.
-		if t := p.board.trap(); t != nil {
+		if t := p.board.Load(); t != nil {
 			t.call(call{method: c.method, activity: handed.activity, input: handed.input}, before)
 		}
 	}
