@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"strings"
 	"sync"
@@ -74,7 +73,7 @@ func newTemporalProxy(to string, board *switchboard) (*temporalProxy, error) {
 	}
 	p := &temporalProxy{
 		address: listener.Addr().String(), board: board, upstream: upstream,
-		listener: &cuttable{Listener: listener, open: map[net.Conn]bool{}}, tasks: map[string]task{},
+		listener: &cuttable{Listener: listener}, tasks: map[string]task{},
 	}
 	p.server = grpc.NewServer(grpc.ForceServerCodecV2(bytesCodec{}), grpc.UnknownServiceHandler(p.carry), grpc.MaxRecvMsgSize(maxMessage))
 	go func() { _ = p.server.Serve(p.listener) }()
@@ -140,45 +139,42 @@ func (p *temporalProxy) read(full string, in []byte) call {
 	c := call{method: full[strings.LastIndex(full, "/")+1:]}
 	switch c.method {
 	case "RespondActivityTaskCompleted":
-		c.activity, c.input = p.taskOf(in, &workflowservice.RespondActivityTaskCompletedRequest{})
+		c.activity, c.input = p.taskOf(decode[workflowservice.RespondActivityTaskCompletedRequest](in).GetTaskToken())
 	case "RespondActivityTaskFailed":
-		c.activity, c.input = p.taskOf(in, &workflowservice.RespondActivityTaskFailedRequest{})
+		c.activity, c.input = p.taskOf(decode[workflowservice.RespondActivityTaskFailedRequest](in).GetTaskToken())
 	case "RespondActivityTaskCanceled":
-		c.activity, c.input = p.taskOf(in, &workflowservice.RespondActivityTaskCanceledRequest{})
+		c.activity, c.input = p.taskOf(decode[workflowservice.RespondActivityTaskCanceledRequest](in).GetTaskToken())
 	case "RecordActivityTaskHeartbeat":
-		c.activity, c.input = p.taskOf(in, &workflowservice.RecordActivityTaskHeartbeatRequest{})
+		c.activity, c.input = p.taskOf(decode[workflowservice.RecordActivityTaskHeartbeatRequest](in).GetTaskToken())
 	case "SignalWorkflowExecution":
-		var request workflowservice.SignalWorkflowExecutionRequest
-		if proto.Unmarshal(in, &request) == nil {
-			c.signal = request.SignalName
-		}
+		c.signal = decode[workflowservice.SignalWorkflowExecutionRequest](in).GetSignalName()
 	case "SignalWithStartWorkflowExecution":
-		var request workflowservice.SignalWithStartWorkflowExecutionRequest
-		if proto.Unmarshal(in, &request) == nil {
-			c.signal = request.SignalName
-		}
+		c.signal = decode[workflowservice.SignalWithStartWorkflowExecutionRequest](in).GetSignalName()
 	case "RespondWorkflowTaskCompleted":
-		var request workflowservice.RespondWorkflowTaskCompletedRequest
-		if proto.Unmarshal(in, &request) == nil {
-			for _, command := range request.Commands {
-				c.commands = append(c.commands, commandName(command))
-			}
+		for _, command := range decode[workflowservice.RespondWorkflowTaskCompletedRequest](in).GetCommands() {
+			c.commands = append(c.commands, commandName(command))
 		}
 	}
 	return c
 }
 
-// taskOf is the activity that a request of its task belongs to: its type, and what it was given.
-func (p *temporalProxy) taskOf(in []byte, request interface {
+// decode reads a message. It returns nil, whose fields are empty, for what is none.
+func decode[T any, M interface {
+	*T
 	proto.Message
-	GetTaskToken() []byte
-}) (activity, input string) {
-	if proto.Unmarshal(in, request) != nil {
-		return "", ""
+}](text []byte) M {
+	message := M(new(T))
+	if proto.Unmarshal(text, message) != nil {
+		return nil
 	}
+	return message
+}
+
+// taskOf is the activity whose task has a token: its type, and what it was given. No token is that of none.
+func (p *temporalProxy) taskOf(token []byte) (activity, input string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	found := p.tasks[string(request.GetTaskToken())]
+	found := p.tasks[string(token)]
 	return found.activity, found.input
 }
 
@@ -198,21 +194,15 @@ func (p *temporalProxy) handed(method string, out []byte) (handed []task) {
 	var tasks []*workflowservice.PollActivityTaskQueueResponse
 	switch method {
 	case "PollActivityTaskQueue":
-		var response workflowservice.PollActivityTaskQueueResponse
-		if proto.Unmarshal(out, &response) == nil {
-			tasks = append(tasks, &response)
-		}
+		tasks = append(tasks, decode[workflowservice.PollActivityTaskQueueResponse](out))
 	case "RespondWorkflowTaskCompleted":
 		// The server may hand out the activities of a workflow task at once.
-		var response workflowservice.RespondWorkflowTaskCompletedResponse
-		if proto.Unmarshal(out, &response) == nil {
-			tasks = response.ActivityTasks
-		}
+		tasks = decode[workflowservice.RespondWorkflowTaskCompletedResponse](out).GetActivityTasks()
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, t := range tasks {
-		if len(t.TaskToken) == 0 {
+		if len(t.GetTaskToken()) == 0 {
 			continue
 		}
 		found := task{activity: t.ActivityType.GetName()}
@@ -243,9 +233,10 @@ func (bytesCodec) Name() string { return "proto" }
 type cuttable struct {
 	net.Listener
 
-	mu   sync.Mutex
-	cut  bool
-	open map[net.Conn]bool
+	mu  sync.Mutex
+	cut bool
+	// accepted are the connections since the last cut, of which some may be closed.
+	accepted []net.Conn
 }
 
 // Accept returns the next connection that is not hung up on.
@@ -258,11 +249,11 @@ func (c *cuttable) Accept() (net.Conn, error) {
 		c.mu.Lock()
 		cut := c.cut
 		if !cut {
-			c.open[conn] = true
+			c.accepted = append(c.accepted, conn)
 		}
 		c.mu.Unlock()
 		if !cut {
-			return &cutConn{Conn: conn, from: c}, nil
+			return conn, nil
 		}
 		conn.Close()
 	}
@@ -274,22 +265,9 @@ func (c *cuttable) set(cut bool) {
 	defer c.mu.Unlock()
 	c.cut = cut
 	if cut {
-		for conn := range c.open {
+		for _, conn := range c.accepted {
 			conn.Close()
 		}
+		c.accepted = nil
 	}
 }
-
-type cutConn struct {
-	net.Conn
-	from *cuttable
-}
-
-func (c *cutConn) Close() error {
-	c.from.mu.Lock()
-	delete(c.from.open, c.Conn)
-	c.from.mu.Unlock()
-	return c.Conn.Close()
-}
-
-var _ io.Closer = (*cutConn)(nil)
