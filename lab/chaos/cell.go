@@ -124,7 +124,7 @@ func (a *attempt) run(ctx context.Context) (problem error) {
 			break
 		}
 	}
-	problems = append(problems, a.back(ctx), a.verdict(ctx), a.workedOnce(ctx), planOf(a).begunOnce(ctx), wardOf(a).hasHealed(ctx), profiled{a}.hasMoved(ctx), a.endBatch(ctx))
+	problems = append(problems, a.back(ctx), a.verdict(ctx), a.workedOnce(ctx), a.begunOnce(ctx), ward{a}.hasHealed(ctx), profiled{a}.hasMoved(ctx), a.endBatch(ctx))
 	return errors.Join(problems...)
 }
 
@@ -148,12 +148,12 @@ func maintainBoth(ctx context.Context, a *attempt) error {
 	case wanted.profiles:
 		return profiled{a}.move(ctx)
 	case wanted.heals != "":
-		return wardOf(a).fallIll(ctx)
+		return ward{a}.fallIll(ctx)
 	case wanted.slots > 1:
-		return planOf(a).leadTogether(ctx)
+		return a.leadTogether(ctx)
 	}
-	if planOf(a).plans() {
-		return planOf(a).roll(ctx, fields, endsWithin)
+	if a.plans() {
+		return a.roll(ctx, fields, endsWithin)
 	}
 	for _, nodes := range together {
 		if err := a.maintain(ctx, chaosRequestor, fields, endsWithin, nodes...); err != nil {
@@ -190,7 +190,7 @@ func (a *attempt) prepare(ctx context.Context) error {
 			a.undamaged[node] = imprint
 		}
 	}
-	if err := wardOf(a).ready(ctx); err != nil {
+	if err := (ward{a}).ready(ctx); err != nil {
 		return err
 	}
 	if err := (profiled{a}).ready(ctx); err != nil {
@@ -284,8 +284,8 @@ func (a *attempt) fault(ctx context.Context) (strike, recovery func() error) {
 	case deleteDefinition:
 		return a.definition.hit(ctx)
 	case kubeletBack:
-		strike = func() error { return wardOf(a).comeBack(ctx) }
-		recovery = func() error { return wardOf(a).isBackInService(ctx) }
+		strike = func() error { return ward{a}.comeBack(ctx) }
+		recovery = func() error { return ward{a}.isBackInService(ctx) }
 	default:
 		strike = a.hit(ctx)
 	}

@@ -61,7 +61,7 @@ func (c cell) canHappen() bool {
 
 // leadTogether has a plan drain the nodes in lockstep, completes it when it says that they are drained, and waits for the
 // ends of their maintenances.
-func (a planner) leadTogether(ctx context.Context) error {
+func (a *attempt) leadTogether(ctx context.Context) error {
 	limit := endsWithin
 	if a.cell.kind == terminateLockstep {
 		limit = repeatsWithin
@@ -97,7 +97,7 @@ func (a planner) leadTogether(ctx context.Context) error {
 }
 
 // complete sets the plan's last stage where its nodes are drained, and reports whether it did.
-func (a planner) complete(ctx context.Context) bool {
+func (a *attempt) complete(ctx context.Context) bool {
 	status, err := a.planStatus(ctx)
 	if err != nil || status.Stages == nil || status.Stages.Stage != api.StageDrain || !status.Stages.Drained.Status {
 		return false

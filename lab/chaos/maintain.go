@@ -81,9 +81,9 @@ func tend(ctx context.Context, a *attempt, all []*maintained) error {
 	defer tick.Stop()
 	for left := len(all); left > 0; {
 		for _, m := range all {
-			planOf(a).identify(ctx, m)
+			a.identify(ctx, m)
 			a.speak(ctx, m)
-			if time.Since(m.done) < doneAgain || mustWork(ctx, a, m) || planOf(a).mustFail(ctx, m) || !a.isReady(m) {
+			if time.Since(m.done) < doneAgain || mustWork(ctx, a, m) || a.mustFail(ctx, m) || !a.isReady(m) {
 				continue
 			}
 			if !disturbed {
@@ -112,8 +112,8 @@ func disturb(ctx context.Context, a *attempt) error {
 	switch {
 	case a.cell != nil && a.cell.step.rebuild:
 		return a.replaceScheduler(ctx)
-	case planOf(a).plans() && a.cell.step.plan == anew:
-		_, err := planOf(a).resetPlan(ctx)
+	case a.plans() && a.cell.step.plan == anew:
+		_, err := a.resetPlan(ctx)
 		return err
 	}
 	return nil

@@ -29,21 +29,16 @@ const (
 	together planning = "together"
 )
 
-// planner is an attempt whose maintenances a plan begins.
-type planner struct{ *attempt }
-
-func planOf(a *attempt) planner { return planner{a} }
-
 // plans means that a plan begins the maintenances of the attempt.
-func (a planner) plans() bool { return a.cell != nil && a.cell.step.plan != "" }
+func (a *attempt) plans() bool { return a.cell != nil && a.cell.step.plan != "" }
 
 // planID is the workflow ID of the plan that the attempt has, where it has one.
-func (a planner) planID() string {
+func (a *attempt) planID() string {
 	return api.PlanID(a.cluster, fmt.Sprintf("%s-%d", chaosRequestor, a.runs))
 }
 
 // roll has a plan maintain the nodes, and waits for its end and theirs.
-func (a planner) roll(ctx context.Context, fields string, limit time.Duration) error {
+func (a *attempt) roll(ctx context.Context, fields string, limit time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	requestor := fmt.Sprintf("%s-%d", chaosRequestor, a.runs)
@@ -65,11 +60,11 @@ func (a planner) roll(ctx context.Context, fields string, limit time.Duration) e
 	if err := a.start(ctx, input); err != nil {
 		return err
 	}
-	return errors.Join(tend(ctx, a.attempt, all), a.planCompletes(ctx))
+	return errors.Join(tend(ctx, a, all), a.planCompletes(ctx))
 }
 
 // start starts the plan. The fault may happen before that is done.
-func (a planner) start(ctx context.Context, input string) error {
+func (a *attempt) start(ctx context.Context, input string) error {
 	return world.Eventually(ctx, time.Minute, "starting the plan", func() error {
 		_, err := a.temporal.Client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
 			ID: a.planID(), TaskQueue: api.TaskQueue(a.cluster, api.DefaultTaskQueue),
@@ -79,12 +74,12 @@ func (a planner) start(ctx context.Context, input string) error {
 }
 
 // planCompletes waits for the end of the plan, which must be its completion.
-func (a planner) planCompletes(ctx context.Context) error {
+func (a *attempt) planCompletes(ctx context.Context) error {
 	return world.Eventually(ctx, patience, "the plan has completed", func() error { return a.hasCompleted(ctx) })
 }
 
 // hasCompleted says what the plan is where it is not completed.
-func (a planner) hasCompleted(ctx context.Context) error {
+func (a *attempt) hasCompleted(ctx context.Context) error {
 	described, err := a.temporal.Client.DescribeWorkflowExecution(ctx, a.planID(), "")
 	if err == nil && described.WorkflowExecutionInfo.Status != enums.WORKFLOW_EXECUTION_STATUS_COMPLETED {
 		err = fmt.Errorf("it is %s: %s", described.WorkflowExecutionInfo.Status, a.planWords(ctx))
@@ -93,14 +88,14 @@ func (a planner) hasCompleted(ctx context.Context) error {
 }
 
 // planStatus asks the plan how it stands.
-func (a planner) planStatus(ctx context.Context) (api.PlanStatus, error) {
+func (a *attempt) planStatus(ctx context.Context) (api.PlanStatus, error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	return world.Ask[api.PlanStatus](ctx, a.temporal.Client, a.planID(), api.QueryStatus, api.PlanStatusRequest{})
 }
 
 // planWords tells a person how the plan stands.
-func (a planner) planWords(ctx context.Context) string {
+func (a *attempt) planWords(ctx context.Context) string {
 	status, err := a.planStatus(ctx)
 	if err != nil {
 		return err.Error()
@@ -109,7 +104,7 @@ func (a planner) planWords(ctx context.Context) string {
 }
 
 // identify finds out which maintenance the plan began.
-func (a planner) identify(ctx context.Context, m *maintained) {
+func (a *attempt) identify(ctx context.Context, m *maintained) {
 	if m.first != "" || !a.plans() {
 		return
 	}
@@ -120,7 +115,7 @@ func (a planner) identify(ctx context.Context, m *maintained) {
 
 // begunOnce looks whether the plan, or an object, began one maintenance of each node, and that was completed once. An object that was deleted
 // and created again asks for another.
-func (a planner) begunOnce(ctx context.Context) error {
+func (a *attempt) begunOnce(ctx context.Context) error {
 	if !a.plans() && !shapeFor(a.cell).objects {
 		return nil
 	}
@@ -157,7 +152,7 @@ func (a planner) begunOnce(ctx context.Context) error {
 }
 
 // resetPlan resets the plan, if there is one that runs.
-func (a planner) resetPlan(ctx context.Context) (done bool, err error) {
+func (a *attempt) resetPlan(ctx context.Context) (done bool, err error) {
 	if !a.plans() {
 		return false, nil
 	}
@@ -188,7 +183,7 @@ func toPlan(node string) []message {
 }
 
 // mustFail means that the work on a node is to fail before it is done, and has it fail once the node is Ready.
-func (a planner) mustFail(ctx context.Context, m *maintained) bool {
+func (a *attempt) mustFail(ctx context.Context, m *maintained) bool {
 	if !a.plans() || a.cell.step.plan != hears || m.node != a.nodes[0] || !m.whole() || a.trap.place() != "" {
 		return false
 	}

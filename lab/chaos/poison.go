@@ -67,12 +67,12 @@ func (a *attempt) poisonAll(ctx context.Context) error {
 			return err
 		}
 	}
-	if planOf(a).plans() {
-		if err := a.send(ctx, planOf(a).planID(), toPlan(a.nodes[0])); err != nil {
+	if a.plans() {
+		if err := a.send(ctx, a.planID(), toPlan(a.nodes[0])); err != nil {
 			return err
 		}
 	}
-	if err := errors.Join(wardOf(a).poison(ctx), profiled{a}.poison(ctx)); err != nil {
+	if err := errors.Join(ward{a}.poison(ctx), profiled{a}.poison(ctx)); err != nil {
 		return err
 	}
 	return a.send(ctx, api.SchedulerID(a.cluster), append(toScheduler(a.nodes[0]), givenBack(running)...))

@@ -25,7 +25,7 @@ func (a *attempt) resetMaintenances(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	planReset, err := planOf(a).resetPlan(ctx)
+	planReset, err := a.resetPlan(ctx)
 	if err != nil {
 		return err
 	}

@@ -43,8 +43,6 @@ const (
 // ward is an attempt whose nodes fall ill, and are remediated by the health check of the lane's configuration.
 type ward struct{ *attempt }
 
-func wardOf(a *attempt) ward { return ward{a} }
-
 // heals says how nodes are remediated in the attempt, empty if they are maintained.
 func (w ward) heals() healing { return shapeFor(w.cell).heals }
 
