@@ -50,16 +50,13 @@ const (
 
 // run lets one fault happen in the maintenance of the lane's two nodes, which may be out of service one at a time, and
 // tells what became of it. Without a fault it makes the run to compare with.
-func (l *lane) run(ctx context.Context, c *cell) Outcome {
+func (l *lane) run(ctx context.Context, c cell) Outcome {
 	began := time.Now()
 	l.runs++
 	a := &attempt{lane: l, cell: c, since: began}
 	problem := a.run(ctx)
-	o := Outcome{Outcome: survived, Seconds: time.Since(began).Seconds()}
-	if c != nil {
-		o.Step, o.When, o.Kind, o.Detail = c.step.name, c.when, c.kind, a.trap.place()
-		l.board.Store(nil)
-	}
+	o := Outcome{Step: c.step.name, When: c.when, Kind: c.kind, Outcome: survived, Seconds: time.Since(began).Seconds(), Detail: a.trap.place()}
+	l.board.Store(nil)
 	switch {
 	case problem != nil:
 		o.Outcome = failed
@@ -69,7 +66,7 @@ func (l *lane) run(ctx context.Context, c *cell) Outcome {
 				o.Detail += "; and the lane could not begin anew: " + err.Error()
 			}
 		}
-	case c != nil && o.Detail == "":
+	case a.trap != nil && o.Detail == "":
 		o.Outcome, o.Detail = missed, "nothing came by to which it could have happened"
 	}
 	return o
@@ -78,7 +75,8 @@ func (l *lane) run(ctx context.Context, c *cell) Outcome {
 // attempt is one run of a lane's maintenances.
 type attempt struct {
 	*lane
-	cell *cell
+	cell cell
+	// trap is nil in a run without a fault.
 	trap *trap
 	from int64
 	// since is when it began.
@@ -94,16 +92,11 @@ type attempt struct {
 func (a *attempt) run(ctx context.Context) (problem error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	defer func() { problem = errors.Join(problem, a.stopOther(context.WithoutCancel(ctx))) }()
 	if err := a.prepare(ctx); err != nil {
 		return fmt.Errorf("before the fault: %w", err)
 	}
-	defer func() { problem = errors.Join(problem, a.stopOther(context.WithoutCancel(ctx))) }()
-	if a.cell != nil && a.cell.step.windows {
-		if err := a.forgetWindows(ctx); err != nil {
-			return fmt.Errorf("before the fault: %w", err)
-		}
-	}
-	if a.cell != nil && a.cell.step.shut {
+	if a.cell.step.shut {
 		opened, err := a.shutBudget(ctx)
 		if err != nil {
 			return fmt.Errorf("before the fault: %w", err)
@@ -132,14 +125,14 @@ func (a *attempt) run(ctx context.Context) (problem error) {
 func maintainBoth(ctx context.Context, a *attempt) error {
 	fields := wholeMaintenance
 	together := [][]string{a.nodes[:]}
-	if a.cell != nil && a.cell.step.preflight != "" {
+	if a.cell.step.preflight != "" {
 		fields = fmt.Sprintf(`,"preflight":%q`, a.cell.step.preflight) + fields
 		together = [][]string{a.nodes[:1], a.nodes[1:]}
 	}
 	if works(a) {
 		fields += fmt.Sprintf(`,"work":%q`, a.cell.step.work)
 	}
-	if a.cell != nil && a.cell.step.windows {
+	if a.cell.step.windows {
 		fields = `,"windows":["always"]` + fields
 	}
 	switch wanted := shapeFor(a.cell); {
@@ -204,14 +197,17 @@ func (a *attempt) prepare(ctx context.Context) error {
 		return err
 	}
 	a.observer.forget(a.name)
-	if a.cell != nil {
+	if a.cell.kind != "" {
 		a.setTrap(ctx)
+	}
+	if a.cell.step.windows {
+		return a.forgetWindows(ctx)
 	}
 	return nil
 }
 
 func (a *attempt) setTrap(ctx context.Context) {
-	t := newTrap(*a.cell)
+	t := newTrap(a.cell)
 	a.trap = t
 	var recovery func() error
 	t.strike, recovery = a.fault(ctx)

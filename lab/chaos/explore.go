@@ -219,11 +219,11 @@ func (q *queue) work(ctx context.Context, s *stack, i int, temporal *devstack.Te
 		q.fail(fmt.Errorf("lane %d: %w", i+1, err))
 		return
 	}
-	calm := l.run(ctx, nil)
+	calm := l.run(ctx, cell{})
 	for range 2 {
 		// On a busy machine the first run may take longer than its time.
 		if calm.Outcome != survived && ctx.Err() == nil {
-			calm = l.run(ctx, nil)
+			calm = l.run(ctx, cell{})
 		}
 	}
 	if calm.Outcome != survived {
@@ -237,7 +237,7 @@ func (q *queue) work(ctx context.Context, s *stack, i int, temporal *devstack.Te
 			return
 		}
 		done := s.definition.use(c)
-		if o := l.run(ctx, &c); ctx.Err() == nil {
+		if o := l.run(ctx, c); ctx.Err() == nil {
 			q.done(o)
 		}
 		if c.kind == deleteDefinition && ctx.Err() == nil {

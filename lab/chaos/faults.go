@@ -101,7 +101,7 @@ const (
 	hangFor = 33 * time.Second
 )
 
-// cell is one place of the matrix: one fault.
+// cell is one place of the matrix: one fault. The zero value is a run without one.
 type cell struct {
 	step step
 	when when

@@ -63,7 +63,7 @@ func choose(which *regexp.Regexp, subset bool) []cell {
 	}
 	// A lane begins a Drydock anew for faults that need another.
 	slices.SortStableFunc(cells, func(a, b cell) int {
-		return strings.Compare(fmt.Sprint(shapeFor(&a)), fmt.Sprint(shapeFor(&b)))
+		return strings.Compare(fmt.Sprint(shapeFor(a)), fmt.Sprint(shapeFor(b)))
 	})
 	return cells
 }

@@ -110,9 +110,9 @@ func tend(ctx context.Context, a *attempt, all []*maintained) error {
 // disturb does once, while a node is Ready, what the step needs besides its fault.
 func disturb(ctx context.Context, a *attempt) error {
 	switch {
-	case a.cell != nil && a.cell.step.rebuild:
+	case a.cell.step.rebuild:
 		return a.replaceScheduler(ctx)
-	case a.plans() && a.cell.step.plan == anew:
+	case a.cell.step.plan == anew:
 		_, err := a.resetPlan(ctx)
 		return err
 	}
@@ -157,7 +157,7 @@ const sayAgain = 2 * time.Second
 // speak tells the maintenance of the first node what the step is about, as long as it holds the node and the fault has not
 // happened.
 func (a *attempt) speak(ctx context.Context, m *maintained) {
-	if a.cell == nil || a.cell.step.says == nil || m.node != a.nodes[0] || !m.whole() || time.Since(m.told) < sayAgain || a.trap.place() != "" {
+	if a.cell.step.says == nil || m.node != a.nodes[0] || !m.whole() || time.Since(m.told) < sayAgain || a.trap.place() != "" {
 		return
 	}
 	if n := a.observer.node(m.node); n == nil || !holds(n, m) {

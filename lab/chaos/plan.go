@@ -30,7 +30,7 @@ const (
 )
 
 // plans means that a plan begins the maintenances of the attempt.
-func (a *attempt) plans() bool { return a.cell != nil && a.cell.step.plan != "" }
+func (a *attempt) plans() bool { return a.cell.step.plan != "" }
 
 // planID is the workflow ID of the plan that the attempt has, where it has one.
 func (a *attempt) planID() string {
@@ -184,7 +184,7 @@ func toPlan(node string) []message {
 
 // mustFail means that the work on a node is to fail before it is done, and has it fail once the node is Ready.
 func (a *attempt) mustFail(ctx context.Context, m *maintained) bool {
-	if !a.plans() || a.cell.step.plan != hears || m.node != a.nodes[0] || !m.whole() || a.trap.place() != "" {
+	if a.cell.step.plan != hears || m.node != a.nodes[0] || !m.whole() || a.trap.place() != "" {
 		return false
 	}
 	if time.Since(m.failed) > doneAgain && a.isReady(m) &&

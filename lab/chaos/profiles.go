@@ -75,12 +75,7 @@ func (s step) profile() string {
 	return ""
 }
 
-func (p profiled) profile() string {
-	if p.cell == nil {
-		return ""
-	}
-	return p.cell.step.profile()
-}
+func (p profiled) profile() string { return p.cell.step.profile() }
 
 // drainsSteps are those of the profile that drains.
 var drainsSteps = []step{

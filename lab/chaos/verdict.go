@@ -36,7 +36,7 @@ func (a *attempt) verdict(ctx context.Context) error {
 	ended, err := witness.EndedPods(a.audit, a.from, a.name)
 	problems = append(problems, err)
 	least := 6
-	if a.cell != nil && a.cell.step.says != nil {
+	if a.cell.step.says != nil {
 		least-- // it may be one that is skipped
 	}
 	switch wanted := shapeFor(a.cell); {

@@ -56,11 +56,8 @@ type shape struct {
 }
 
 // shapeFor is what a fault needs: a plan in lockstep takes both nodes.
-func shapeFor(c *cell) shape {
-	switch {
-	case c == nil:
-		return shape{slots: 1}
-	case c.step.plan == together:
+func shapeFor(c cell) shape {
+	if c.step.plan == together {
 		return shape{slots: 2}
 	}
 	return shape{slots: 1, heals: c.step.heals, profiles: c.step.profile() != "", objects: c.step.objects}

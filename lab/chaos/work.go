@@ -59,7 +59,7 @@ func (l *lane) workConfig() string {
 }
 
 // works means that the maintenances of the attempt have the worker do the work.
-func works(a *attempt) bool { return a.cell != nil && a.cell.step.work != "" }
+func works(a *attempt) bool { return a.cell.step.work != "" }
 
 // mustWork means that nobody says done of a maintenance: its work does, or has to be begun before somebody does.
 func mustWork(ctx context.Context, a *attempt, m *maintained) bool {
