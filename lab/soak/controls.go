@@ -37,10 +37,6 @@ type controls struct {
 	knownAt int
 }
 
-func newControls(temporal client.Client, log *journal, w *watcher, r *rand.Rand) *controls {
-	return &controls{temporal: temporal, journal: log, watcher: w, dice: r, may: []limits{firstLimits}, ever: []limits{firstLimits}}
-}
-
 func (c *controls) update(ctx context.Context, name string, payload any, did, detail string) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"drydock.dev/drydock/api"
@@ -20,9 +21,8 @@ type faults struct {
 	dice     *rand.Rand
 
 	// recovering are processes that are to come back.
-	recovering sync.WaitGroup
-	mu         sync.Mutex
-	temporalUp bool
+	recovering   sync.WaitGroup
+	temporalDown atomic.Bool
 }
 
 // fault is one kind, and how often it is chosen.
@@ -151,11 +151,7 @@ func (f *faults) endWorker(ctx context.Context, kill bool) {
 
 // killTemporal ends the Temporal server, and starts it again a little later with what it has on disk.
 func (f *faults) killTemporal(ctx context.Context) {
-	f.mu.Lock()
-	up := f.temporalUp
-	f.temporalUp = false
-	f.mu.Unlock()
-	if !up {
+	if !f.temporalDown.CompareAndSwap(false, true) {
 		return
 	}
 	away := pause(f.dice, 500, 10000)
@@ -169,9 +165,7 @@ func (f *faults) killTemporal(ctx context.Context) {
 			f.journal.violated(Violation{At: time.Now(), Rule: ruleProcess, What: "Temporal does not start: " + err.Error()})
 			return
 		}
-		f.mu.Lock()
-		f.temporalUp = true
-		f.mu.Unlock()
+		f.temporalDown.Store(false)
 	})
 }
 

@@ -45,10 +45,6 @@ type fleet struct {
 // openRun is a workflow that runs.
 type openRun struct{ run, kind string }
 
-func newFleet(temporal client.Client, log *journal, bridge *bridge) *fleet {
-	return &fleet{temporal: temporal, journal: log, bridge: bridge, open: map[string]openRun{}}
-}
-
 // look reads from Temporal which workflows are open.
 func (f *fleet) look(ctx context.Context) error {
 	open := map[string]openRun{}
@@ -90,13 +86,7 @@ func (f *fleet) openOf(kind string) (ids []string) {
 	return ids
 }
 
-func (f *fleet) isOpen(id string) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	_, open := f.open[id]
-	return open
-}
-
+// openAll are all open workflows. Nobody changes this map: the next look makes another.
 func (f *fleet) openAll() map[string]openRun {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -195,10 +185,7 @@ func (f *fleet) identify(ctx context.Context, m *maintenance) bool {
 func (f *fleet) signal(ctx context.Context, id, name string, payload any, did string) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	_, node, _, parseErr := api.ParseMaintenanceID(id)
-	if parseErr != nil {
-		node = ""
-	}
+	_, node, _, _ := api.ParseMaintenanceID(id)
 	err := f.temporal.SignalWorkflow(ctx, id, "", name, payload)
 	text, marshalErr := json.Marshal(payload)
 	if marshalErr != nil {

@@ -79,7 +79,11 @@ func (s *soak) finish(ctx context.Context, told map[string]time.Time) (left []le
 // tellsOfClosed reports whether a Notification tells of one maintenance, which has ended.
 func (s *soak) tellsOfClosed(id string) bool {
 	parts := strings.Split(id, "/")
-	return len(parts) >= 5 && !s.fleet.isOpen(api.MaintenanceID("", parts[2], parts[3]))
+	if len(parts) < 5 {
+		return false
+	}
+	_, open := s.fleet.openAll()[api.MaintenanceID("", parts[2], parts[3])]
+	return !open
 }
 
 // waitsFor is what the first few say of themselves.

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"drydock.dev/drydock/api"
@@ -106,12 +107,18 @@ func soakIn(ctx context.Context, w *world.World, o options, log *journal) error 
 
 func newSoak(o options, servers *stack, log *journal) *soak {
 	s := &soak{options: o, stack: servers, journal: log, imprints: map[string]string{}}
-	s.watcher = newWatcher(newJudge(firstLimits.parallel, firstLimits.unavailable, zoneLimit, minAvailable(), log.violated), log)
-	s.fleet = newFleet(servers.Temporal.Client, log, servers.bridge)
-	s.controls = newControls(servers.Temporal.Client, log, s.watcher, world.Dice(o.Seed, partControls))
+	s.watcher = &watcher{
+		judge:   newJudge(firstLimits.parallel, firstLimits.unavailable, zoneLimit, minAvailable(), log.violated),
+		journal: log, latest: map[string]*corev1.Node{}, byOperator: map[int64]bool{},
+	}
+	s.fleet = &fleet{temporal: servers.Temporal.Client, journal: log, bridge: servers.bridge}
+	s.controls = &controls{
+		temporal: servers.Temporal.Client, journal: log, watcher: s.watcher, dice: world.Dice(o.Seed, partControls),
+		may: []limits{firstLimits}, ever: []limits{firstLimits},
+	}
 	s.operator = &operator{kube: servers.Cluster.Client, journal: log, watcher: s.watcher, dice: world.Dice(o.Seed, partOperator), nodes: o.Nodes}
 	s.faults = &faults{
-		stack: servers, fleet: s.fleet, controls: s.controls, operator: s.operator, journal: log, dice: world.Dice(o.Seed, partFaults), temporalUp: true,
+		stack: servers, fleet: s.fleet, controls: s.controls, operator: s.operator, journal: log, dice: world.Dice(o.Seed, partFaults),
 	}
 	return s
 }

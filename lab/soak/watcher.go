@@ -42,10 +42,6 @@ type watcher struct {
 	byOperator map[int64]bool
 }
 
-func newWatcher(j *judge, log *journal) *watcher {
-	return &watcher{judge: j, journal: log, latest: map[string]*corev1.Node{}, byOperator: map[int64]bool{}}
-}
-
 // watch begins to watch, and judges until the context ends.
 func (w *watcher) watch(ctx context.Context, client kubernetes.Interface) error {
 	if err := witness.Nodes(ctx, client, func(kind watch.EventType, n *corev1.Node) {
