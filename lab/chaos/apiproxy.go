@@ -76,8 +76,7 @@ type apiProxy struct {
 	// written are the requests to change a node, or to end a pod.
 	written []string
 	// streams are the running watches.
-	streams map[int]stream
-	next    int
+	streams map[*stream]bool
 }
 
 // connKey finds a request's connection, so that it can be dropped.
@@ -99,7 +98,7 @@ func newAPIProxy(kubeconfig, selector string, board *switchboard) (*apiProxy, er
 	p := &apiProxy{
 		board: board, selector: selector, token: rand.Text(), target: target, bearer: config.BearerToken,
 		upstream: &http.Transport{TLSClientConfig: tlsConfig, ForceAttemptHTTP2: true},
-		uids:     map[string]string{}, streams: map[int]stream{},
+		uids:     map[string]string{}, streams: map[*stream]bool{},
 	}
 	p.server = httptest.NewUnstartedServer(p)
 	p.server.EnableHTTP2 = true
@@ -152,14 +151,12 @@ func (p *apiProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			hangUp(r) // the worker no longer waits for this request, and may have sent it again
 		}
 	}
-	ctx := r.Context()
-	if !in.watches() {
-		// What has reached the API server is done by it whatever becomes of the worker. One that gives an eviction up
-		// halfway counts it under the budget for two minutes.
-		ctx = context.WithoutCancel(ctx)
-	}
+	// What has reached the API server is done by it whatever becomes of the worker. One that gives an eviction up halfway
+	// counts it under the budget for two minutes.
+	ctx := context.WithoutCancel(r.Context())
 	if in.watches() {
-		stop := p.stoppable(&ctx, in)
+		var stop func()
+		ctx, stop = p.stoppable(r.Context(), in)
 		defer stop()
 	}
 	response, err := p.forward(ctx, r, in)
@@ -260,19 +257,17 @@ type stream struct {
 }
 
 // stoppable lets a watch be ended by breakWatches.
-func (p *apiProxy) stoppable(ctx *context.Context, watch *request) (stop func()) {
-	var cancel context.CancelFunc
-	*ctx, cancel = context.WithCancel(*ctx)
+func (p *apiProxy) stoppable(ctx context.Context, watch *request) (stoppable context.Context, stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.next++
-	key := p.next
-	p.streams[key] = stream{watch, cancel}
-	return func() {
+	s := &stream{watch, cancel}
+	p.streams[s] = true
+	return ctx, func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		cancel()
-		delete(p.streams, key)
+		delete(p.streams, s)
 	}
 }
 
@@ -280,7 +275,7 @@ func (p *apiProxy) stoppable(ctx *context.Context, watch *request) (stop func())
 func (p *apiProxy) breakWatches(wanted func(*request) bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, s := range p.streams {
+	for s := range p.streams {
 		if wanted(s.watch) {
 			s.cancel()
 		}

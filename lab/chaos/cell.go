@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"go.temporal.io/sdk/client"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -207,7 +206,7 @@ func (a *attempt) prepare(ctx context.Context) error {
 }
 
 func (a *attempt) setTrap(ctx context.Context) {
-	t := newTrap(a.cell)
+	t := &trap{cell: a.cell, ready: a.cell.step.atRequest(), caught: make(chan struct{}), done: make(chan struct{})}
 	a.trap = t
 	var recovery func() error
 	t.strike, recovery = a.fault(ctx)
@@ -348,8 +347,6 @@ func (a *attempt) replaceScheduler(ctx context.Context) error {
 	if err := a.temporal.Client.TerminateWorkflow(ctx, id, previous, "chaos: by hand"); err != nil {
 		return err
 	}
-	_, err = a.temporal.Client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
-		ID: id, TaskQueue: api.TaskQueue(a.cluster, api.DefaultTaskQueue),
-	}, api.SchedulerType, map[string]any{"previousRun": previous})
+	_, err = a.startWorkflow(ctx, id, api.SchedulerType, map[string]any{"previousRun": previous})
 	return err
 }

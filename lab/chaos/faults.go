@@ -142,10 +142,6 @@ type trap struct {
 	problem error
 }
 
-func newTrap(c cell) *trap {
-	return &trap{cell: c, ready: c.step.atRequest(), caught: make(chan struct{}), done: make(chan struct{})}
-}
-
 // take springs the trap, once.
 func (t *trap) take(where string) bool {
 	t.mu.Lock()

@@ -206,7 +206,7 @@ func forge(ctx context.Context, a *attempt) error {
 
 // send starts a workflow that makes one claim, and compares how the activity ended with what the claim deserves.
 func (f forgery) send(ctx context.Context, a *attempt, i int, node string, other subject) error {
-	service, queue := a.temporal.Client.WorkflowService(), &taskqueuepb.TaskQueue{Name: api.TaskQueue(a.cluster, api.DefaultTaskQueue)}
+	service, queue := a.temporal.Client.WorkflowService(), &taskqueuepb.TaskQueue{Name: a.queue()}
 	own := subject{node: node, name: fmt.Sprintf("%s-%d", forged, i)}
 	own.workflow = f.id(a.cluster, own.node, own.name)
 	started, err := service.StartWorkflowExecution(ctx, &workflowservice.StartWorkflowExecutionRequest{

@@ -35,7 +35,7 @@ const (
 // startIntruder has a worker without any workflow or activity of Drydock poll the queue of the lane's for as long as Temporal is
 // out of reach in other faults. Tasks that it gets fail, and have to be tried again.
 func startIntruder(ctx context.Context, a *attempt) (strike, recovery func() error) {
-	queue := api.TaskQueue(a.cluster, api.DefaultTaskQueue)
+	queue := a.queue()
 	intruder := worker.New(a.temporal.Client, queue, worker.Options{Identity: intrudes})
 	intruder.RegisterWorkflowWithOptions(func(workflow.Context) error { return nil }, workflow.RegisterOptions{Name: intrudes})
 	intruder.RegisterActivityWithOptions(func(context.Context) error { return nil }, activity.RegisterOptions{Name: intrudes})
@@ -83,7 +83,7 @@ func callActivities(ctx context.Context, a *attempt) error {
 	for _, kind := range kinds {
 		run, err := a.temporal.Client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
 			ID: fmt.Sprintf("%s/%s/%s/%s", a.cluster, forged, kind, newUUID()), TaskQueue: queue, WorkflowRunTimeout: refusesWithin,
-		}, kind, calls{Queue: api.TaskQueue(a.cluster, api.DefaultTaskQueue), Activities: activities})
+		}, kind, calls{Queue: a.queue(), Activities: activities})
 		var taken []string
 		if err == nil {
 			err = run.Get(ctx, &taken)
@@ -103,7 +103,7 @@ func callActivities(ctx context.Context, a *attempt) error {
 func beginElsewhere(ctx context.Context, a *attempt, queue string) error {
 	run, err := a.temporal.Client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
 		ID: fmt.Sprintf("%s/%s/%s", a.cluster, forged, newUUID()), TaskQueue: queue, WorkflowRunTimeout: refusesWithin,
-	}, api.PreflightType, onward{Queue: api.TaskQueue(a.cluster, api.DefaultTaskQueue), Input: fields{"node": a.nodes[0], "requestor": forged}})
+	}, api.PreflightType, onward{Queue: a.queue(), Input: fields{"node": a.nodes[0], "requestor": forged}})
 	if err == nil {
 		err = run.Get(ctx, nil)
 	}

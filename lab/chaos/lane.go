@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"go.temporal.io/sdk/client"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -131,6 +132,14 @@ func (l *lane) startWorker(ctx context.Context) error {
 	})
 	l.worker = w
 	return err
+}
+
+// queue is the task queue of the lane's worker.
+func (l *lane) queue() string { return api.TaskQueue(l.cluster, api.DefaultTaskQueue) }
+
+// startWorkflow starts a workflow for the lane's worker.
+func (l *lane) startWorkflow(ctx context.Context, id, kind string, input any) (client.WorkflowRun, error) {
+	return l.temporal.Client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: id, TaskQueue: l.queue()}, kind, input)
 }
 
 func (l *lane) close() {

@@ -124,9 +124,7 @@ func (a *attempt) begin(ctx context.Context, requestor, fields, node string) (*m
 	m := maintained{node: node, requestor: requestor, id: api.MaintenanceID(a.cluster, node, requestor)}
 	a.begun.add(m)
 	err := world.Eventually(ctx, time.Minute, "starting the maintenance of "+node, func() error {
-		run, err := a.temporal.Client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
-			ID: m.id, TaskQueue: api.TaskQueue(a.cluster, api.DefaultTaskQueue),
-		}, api.NodeMaintenanceType, json.RawMessage(fmt.Sprintf(`{"node":%q,"requestor":%q%s}`, node, requestor, fields)))
+		run, err := a.startWorkflow(ctx, m.id, api.NodeMaintenanceType, json.RawMessage(fmt.Sprintf(`{"node":%q,"requestor":%q%s}`, node, requestor, fields)))
 		if err == nil {
 			m.first = run.GetRunID()
 		}

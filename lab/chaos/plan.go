@@ -9,7 +9,6 @@ import (
 
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/workflowservice/v1"
-	"go.temporal.io/sdk/client"
 
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/lab/world"
@@ -66,9 +65,7 @@ func (a *attempt) roll(ctx context.Context, fields string, limit time.Duration) 
 // start starts the plan. The fault may happen before that is done.
 func (a *attempt) start(ctx context.Context, input string) error {
 	return world.Eventually(ctx, time.Minute, "starting the plan", func() error {
-		_, err := a.temporal.Client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
-			ID: a.planID(), TaskQueue: api.TaskQueue(a.cluster, api.DefaultTaskQueue),
-		}, api.MaintenancePlanType, json.RawMessage(input))
+		_, err := a.startWorkflow(ctx, a.planID(), api.MaintenancePlanType, json.RawMessage(input))
 		return err
 	})
 }

@@ -10,7 +10,6 @@ import (
 
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
-	"go.temporal.io/sdk/client"
 	"k8s.io/apimachinery/pkg/util/uuid"
 
 	"drydock.dev/drydock/api"
@@ -201,9 +200,7 @@ func (a *attempt) startForged(ctx context.Context, e execution) error {
 		{api.NotificationType, api.NotificationInput{Channel: forged, Maintenance: &ref}},
 		{api.NotificationType, endless()},
 	} {
-		if _, err := a.temporal.Client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
-			ID: a.cluster + "/" + forged + "/" + newUUID(), TaskQueue: api.TaskQueue(a.cluster, api.DefaultTaskQueue),
-		}, s.kind, s.input); err != nil {
+		if _, err := a.startWorkflow(ctx, a.cluster+"/"+forged+"/"+newUUID(), s.kind, s.input); err != nil {
 			return fmt.Errorf("starting a forged %s: %w", s.kind, err)
 		}
 	}

@@ -113,7 +113,7 @@ func (l *lane) openWorkflows(ctx context.Context) error {
 // running are the IDs of the workflows of the lane's Drydock that run.
 func (l *lane) running(ctx context.Context) (ids []string, err error) {
 	page, err := l.temporal.Client.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{
-		Query: fmt.Sprintf("TaskQueue = '%s' AND ExecutionStatus = 'Running'", api.TaskQueue(l.cluster, api.DefaultTaskQueue)),
+		Query: fmt.Sprintf("TaskQueue = '%s' AND ExecutionStatus = 'Running'", l.queue()),
 	})
 	for _, e := range page.GetExecutions() {
 		ids = append(ids, e.Execution.WorkflowId)
