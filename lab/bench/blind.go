@@ -94,7 +94,7 @@ func (b blinded) prepare(ctx context.Context) error {
 		`{"selector":"`+blindLabel+`=plan","strategy":{"type":"allAtOnce"},"stage":"Cordon"}`); err != nil {
 		return err
 	}
-	if err := b.start(ctx, world.NodeName(waitingNode), "bench"); err != nil {
+	if err := b.start(ctx, world.NodeName(waitingNode), "bench", ""); err != nil {
 		return err
 	}
 	if _, err := b.until(ctx, plannedNode, "to be cordoned by its plan", isCordoned); err != nil {

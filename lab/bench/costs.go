@@ -78,7 +78,7 @@ func (b *costs) spent(ctx context.Context) (s spending, err error) {
 
 // maintain takes a node through a maintenance.
 func (b *costs) maintain(ctx context.Context) error {
-	if err := b.start(ctx, world.NodeName(0), "cost"); err != nil {
+	if err := b.start(ctx, world.NodeName(0), "cost", ""); err != nil {
 		return err
 	}
 	if err := b.untilPhase(ctx, b.id, api.Ready); err != nil {

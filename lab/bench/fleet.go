@@ -310,7 +310,7 @@ func (b *massDrainer) queueUp(ctx context.Context, requestor string) (nodes int,
 		return 0, err
 	}
 	if err := inParallel(ctx, nodes, slots, func(ctx context.Context, i int) error {
-		return b.startWith(ctx, world.NodeName(i), requestor, massDrain)
+		return b.start(ctx, world.NodeName(i), requestor, massDrain)
 	}); err != nil {
 		return 0, err
 	}

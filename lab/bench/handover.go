@@ -68,19 +68,15 @@ func (b *bench) goesOver(ctx context.Context, nodes int, start func(context.Cont
 // startAll starts the maintenances of the first nodes one by one.
 func (b *bench) startAll(ctx context.Context, nodes int) error {
 	for i := range nodes {
-		if err := b.start(ctx, world.NodeName(i), "bench"); err != nil {
+		if err := b.start(ctx, world.NodeName(i), "bench", ""); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (b *bench) start(ctx context.Context, node, requestor string) error {
-	return b.startWith(ctx, node, requestor, "")
-}
-
-// startWith starts a maintenance with further fields of its input, each with a comma before it.
-func (b *bench) startWith(ctx context.Context, node, requestor, fields string) error {
+// start starts a maintenance with further fields of its input, each with a comma before it.
+func (b *bench) start(ctx context.Context, node, requestor, fields string) error {
 	return world.Begin(ctx, b.Temporal.Client, api.MaintenanceID("", node, requestor), api.NodeMaintenanceType,
 		fmt.Sprintf(`{"node":%q,"requestor":%q%s}`, node, requestor, fields))
 }

@@ -61,7 +61,7 @@ func (b *bench) memory(ctx context.Context) (figures []Figure, err error) {
 	}
 	world.Say("memory: draining %d nodes", memoryDrained)
 	if err := inParallel(ctx, memoryDrained, slots, func(ctx context.Context, i int) error {
-		return b.startWith(ctx, world.NodeName(i), "memory", massDrain)
+		return b.start(ctx, world.NodeName(i), "memory", massDrain)
 	}); err != nil {
 		return nil, err
 	}

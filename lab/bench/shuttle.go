@@ -160,7 +160,7 @@ func (s *shuttle) settle(ctx context.Context) error {
 // drydock is a maintenance with default input: from its phase Draining to Ready, by the transitions in its status.
 func (s *shuttle) drydock(ctx context.Context, node string) (time.Duration, error) {
 	id := api.MaintenanceID("", node, "bench")
-	if err := s.start(ctx, node, "bench"); err != nil {
+	if err := s.start(ctx, node, "bench", ""); err != nil {
 		return 0, err
 	}
 	if err := s.untilPhase(ctx, id, api.Ready); err != nil {

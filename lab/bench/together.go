@@ -41,7 +41,7 @@ func (b *bench) planTogether(ctx context.Context) ([]Figure, error) {
 		world.Say("%d nodes with %d pods each in %d tiers, %s: by maintenances of their own", f.nodes, togetherPods, togetherTiers, name)
 		took, err := f.timed(ctx, func(ctx context.Context) error {
 			return inParallel(ctx, f.nodes, slots, func(ctx context.Context, i int) error {
-				return b.startWith(ctx, world.NodeName(i), name, fmt.Sprintf(`,"drain":{"force":true,"plan":%s}`, tiers))
+				return b.start(ctx, world.NodeName(i), name, fmt.Sprintf(`,"drain":{"force":true,"plan":%s}`, tiers))
 			})
 		}, func(ctx context.Context) error { return b.finish(ctx, f.nodes, name) })
 		if err != nil {
