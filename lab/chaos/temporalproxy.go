@@ -99,7 +99,11 @@ func (p *temporalProxy) carry(_ any, stream grpc.ServerStream) error {
 	t := p.board.Load()
 	c := p.read(full, in)
 	if t != nil && !c.isTask() {
-		t.call(c, sideOfAnswer(c))
+		side := before
+		if c.answersTask() {
+			side = after
+		}
+		t.call(c, side)
 	}
 	if p.expired.Load() {
 		return status.Error(codes.Unauthenticated, "chaos: the credentials have expired")
@@ -125,14 +129,6 @@ func (c call) beats() bool { return c.method == "RecordActivityTaskHeartbeat" }
 
 // answersTask means that the call ends an activity, whose work is done by then.
 func (c call) answersTask() bool { return strings.HasPrefix(c.method, "RespondActivityTask") }
-
-// sideOfAnswer is the side of its effect on which a call is that has not been forwarded yet.
-func sideOfAnswer(c call) when {
-	if c.answersTask() {
-		return after
-	}
-	return before
-}
 
 // read says what a call is.
 func (p *temporalProxy) read(full string, in []byte) call {

@@ -145,17 +145,13 @@ const lookAgain = 250 * time.Millisecond
 
 // Eventually waits until check says that nothing is missing any more.
 func Eventually(ctx context.Context, limit time.Duration, what string, check func() error) error {
-	deadline := time.Now().Add(limit)
-	for {
+	for deadline := time.Now().Add(limit); ; {
 		err := check()
 		if err == nil {
 			return nil
 		}
-		if time.Now().After(deadline) || ctx.Err() != nil {
+		if time.Now().After(deadline) || Sleep(ctx, lookAgain) != nil {
 			return fmt.Errorf("%s: %w", what, errors.Join(ctx.Err(), err))
-		}
-		if err := Sleep(ctx, lookAgain); err != nil {
-			return fmt.Errorf("%s: %w", what, err)
 		}
 	}
 }
