@@ -132,7 +132,6 @@ func (b *bench) allExplained(ctx context.Context, id string, n int) (bool, error
 	}
 }
 
-// untilTold waits until each that asked was signalled.
 func (b *bench) untilTold(ctx context.Context, asking []api.SlotRequest) error {
 	return inParallel(ctx, len(asking), requestsAtOnce, func(ctx context.Context, i int) error {
 		id := api.MaintenanceID("", asking[i].Node, asking[i].Requestor)

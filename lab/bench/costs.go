@@ -76,7 +76,6 @@ func (b *costs) spent(ctx context.Context) (s spending, err error) {
 	return s, err
 }
 
-// maintain takes a node through a maintenance.
 func (b *costs) maintain(ctx context.Context) error {
 	if err := b.start(ctx, world.NodeName(0), "cost", ""); err != nil {
 		return err

@@ -65,7 +65,6 @@ func (b *bench) goesOver(ctx context.Context, nodes int, start func(context.Cont
 	return seen, time.Since(began), err
 }
 
-// startAll starts the maintenances of the first nodes one by one.
 func (b *bench) startAll(ctx context.Context, nodes int) error {
 	for i := range nodes {
 		if err := b.start(ctx, world.NodeName(i), "bench", ""); err != nil {

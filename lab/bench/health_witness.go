@@ -74,7 +74,6 @@ func (r *remediations) most() int {
 	return r.peak
 }
 
-// until waits until there are so many.
 func (r *remediations) until(ctx context.Context, n int) error {
 	for {
 		r.mu.Lock()

@@ -33,7 +33,6 @@ func planConfig() string {
 		planParallel, map[string]string{"Mon": "mon", "Tue": "tue", "Wed": "wed", "Thu": "thu", "Fri": "fri", "Sat": "sat", "Sun": "sun"}[tomorrow])
 }
 
-// startPlan starts a plan of the bench's requestor over all nodes.
 func (b *bench) startPlan(ctx context.Context, name string, nodes, parallel int, fields string) error {
 	list, err := nodeList(nodes)
 	if err != nil {

@@ -89,7 +89,6 @@ func (b *massDrainer) timed(ctx context.Context, start, finish func(context.Cont
 	return gone.Sub(began), finish(ctx)
 }
 
-// startTogether starts a plan that drains all nodes in lockstep.
 func (b *bench) startTogether(ctx context.Context, name string, nodes int, tiers json.RawMessage) error {
 	list, err := nodeList(nodes)
 	if err != nil {

@@ -26,7 +26,6 @@ const (
 	looksWithin = time.Minute
 )
 
-// registerElsewhere makes the other namespace.
 func registerElsewhere(ctx context.Context, t *devstack.Temporal) error {
 	_, err := t.Client.WorkflowService().RegisterNamespace(ctx, &workflowservice.RegisterNamespaceRequest{
 		Namespace: elsewhere, WorkflowExecutionRetentionPeriod: durationpb.New(24 * time.Hour),

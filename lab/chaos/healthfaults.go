@@ -77,7 +77,6 @@ func toCheck(node string) []message {
 	return append(messages, nonsense(api.SignalRemediationProgress)...)
 }
 
-// toRemediation are messages to a remediation of the check.
 func toRemediation() []message {
 	another := newUUID()
 	messages := []message{

@@ -122,7 +122,6 @@ type onward struct {
 	Input fields `json:"input"`
 }
 
-// goOnElsewhere continues as new on another queue.
 func goOnElsewhere(ctx workflow.Context, in onward) error {
 	return workflow.NewContinueAsNewError(workflow.WithWorkflowTaskQueue(ctx, in.Queue), api.PreflightType, in.Input)
 }

@@ -137,7 +137,6 @@ func (l *lane) startWorker(ctx context.Context) error {
 // queue is the task queue of the lane's worker.
 func (l *lane) queue() string { return api.TaskQueue(l.cluster, api.DefaultTaskQueue) }
 
-// startWorkflow starts a workflow for the lane's worker.
 func (l *lane) startWorkflow(ctx context.Context, id, kind string, input any) (client.WorkflowRun, error) {
 	return l.temporal.Client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: id, TaskQueue: l.queue()}, kind, input)
 }
@@ -184,7 +183,6 @@ func (l *lane) populate(ctx context.Context) error {
 	return l.workloads().DaemonSet(ctx, agent)
 }
 
-// workloads makes the lane's workloads.
 func (l *lane) workloads() world.Namespace { return world.Namespace{Kube: l.kube, Name: l.name} }
 
 // pods is a template of pods that take a moment to end, and to complete where they do.

@@ -119,7 +119,6 @@ func (m mirrored) hitBridge(ctx context.Context) (strike, recovery func() error)
 	}
 }
 
-// stopBridge kills the lane's bridge, if it has one.
 func (l *lane) stopBridge() {
 	if l.bridge != nil && l.bridge.Process != nil {
 		l.bridge.Kill()
@@ -163,7 +162,6 @@ type asked struct {
 	said    bool
 }
 
-// objectName is the name of the object for a node.
 func (m mirrored) objectName(node string) string {
 	return fmt.Sprintf("%s-%d-%s", m.name, m.runs, node)
 }

@@ -156,7 +156,6 @@ func blocked() api.DrainProgress {
 	return p
 }
 
-// toScheduler are messages to a scheduler.
 func toScheduler(node string) []message {
 	id := newUUID()
 	request := func(run, id, node, requestor string) message {

@@ -233,7 +233,6 @@ func (p profiled) poison(ctx context.Context) error {
 	return errors.Join(problems...)
 }
 
-// toProfiles are messages to the workflows of profiles.
 func toProfiles() []message {
 	messages := []message{
 		{"chaos-knows-no-such-signal", endless()},

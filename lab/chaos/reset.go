@@ -49,7 +49,6 @@ func (a *attempt) resetMaintenances(ctx context.Context) error {
 	return nil
 }
 
-// resetRunning resets the present run of a workflow.
 func (a *attempt) resetRunning(ctx context.Context, id string) error {
 	described, err := a.temporal.Client.DescribeWorkflowExecution(ctx, id, "")
 	if err != nil {

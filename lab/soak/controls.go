@@ -129,7 +129,6 @@ func (c *controls) certain() bool {
 	return len(c.may) == 1
 }
 
-// state asks the scheduler.
 func (c *controls) state(ctx context.Context) (api.State, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

@@ -56,7 +56,6 @@ var kinds = []fault{
 	}},
 }
 
-// turn lets one fault happen.
 func (f *faults) turn(ctx context.Context) {
 	all := 0
 	for _, k := range kinds {
@@ -95,7 +94,6 @@ func (f *faults) reset(ctx context.Context, id string, percent int) (to string, 
 	return world.ResetByChance(ctx, f.stack.Temporal.Client, f.dice, id, percent)
 }
 
-// endMaintenance ends a maintenance that runs.
 func (f *faults) endMaintenance(ctx context.Context, did string, end func(context.Context, string) error) {
 	active := f.fleet.active()
 	if len(active) == 0 {

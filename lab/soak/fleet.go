@@ -125,7 +125,6 @@ func (f *fleet) anyOf(r *rand.Rand, endedPercent int) *maintenance {
 	return pick(r, active)
 }
 
-// start asks for a maintenance.
 func (f *fleet) start(ctx context.Context, p plan) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

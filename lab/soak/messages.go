@@ -17,7 +17,6 @@ type senders struct {
 	dice  *rand.Rand
 }
 
-// turn sends one message.
 func (s *senders) turn(ctx context.Context) {
 	m := s.fleet.anyOf(s.dice, 10)
 	if m == nil {

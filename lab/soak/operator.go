@@ -84,7 +84,6 @@ func (o *operator) breakNode(ctx context.Context) {
 	}
 }
 
-// heal lets nodes be Ready again.
 func (o *operator) heal(ctx context.Context) {
 	o.broken = slices.DeleteFunc(o.broken, func(name string) bool { return o.setBroken(ctx, name, "null") == nil })
 }

@@ -52,7 +52,6 @@ func again(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), 2*time.Minute)
 }
 
-// killWorkers kills workers and starts them again.
 func (t *takers) killWorkers(ctx context.Context, which ...int) error {
 	ctx, cancel := again(ctx)
 	defer cancel()

@@ -110,7 +110,6 @@ func (j *judge) nodes() []*corev1.Node {
 	return slices.SortedFunc(maps.Values(j.latest), func(a, b *corev1.Node) int { return strings.Compare(a.Name, b.Name) })
 }
 
-// outNow are the nodes that are out of service.
 func (j *judge) outNow() map[string]string {
 	j.mu.Lock()
 	defer j.mu.Unlock()

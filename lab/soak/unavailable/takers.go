@@ -69,14 +69,12 @@ func (t *takers) begin(ctx context.Context, id, kind, input string) {
 	}
 }
 
-// maintain asks for a maintenance of a node.
 func (t *takers) maintain(ctx context.Context, dice *rand.Rand) {
 	node, requestor := world.NodeName(dice.IntN(t.nodes)), []string{"sre", "patcher"}[dice.IntN(2)]
 	t.begin(ctx, api.MaintenanceID("", node, requestor), api.NodeMaintenanceType,
 		fmt.Sprintf(`{"node":%q,"requestor":%q,"readyTimeout":"30s","onReadyTimeout":"release","drain":{"mode":"none"}}`, node, requestor))
 }
 
-// roll starts a plan over some nodes.
 func (t *takers) roll(ctx context.Context, dice *rand.Rand) {
 	nodes, err := json.Marshal([]string{world.NodeName(dice.IntN(t.nodes / 2)), world.NodeName(t.nodes/2 + dice.IntN(t.nodes/2))})
 	if err != nil {
@@ -88,7 +86,6 @@ func (t *takers) roll(ctx context.Context, dice *rand.Rand) {
 		nodes, planRequestor))
 }
 
-// need has the profile want a node.
 func (t *takers) need(ctx context.Context, dice *rand.Rand) {
 	t.set(ctx, world.NodeName(dice.IntN(t.nodes)), `"true"`)
 }
@@ -102,7 +99,6 @@ func (t *takers) set(ctx context.Context, node, needed string) {
 	}
 }
 
-// fallIll has a node fall ill.
 func (t *takers) fallIll(ctx context.Context, dice *rand.Rand) {
 	t.ill(ctx, world.NodeName(dice.IntN(t.nodes)), corev1.ConditionTrue)
 }
