@@ -23,18 +23,25 @@ type Message struct {
 // recorded alone: unanswered says so.
 func (c *Connection) SendMessage(ctx context.Context, to client.Maintenance, m Message) (said string, err error) {
 	sent, err := c.Send(ctx, to, m.Name, m.Payload, m.Comment)
+	if err == nil {
+		return inWords(m, sent), nil
+	}
 	var refused *client.RefusedError
 	switch {
-	case err == nil && sent.Unanswered != nil:
-		return fmt.Sprintf("%s is recorded and takes effect when a worker runs: %s", m.Name, sent.Unanswered), nil
-	case err == nil:
-		return sent.Effect, nil
 	case errors.Is(err, client.ErrUnanswered):
 		return "", exit.Hint(err, `The maintenance of %s goes on once a worker runs; see it with "%s status %s".`, to.Node, c.Program, to.Node)
 	case errors.As(err, &refused) && m.Next != "":
 		return "", exit.Hint(err, "%s", m.Next)
 	}
 	return "", c.ExplainSent(err, "status "+to.Node)
+}
+
+// inWords is what came of a message.
+func inWords(m Message, sent client.Sent) string {
+	if sent.Unanswered != nil {
+		return fmt.Sprintf("%s is recorded and takes effect when a worker runs: %s", m.Name, sent.Unanswered)
+	}
+	return sent.Effect
 }
 
 // ExplainSent is Explain for a message that may have been sent; look is the command that shows what came of it.
