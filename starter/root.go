@@ -157,18 +157,24 @@ func addGroups(root *cobra.Command, a *invocation.App) {
 	root.SetCompletionCommandGroupID("other")
 }
 
+// marked marks the errors of a function of a command, if it has one.
+func marked(run func(*cobra.Command, []string) error) func(*cobra.Command, []string) error {
+	if run == nil {
+		return nil
+	}
+	return func(cmd *cobra.Command, args []string) error {
+		if err := run(cmd, args); err != nil {
+			return &ranError{err}
+		}
+		return nil
+	}
+}
+
 // adapt marks the errors of every command that runs, takes flags by the names they had, and lets the help speak of the program by
 // the name it was called by.
 func adapt(c *cobra.Command, a *invocation.App) {
 	takeFormerFlags(c, a)
-	if run := c.RunE; run != nil {
-		c.RunE = func(cmd *cobra.Command, args []string) error {
-			if err := run(cmd, args); err != nil {
-				return &ranError{err}
-			}
-			return nil
-		}
-	}
+	c.PreRunE, c.RunE = marked(c.PreRunE), marked(c.RunE)
 	c.Example = strings.ReplaceAll(c.Example, "  drydock ", "  "+a.Name+" ")
 	c.Long = strings.ReplaceAll(c.Long, `"drydock `, `"`+a.Name+" ")
 	for _, sub := range c.Commands() {

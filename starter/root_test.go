@@ -214,6 +214,33 @@ func TestEveryCommandTeaches(t *testing.T) {
 	walk(root)
 }
 
+// A format that there is not is refused before a command does anything.
+func TestEveryCommandChecksItsFormat(t *testing.T) {
+	root := newRoot(invocation.New(invocation.Process{Args: []string{"drydock"}}))
+	checked := 0
+	var walk func(*cobra.Command)
+	walk = func(c *cobra.Command) {
+		if c.Flags().Lookup("output") != nil && c.Runnable() && c.Name() != "watch" { // whose formats are others
+			if err := c.Flags().Set("output", "xml"); err != nil {
+				t.Fatal(err)
+			}
+			if c.PreRunE == nil {
+				t.Errorf("%s does not check --output", c.CommandPath())
+			} else if err := c.PreRunE(c, nil); exit.CodeOf(err) != exit.Usage || !strings.Contains(err.Error(), `--output "xml": want one of`) {
+				t.Errorf("%s -o xml: %v", c.CommandPath(), err)
+			}
+			checked++
+		}
+		for _, sub := range c.Commands() {
+			walk(sub)
+		}
+	}
+	walk(root)
+	if checked < 30 {
+		t.Errorf("only %d commands have --output", checked)
+	}
+}
+
 func TestExamplesParse(t *testing.T) {
 	root := newRoot(invocation.New(invocation.Process{Args: []string{"drydock"}}))
 	var walk func(*cobra.Command)

@@ -113,7 +113,7 @@ func explore(ctx context.Context, cells []cell, lanes int, progress func(string,
 		return nil, err
 	}
 	s.receiver = newReceiver()
-	defer s.receiver.server.Close()
+	defer s.receiver.server.Config.Close()
 	if err = s.define(ctx, watching, cells); err != nil {
 		return nil, err
 	}
