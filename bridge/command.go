@@ -96,7 +96,7 @@ func command(stderr io.Writer) *cobra.Command {
 	flags.StringVar(&o.PIKA.Namespace, "pika", "", "serve the NotifyMaintenance objects of PIKA in its place, from when it has stopped: the namespace it is installed in")
 	flags.DurationVar(&o.PIKA.SLA, "pika-sla", 0, "the time in which a node is to be empty, PIKA's slaPeriod: 24h; required with --pika")
 	flags.StringVar(&o.PIKA.Input, "pika-input", "", `what their maintenances do otherwise, a JSON merge patch of the input: {"drain":{"mode":"evict"}} has Drydock drain the nodes`)
-	flags.StringToStringVar(&o.PIKA.Channels, "pika-channel", nil, "TOPIC=CHANNEL: which of the workers' channels sends to the topic of Amazon SNS, given by its ARN, that objects name; it is told besides those of notify in --pika-input")
+	flags.StringToStringVar(&o.PIKA.Channels, "pika-channel", nil, "TOPIC=CHANNEL: objects that name this topic of Amazon SNS (its ARN) notify this channel of the workers too, besides those of notify in --pika-input; repeatable")
 	flags.BoolVar(&o.KEP, "kep", false, "serve the NodeMaintenance of KEP-4212 too, in the group "+objects.GroupVersion.Group)
 	flags.StringVar(&level, "log-level", level, "what is logged: debug, info, warn or error")
 	flags.StringVar(&format, "log-format", format, "how it is logged: text or json")

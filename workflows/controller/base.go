@@ -42,8 +42,8 @@ type Base struct {
 	Messages []api.Received         `json:"messages,omitempty"`
 	// Seen are the IDs of the latest messages.
 	Seen []string `json:"messageIds,omitempty"`
-	// Retries are the effects and watches that failed, and the effects that succeeded and may be wanted again. byKey is only looked up in;
-	// nil if it has to be built anew.
+	// Retries are the effects and watches that failed, and the effects that succeeded and may be wanted again. byKey finds one by its
+	// key; nil until find builds it.
 	Retries []*Retry `json:"retries,omitempty"`
 	byKey   map[Key]*Retry
 	// Shown are the search attributes that were set.

@@ -77,7 +77,7 @@ func (h *hold) awaitChange(ctx workflow.Context) error {
 	if !h.CordonDue.IsZero() && h.concerns(due) {
 		h.changes = append(h.changes, due)
 	} else {
-		h.CordonDue = time.Time{} // the node is not held any more, or is held anew
+		h.CordonDue = time.Time{} // the slot that it was for is given back
 	}
 	return nil
 }
