@@ -100,6 +100,9 @@ var layers = []layer{
 	{folder: "drydock.dev/drydock/workflows", refused: slices.Concat(sdks, processes)},
 	{folder: "drydock.dev/drydock/worker", refused: []string{"drydock.dev/drydock/starter", "drydock.dev/drydock/client"}},
 	{folder: "drydock.dev/drydock/client", refused: slices.Concat(clients, receivers, effects, rulesInCEL), own: []string{"drydock.dev/drydock/rules", "drydock.dev/drydock/api"}},
+	{folder: "drydock.dev/drydock/maintain", refused: slices.Concat(clients, receivers, rulesInCEL), own: []string{
+		"drydock.dev/drydock/rules", "drydock.dev/drydock/api", "drydock.dev/drydock/workflows/reset",
+	}},
 	{folder: "drydock.dev/drydock/starter", refused: slices.Concat(receivers, effects, []string{"drydock.dev/drydock/rules/policy", "drydock.dev/drydock/worker"})},
 	// The types of the Kubernetes objects import no client: programs that read and write them bring their own.
 	{folder: "drydock.dev/drydock/bridge", refused: slices.Concat(receivers, effects, rulesInCEL), own: []string{

@@ -116,6 +116,8 @@ type Status struct {
 	Lockstep *LockstepStatus `json:"lockstep,omitempty"`
 	// NodeUID is that of the node that is held, or was held last.
 	NodeUID string `json:"nodeUid,omitempty"`
+	// ReportsTo is the workflow that it reports to.
+	ReportsTo *spec.ReportTo `json:"reportsTo,omitempty"`
 	// Occupied are workflow IDs of the maintenance's own that something else had taken, and what was done about it.
 	Occupied []string `json:"occupied,omitempty"`
 }
@@ -267,6 +269,8 @@ func (c ConsentGiven) Lost() string {
 type RequestorStatus struct {
 	Name   string     `json:"name"`
 	DoneAt *time.Time `json:"doneAt,omitempty"`
+	// DoneID is the ID of the message by which it is done.
+	DoneID string `json:"doneId,omitempty"`
 }
 
 // SlotStatus is the request for a slot, or the slot.

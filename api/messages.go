@@ -116,3 +116,38 @@ type Membership struct {
 	Message
 	Requestor string `json:"requestor"`
 }
+
+// ReportTo names the workflow that a maintenance reports to from now on, and asks it for a report now, which has the message's ID
+// (MaintenanceReport). It is refused where the maintenance reports to another workflow, unless Replace is set: of two that would work on a
+// node one does.
+type ReportTo struct {
+	Message
+	Workflow string `json:"workflow"`
+	Signal   string `json:"signal"`
+	Replace  bool   `json:"replace,omitempty"`
+	Run      string `json:"run,omitempty"`
+}
+
+// To is that workflow, as an input names it.
+func (r ReportTo) To() spec.ReportTo { return spec.ReportTo{Workflow: r.Workflow, Signal: r.Signal} }
+
+// MaintenanceReport is the payload of the signal that a maintenance sends the workflow it reports to: when its node becomes Ready or
+// RequestorFailed, when it no longer is, when the maintenance ends, and when a report-to asks for it. Phase and Since are the present
+// ones, so that the latest report is the one that counts.
+type MaintenanceReport struct {
+	WorkflowID string `json:"workflowId"`
+	// RunID is that of the maintenance's first run: a message that names it reaches no later maintenance of the node.
+	RunID     string    `json:"runId"`
+	Node      string    `json:"node"`
+	Requestor string    `json:"requestor"`
+	Phase     Phase     `json:"phase"`
+	Since     time.Time `json:"since"`
+	// ReadyDeadline is until when the requestors may hold a Ready node; absent if for ever.
+	ReadyDeadline *time.Time `json:"readyDeadline,omitempty"`
+	// Message says what it waits for, or why it has failed.
+	Message string `json:"message,omitempty"`
+	// DoneID is the ID of the done by which the maintenance's own requestor is done; empty until then.
+	DoneID string `json:"doneId,omitempty"`
+	// Answers is the ID of the latest report-to; empty if none was sent since the report before.
+	Answers string `json:"answers,omitempty"`
+}

@@ -5,6 +5,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"drydock.dev/drydock/rules/spec"
 )
 
 // Messages of people and scripts, each as a signal and as an update of the same name. MessageTypes says which workflow takes them.
@@ -32,6 +34,7 @@ const (
 	MsgHookDone         = "hook-done"
 	MsgSkipHook         = "skip-hook"
 	MsgNote             = "note"
+	MsgReportTo         = "report-to"
 
 	MsgPause       = "pause"
 	MsgResume      = "resume"
@@ -113,6 +116,8 @@ var MessageTypes = []MessageType{
 	{MsgSkipHook, NodeMaintenanceType, operators, HookMessage{}, "go on without a hook that is under way: see [hooks and closings](#hooks-and-closings)"},
 	{MsgNote, NodeMaintenanceType, requestors, Simple{}, "`comment`, which is required, goes on record: the status, the history and the audit record have it. " +
 		"Nothing else changes"},
+	{MsgReportTo, NodeMaintenanceType, requestors, ReportTo{}, "[reports](#a-maintenance-reports-to-a-workflow) go to this workflow of the namespace from now on, as " +
+		"this signal, and one goes at once. Refused where they go to another workflow, unless with `replace: true`"},
 
 	{MsgPause, MaintenancePlanType, operators, Simple{}, "nothing more is begun; what runs goes on"},
 	{MsgResume, MaintenancePlanType, operators, Simple{}, "it goes on; failures that are known by then do not pause it again"},
@@ -243,4 +248,16 @@ func (m MessageType) Fields() (names []string) {
 		}
 	}
 	return names
+}
+
+// CheckReportTo refuses what a maintenance cannot report to. The names of Drydock's own messages are among these: whoever may ask for a
+// maintenance need not be allowed to send them, and the worker sends the report.
+func CheckReportTo(to spec.ReportTo) error {
+	if err := to.Validate(); err != nil {
+		return err
+	}
+	if slices.ContainsFunc(MessageTypes, func(m MessageType) bool { return m.Name == to.Signal }) {
+		return fmt.Errorf("signal: %q is one of Drydock's own: choose another name", to.Signal)
+	}
+	return nil
 }

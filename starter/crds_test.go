@@ -59,7 +59,7 @@ var crds = map[string]crd{
 	},
 	"MaintenancePlan": {
 		plural: "maintenanceplans", short: "mp", input: "plan", of: v1alpha1.MaintenancePlan{}, status: v1alpha1.MaintenancePlanStatus{},
-		left: []string{"object"}, root: []rule{shortName("a plan", 53)},
+		left: []string{"object", "reportTo"}, root: []rule{shortName("a plan", 53)},
 		changing: []string{"nodes", "selector", "nodeSelector", "all", "exclude", "stage", "strategy.maxParallel"}, spec: rulesOfStages,
 		columns: []column{
 			{name: "Phase", of: "string", path: ".status.phase"},

@@ -115,7 +115,7 @@ func TestRecordedHistoriesReplay(t *testing.T) {
 }
 
 // unreleased are the messages and activities that came after the last release: the next one records them.
-var unreleased = []string{api.MsgConsent, api.MsgReschedule, api.MsgNote, "FindPod", "JudgeAmendment", "ListPlanNodes", "AwaitEnds", "FindBegun", "AwaitPlanNodes", "SendIntent", "BeginWork", "AwaitWork", "EndWork", "ComputeOpenings", "ListWindows",
+var unreleased = []string{api.MsgConsent, api.MsgReschedule, api.MsgNote, api.MsgReportTo, "FindPod", "JudgeAmendment", "ListPlanNodes", "AwaitEnds", "FindBegun", "AwaitPlanNodes", "SendIntent", "BeginWork", "AwaitWork", "EndWork", "ComputeOpenings", "ListWindows",
 	"CheckPlans", "FindShared", "BeginShared", "SteerShared", "EndShared", "WatchShared", "SendGrants", "TakeOutOfService", "AwaitOutOfService", "WatchHealth", "FindRemediations", "EnsureObject", "TakeLease", "WatchRemediation", "MarkObjects", "RemoveObjects", "BeginRepair", "FindRepair", "FindObjects", "EndRepair", "RecordNodeEvents", "FindOwner", "GiveBackLease",
 	"EvaluateProfiles", "CarryTransition", "GiveUpTransition", "RunTriggerJob", "MaintainForProfile", "EndProfileMaintenance", "SendProfileNotice", "FindTransitions", "ReportProfiles", "CheckPermissions", "CheckReleases", "SeeLeftWork"}
 

@@ -152,6 +152,9 @@ func (p Plan) Validate() error {
 		if err := p.Object.Validate(); err != nil {
 			wrong = append(wrong, err)
 		}
+		if p.ReportTo != nil {
+			wrong.add("reportTo", "a Kubernetes object cannot ask for it: read the object's status instead")
+		}
 	}
 	if p.Together() {
 		p.validateTogether(&wrong)
@@ -195,7 +198,7 @@ func (p Plan) validateMaintenance(wrong *problems) {
 		wrong.check("maintenance", err)
 		return
 	}
-	own := []string{"node", "requestor", "object"}
+	own := []string{"node", "requestor", "object", "reportTo"}
 	if p.Together() {
 		own = append(own, togethersOwn...)
 	}
@@ -229,7 +232,7 @@ func (p Plan) InPlan(wrong string) string {
 		return "maintenance." + wrong
 	}
 	for _, of := range p.shared("") {
-		if _, own := given[of.field]; !own && (strings.HasPrefix(wrong, of.field+":") || strings.HasPrefix(wrong, of.field+"[")) {
+		if _, own := given[of.field]; !own && (strings.HasPrefix(wrong, of.field) && strings.ContainsAny(wrong[len(of.field):][:1], ":[.")) {
 			return wrong
 		}
 	}
@@ -260,6 +263,9 @@ func (p Plan) shared(node string) []field {
 	}
 	if p.Notify != nil {
 		all = append(all, field{"notify", *p.Notify})
+	}
+	if p.ReportTo != nil {
+		all = append(all, field{"reportTo", *p.ReportTo})
 	}
 	return all
 }

@@ -130,7 +130,7 @@ func normalize(layer []byte) ([]byte, error) {
 
 // Identities are the fields of a Maintenance that identify one.
 func Identities() []string {
-	return []string{"node", "requestor", "additionalRequestors", "lockstep", "remediation", "object"}
+	return []string{"node", "requestor", "additionalRequestors", "lockstep", "remediation", "object", "reportTo"}
 }
 
 // CheckDefaults validates the worker's defaults: a Maintenance without the fields that identify one.

@@ -82,6 +82,9 @@ type Maintenance struct {
 	Remediation *Remediation `json:"remediation,omitempty"`
 	// Object is the Kubernetes object that asked for the maintenance; `drydock-bridge` starts such maintenances, nobody does by hand.
 	Object *Object `json:"object,omitempty"`
+	// ReportTo is a workflow of the same namespace that is sent a signal when the node is Ready, when it is not any more, and at the end: see
+	// [a maintenance reports to a workflow](#a-maintenance-reports-to-a-workflow). `report-to` names another one.
+	ReportTo *ReportTo `json:"reportTo,omitempty" jsonschema_extras:"x-flag=signal"`
 	// OutOfService taints the node `node.kubernetes.io/out-of-service=nodeshutdown:NoExecute`, once `work` has proven that it is off,
 	// until its pods are gone and its volumes detached. Kubernetes then moves them elsewhere: see [a node that is off](#a-node-that-is-off).
 	// It needs `work`.

@@ -64,6 +64,9 @@ func (m Maintenance) Validate() error {
 	if m.Object != nil {
 		m.Object.validate(&p)
 	}
+	if m.ReportTo != nil {
+		m.validateReportTo(&p)
+	}
 	if m.OutOfService {
 		m.validateOutOfService(&p)
 	}

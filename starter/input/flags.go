@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/rules/period"
 	"drydock.dev/drydock/rules/spec"
 	"drydock.dev/drydock/starter/invocation"
@@ -33,6 +34,10 @@ var forms = map[string]Form{
 	"hook": {
 		Usage: "call a hook of the worker's configuration: WHEN=NAME, WHEN being beforeCordon, afterDrain or beforeRelease (repeatable)",
 		Read:  hooks, Repeats: true,
+	},
+	"signal": {
+		Usage: "WORKFLOW:NAME, a workflow of the namespace that is sent a signal of this name when the node is Ready, when it is not any more, and at the end",
+		Read:  reportTo,
 	},
 	"eviction-filter": {
 		Usage: "drain only pods that request a resource whose name matches this regular expression (repeatable)", Read: evictionFilters, Repeats: true,
@@ -97,6 +102,21 @@ func hooks(texts []string) (any, error) {
 		named[when] = append(before, name)
 	}
 	return named, nil
+}
+
+func reportTo(texts []string) (any, error) {
+	to, err := ReportTo(texts[0])
+	return map[string]any{"workflow": to.Workflow, "signal": to.Signal}, err
+}
+
+// ReportTo reads WORKFLOW:NAME. What stands before the last colon is the workflow: an ID may have colons.
+func ReportTo(text string) (to spec.ReportTo, err error) {
+	at := strings.LastIndex(text, ":")
+	if at < 0 {
+		return to, fmt.Errorf("%q is not WORKFLOW:NAME, a workflow ID and the name of a signal", text)
+	}
+	to = spec.ReportTo{Workflow: text[:at], Signal: text[at+1:]}
+	return to, api.CheckReportTo(to)
 }
 
 func evictionFilters(patterns []string) (any, error) {

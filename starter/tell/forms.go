@@ -253,6 +253,25 @@ func (p *hook) payload(_ context.Context, o *order) (any, string, error) {
 	return api.HookMessage{Hook: o.args[1], Failed: p.failed}, "", nil
 }
 
+type reportTo struct{ replace bool }
+
+func (p *reportTo) register(f *pflag.FlagSet) {
+	f.BoolVar(&p.replace, "replace", false, "report to this workflow instead of the one that it reports to")
+}
+
+func (*reportTo) check(o *order) error {
+	_, err := input.ReportTo(o.args[1])
+	if err != nil {
+		return exit.UsageError("%w", err)
+	}
+	return nil
+}
+
+func (p *reportTo) payload(_ context.Context, o *order) (any, string, error) {
+	to, err := input.ReportTo(o.args[1])
+	return api.ReportTo{Workflow: to.Workflow, Signal: to.Signal, Replace: p.replace}, "", err
+}
+
 type hookDone struct{ hook }
 
 func (p *hookDone) register(f *pflag.FlagSet) {

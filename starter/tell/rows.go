@@ -243,5 +243,15 @@ same. Who skipped it and why is on record.`,
 		long: `Put a comment on a maintenance's record, in any phase: what was found, which part was replaced, a ticket. The status shows
 it, and the audit record keeps it with who said it and when. Nothing else changes.`,
 		example: `  drydock note worker-01 --comment "DIMM B2 replaced, INC-4711"`,
+	}, {
+		use: "report-to NODE WORKFLOW:NAME", message: api.MsgReportTo, form: &reportTo{}, next: seeStatus,
+		short: "Have a maintenance report to a workflow of yours",
+		long: `Have a maintenance signal a workflow of the same namespace: now, when the node becomes Ready or RequestorFailed, when it
+no longer is, and when the maintenance ends. The signal's payload has the node, the phase, and the run that answers should
+name. "drydock start --signal" asks for it from the beginning.
+
+A maintenance reports to one workflow. If that is another one, it goes on unless --replace is set.`,
+		example: `  drydock report-to worker-01 firmware-rollout:node-report
+  drydock report-to worker-01 firmware-rollout-2:node-report --replace`,
 	}}
 }

@@ -20,6 +20,8 @@ var contract = handover.Contract{
 		"prepared.kinds",
 		// The Kubernetes object that shows the maintenance. The bridge reads what 0.1.0 does not tell it.
 		"status.spec.object",
+		// The workflow that it reports to, which asks again and is answered after the next upgrade.
+		"status.spec.reportTo", "status.reportsTo", "status.requestors.[].doneId", "reports",
 		// When a responder of an EvictionRequest expects to end.
 		"status.drain.blockers.[].expectedBy",
 		// What a drain counts more.

@@ -137,7 +137,7 @@ func newMaintenance(root workflow.Context) *maintenance {
 	life, _ := workflow.NewDisconnectedContext(root)
 	s := &state{}
 	c := &core{identity: identityOf(root, s)}
-	o := &outbox{core: c, started: map[string]string{}}
+	o := &outbox{core: c, started: map[string]string{}, reporterState: &s.Reports}
 	c.journal, c.control = newJournal(life, c.identity, s, o), &control{core: c, life: life, freezeState: &s.Freeze}
 	c.admission, c.slot = &admission{core: c}, &slot{core: c, slotState: &s.Slot}
 	c.hold = &hold{core: c, holdState: &s.Hold, shownState: &s.Announced, outOfServiceState: &s.OutOfService}

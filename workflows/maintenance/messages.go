@@ -39,6 +39,7 @@ func (m *maintenance) handlers() []inbox.Handler {
 		on(m, api.MsgHookDone, nil, m.checkHookDone, m.applyHookDone),
 		judged(m, api.MsgSkipHook, nil, m.hooks.checkSkip, m.hooks.applySkip),
 		inbox.On(api.MsgNote, m.checkNote, func(api.Simple) string { return "the comment is on record" }),
+		inbox.On(api.MsgReportTo, m.outbox.checkReportTo, m.outbox.applyReportTo).Since(changeMessages + api.MsgReportTo),
 	}
 }
 

@@ -16,7 +16,8 @@ import (
 )
 
 // outbox starts a workflow for each channel, and signals it new events. Those workflows read the events here and outlive the maintenance:
-// a dead channel never delays a node. It also has the bridge show the maintenance, where an object asked for it (mirror.go).
+// a dead channel never delays a node. It also has the bridge show the maintenance, where an object asked for it (mirror.go), and signals the
+// workflow that the maintenance reports to (reporter.go).
 type outbox struct {
 	*core
 	channels []*channel
@@ -25,6 +26,8 @@ type outbox struct {
 	// shown is what the bridge was called for last, calling is set while it is being called.
 	shown   mirrored
 	calling bool
+	*reporterState
+	reporting bool
 }
 
 type channel struct {
@@ -39,6 +42,7 @@ func (o *outbox) open() {
 	if o.spec.Object != nil {
 		workflow.GoNamed(o.control.life, "mirror", o.mirror)
 	}
+	workflow.GoNamed(o.control.life, "report", o.report)
 	o.journal.change(func(s *api.Status) { s.Groups = o.prepared.Groups })
 	for _, known := range o.prepared.Channels {
 		whom := known.Filter
@@ -110,7 +114,7 @@ func (o *outbox) signal(ctx workflow.Context, c *channel, latest notices.Event) 
 }
 
 func (o *outbox) idle() bool {
-	return !o.calling && !o.isBehind() && !slices.ContainsFunc(o.channels, func(c *channel) bool { return len(c.news) > 0 })
+	return !o.calling && !o.isBehind() && !o.reporting && !o.reportDue() && !slices.ContainsFunc(o.channels, func(c *channel) bool { return len(c.news) > 0 })
 }
 
 func (i *identity) reference() api.Reference {

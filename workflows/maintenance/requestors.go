@@ -193,7 +193,7 @@ func (r *requestors) find(name string) (place int, err error) {
 func (r *requestors) add(name string) {
 	r.journal.change(func(s *api.Status) {
 		if place, err := r.find(name); err == nil {
-			s.Requestors[place].DoneAt = nil
+			s.Requestors[place] = api.RequestorStatus{Name: name}
 			return
 		}
 		s.Requestors = append(s.Requestors, api.RequestorStatus{Name: name})
@@ -211,7 +211,9 @@ func (r *requestors) applyDone(p api.Done) string {
 	if one.DoneAt != nil {
 		return "ignored: " + one.Name + " was done already"
 	}
-	r.journal.change(func(s *api.Status) { s.Requestors[place].DoneAt = new(r.control.now()) })
+	r.journal.change(func(s *api.Status) {
+		s.Requestors[place] = api.RequestorStatus{Name: one.Name, DoneAt: new(r.control.now()), DoneID: p.ID}
+	})
 	r.show()
 	effect := one.Name + " is done"
 	if plans := r.journal.s.PlansGoOn(); plans != "" && one.Name == api.PlansRequestor {

@@ -96,6 +96,9 @@ func (m *maintenance) setUp(input []byte) error {
 	if m.prepared.Unknown != "" {
 		return inbox.InvalidSpec(errors.New(m.prepared.Unknown))
 	}
+	if err := m.outbox.checkInput(); err != nil {
+		return inbox.InvalidSpec(err)
+	}
 	if err := cmp.Or(m.checkNotBefore(), m.spec.Reserved()); err != nil && changed(m.control.life, changeInput) {
 		return inbox.InvalidSpec(err)
 	}
@@ -104,6 +107,7 @@ func (m *maintenance) setUp(input []byte) error {
 		m.requestors.add(name) // it may have joined already: messages are read from the first moment on
 	}
 	m.plans.begin()
+	m.outbox.beginReports()
 	return nil
 }
 

@@ -41,6 +41,7 @@ type state struct {
 	Validation validatorState `json:"validation,omitzero"`
 	Freeze     freezeState    `json:"freeze,omitzero"`
 	Announced  shownState     `json:"announced,omitzero"`
+	Reports    reporterState  `json:"reports,omitzero"`
 	// Channels are the IDs of the channels' workflows, by channel.
 	Channels map[string]string `json:"channels,omitempty"`
 }

@@ -17,14 +17,21 @@ import (
 //
 // To replay a recorded history of such a run, give its run ID (worker.ReplayWorkflowHistoryOptions).
 func Run(ctx workflow.Context, noticed func(workflow.Context) (runID string, err error), procedure func(workflow.Context) error) error {
+	return RunNamed(ctx, "", noticed, procedure)
+}
+
+// RunNamed is Run for a procedure that is a part of a workflow, and begins in any coroutine of it. Its name is not that of any other part, before
+// or beside it: what one of them has noticed says nothing of the others.
+func RunNamed(ctx workflow.Context, name string, noticed func(workflow.Context) (runID string, err error), procedure func(workflow.Context) error) error {
 	info := workflow.GetInfo(ctx)
-	w := &watch{length: info.GetCurrentHistoryLength, noticed: noticed, runID: info.WorkflowExecution.RunID}
+	w := &watch{name: name, length: info.GetCurrentHistoryLength, noticed: noticed, runID: info.WorkflowExecution.RunID}
 	w.came = info.OriginalRunID != "" && info.OriginalRunID != w.runID
 	return w.run(ctx, procedure)
 }
 
 // watch looks for the end of the copied history in a run that came by reset.
 type watch struct {
+	name string
 	// came: the run came by reset, and the end of the copied history was not found yet.
 	came    bool
 	runID   string
@@ -60,7 +67,7 @@ func (w *watch) run(ctx workflow.Context, procedure func(workflow.Context) error
 // look handles the reset where the workflow task at this length of the history is the first that was not copied. A change ID that the copied
 // history does not have gets the default version in its replay; from the first new task on its version is recorded.
 func (w *watch) look(ctx workflow.Context, place int) {
-	if workflow.GetVersion(ctx, fmt.Sprintf("reset-at-%d", place), workflow.DefaultVersion, 1) == workflow.DefaultVersion {
+	if workflow.GetVersion(ctx, fmt.Sprintf("reset-at-%d", place)+w.name, workflow.DefaultVersion, 1) == workflow.DefaultVersion {
 		return
 	}
 	run, err := w.noticed(ctx)

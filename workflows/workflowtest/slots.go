@@ -25,6 +25,9 @@ type slots struct {
 	// Progress is what the maintenance has reported to the lockstep. LockstepAway is the error if the lockstep does not run.
 	Progress     []api.NodeProgress
 	LockstepAway error
+	// Reports are the maintenance's, by the workflow that it reports to, and ReportsFail is the error if that does not run.
+	Reports     map[string][]api.MaintenanceReport
+	ReportsFail error
 }
 
 // toScheduler is the scheduler as a maintenance sees it.
@@ -35,6 +38,9 @@ func (s *Site) toScheduler(id, run, name string, arg any) error {
 		defer s.mu.Unlock()
 		s.Progress = append(s.Progress, progress)
 		return s.LockstepAway
+	}
+	if report, ok := arg.(api.MaintenanceReport); ok && run == "" {
+		return s.takeReport(id, report)
 	}
 	if id != s.schedulerID || run != "" {
 		s.t.Errorf("signal %s went to workflow %q run %q, want the scheduler's present run", name, id, run)
@@ -65,6 +71,16 @@ func (s *Site) toScheduler(id, run, name string, arg any) error {
 		s.t.Errorf("signal %s carries %T", name, arg)
 	}
 	return nil
+}
+
+func (s *Site) takeReport(id string, report api.MaintenanceReport) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.Reports == nil {
+		s.Reports = map[string][]api.MaintenanceReport{}
+	}
+	s.Reports[id] = append(s.Reports[id], report)
+	return s.ReportsFail
 }
 
 // ours is what a maintenance of an earlier release says, in the types of this one.

@@ -26,6 +26,7 @@ var messages = map[string]Roles{
 	"hook-done":            Starter | Operator,
 	"skip-hook":            Operator,
 	"note":                 Starter | Operator,
+	"report-to":            Starter | Operator,
 	"pause":                Operator,
 	"resume":               Operator,
 	"skip":                 Operator,
