@@ -61,7 +61,7 @@ var (
 	// roomsOf are the rooms that a paragraph of the tour is about.
 	roomsOf = regexp.MustCompile(`\*\*([a-z0-9]+)/\*\*`)
 	// aside are the rooms that no maintenance comes through.
-	aside = []string{"deploy", "docs", "tools"}
+	aside = []string{"deploy", "docs", "examples", "tools"}
 )
 
 // Each file and function that the tour leads to exists, and the tour leads through every room.
