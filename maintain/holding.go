@@ -160,7 +160,7 @@ func (h *holding) conclude(ctx, root workflow.Context) error {
 		return nil
 	case h.stopped && root.Err() == nil:
 		return nil // it begins again with the next hold
-	case root.Err() != nil && h.in.GiveBackOnCancel:
+	case root.Err() != nil && (h.in.GiveBackOnCancel || !h.held()):
 		return cmp.Or(h.send(ctx, api.MsgCancel, api.Cancel{Message: h.message(api.MsgCancel), Release: true, Run: h.run}), root.Err())
 	}
 	why := api.FailedMessage{Message: h.message(api.MsgFailed), Reason: bounds.Cut(cause(h.outcome), bounds.Text), Run: h.run}

@@ -129,7 +129,9 @@ func (l *link) send(ctx workflow.Context, name string, payload any) error {
 // start starts the maintenance as an abandoned child, or has the one that runs report to the caller.
 func (l *link) start(ctx workflow.Context, queue string, input map[string]any) error {
 	l.run, l.gone, l.latest, l.pause, l.endedBy = "", false, api.MaintenanceReport{}, askFirst, ""
-	child := workflow.ExecuteChildWorkflow(workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{
+	// A context that ends would take the child with it.
+	free, _ := workflow.NewDisconnectedContext(ctx)
+	child := workflow.ExecuteChildWorkflow(workflow.WithChildOptions(free, workflow.ChildWorkflowOptions{
 		WorkflowID: l.maintenance, TaskQueue: queue, ParentClosePolicy: enums.PARENT_CLOSE_POLICY_ABANDON,
 		WorkflowIDReusePolicy: enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
 	}), api.NodeMaintenanceType, input)
@@ -145,7 +147,7 @@ func (l *link) start(ctx workflow.Context, queue string, input map[string]any) e
 	for _, report := range l.early { // after a reset all reports may be there before it is known that the child was started
 		l.take(report)
 	}
-	workflow.GoNamed(ctx, "end of "+l.maintenance, func(ctx workflow.Context) { l.takeEnd(started.RunID, child.Get(ctx, nil)) })
+	workflow.GoNamed(free, "end of "+l.maintenance, func(ctx workflow.Context) { l.takeEnd(started.RunID, child.Get(ctx, nil)) })
 	return nil
 }
 

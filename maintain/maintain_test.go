@@ -28,6 +28,8 @@ type site struct {
 	*maintaintest.Maintenances
 	in    maintain.Input
 	works int
+	// goesOn is how long the workflow goes on after Node.
+	goesOn time.Duration
 	// result is what Node has returned.
 	result error
 }
@@ -49,7 +51,8 @@ func (s *site) run(work maintain.Work, told ...string) {
 			s.works++
 			return work(ctx, m)
 		})
-		return nil
+		free, _ := workflow.NewDisconnectedContext(ctx)
+		return workflow.Sleep(free, s.goesOn) // what Node has left behind is to be seen
 	})
 	if err := s.GetWorkflowError(); err != nil {
 		s.Fatal(err)
@@ -83,6 +86,7 @@ func TestTheNodeIsHeldForTheWorkAndGivenBackAfterIt(t *testing.T) {
 
 func TestFailedWorkLeavesTheNodeToADecision(t *testing.T) {
 	s := newSite(t)
+	s.goesOn = time.Hour
 	flash := errors.New("flash: wrong checksum")
 	s.run(func(workflow.Context, *maintain.Held) error { return flash }, "worker-01: failed: flash: wrong checksum")
 	if !errors.Is(s.result, flash) {
@@ -162,16 +166,21 @@ func TestACancelledCallerLeavesNoNodeBehind(t *testing.T) {
 		after    time.Duration
 		giveBack bool
 		ignores  bool
+		lost     time.Duration
 		told     []string
 	}{
 		"before the node is Ready":     {after: 30 * time.Second, told: []string{"worker-01: cancel"}},
 		"during the work":              {after: 2 * time.Minute, told: []string{"worker-01: failed: canceled"}},
 		"during the work, as told":     {after: 2 * time.Minute, giveBack: true, told: []string{"worker-01: cancel"}},
+		"while the node is lost":       {after: 150 * time.Second, lost: time.Minute, told: []string{"worker-01: cancel"}},
 		"during work that is finished": {after: 2 * time.Minute, ignores: true, told: []string{"worker-01: done"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSite(t)
-			s.in.GiveBackOnCancel = c.giveBack
+			s.in.GiveBackOnCancel, s.goesOn = c.giveBack, time.Hour
+			if c.lost > 0 {
+				s.Lost = map[string]time.Duration{"worker-01": c.lost}
+			}
 			s.RegisterDelayedCallback(s.CancelWorkflow, c.after)
 			s.run(func(ctx workflow.Context, _ *maintain.Held) error {
 				if c.ignores {

@@ -32,7 +32,8 @@ type Maintenances struct {
 	told []string
 }
 
-// Register has an environment start these maintenances as the children of its workflows.
+// Register has an environment start these maintenances as the children of its workflows. A test
+// environment goes on until they have ended: one about which nobody decides does so after a year.
 func Register(env *testsuite.TestWorkflowEnvironment) *Maintenances {
 	m := &Maintenances{}
 	env.RegisterWorkflowWithOptions(m.maintain, workflow.RegisterOptions{Name: api.NodeMaintenanceType})
@@ -51,6 +52,8 @@ func (m *Maintenances) note(node, what string) {
 	defer m.mu.Unlock()
 	m.told = append(m.told, node+": "+what)
 }
+
+const year = 365 * 24 * time.Hour
 
 // input is what is read of the input of a maintenance.
 type input struct {
@@ -79,13 +82,17 @@ func (m *Maintenances) maintain(ctx workflow.Context, in input) (api.Result, err
 		r.enter(ctx, api.Failed, why)
 	}
 	workflow.GoNamed(ctx, "ready", r.becomeReady)
+	workflow.GoNamed(ctx, "end", func(ctx workflow.Context) {
+		if workflow.Sleep(ctx, year) == nil && !r.report.Phase.Ended() {
+			r.enter(ctx, api.Cancelled, "nobody has decided for a year")
+		}
+	})
 	for !r.report.Phase.Ended() || r.due() {
 		if err := workflow.Await(ctx, r.due); err != nil {
+			m.note(in.Node, "cancellation of the workflow")
 			return api.Result{}, err
 		}
-		if err := r.tell(ctx); err != nil {
-			return api.Result{}, err
-		}
+		r.tell(ctx)
 	}
 	result := api.Result{WorkflowID: r.report.WorkflowID, RunID: r.report.RunID, Node: in.Node, Requestor: in.Requestor, Phase: r.report.Phase}
 	switch r.report.Phase {
@@ -139,11 +146,14 @@ func (r *run) standing() api.Phase {
 	return ""
 }
 
-func (r *run) tell(ctx workflow.Context) error {
+// tell reports. Whoever has ended is not told.
+func (r *run) tell(ctx workflow.Context) {
 	report := r.report
 	report.Answers, r.asked = r.asked, ""
 	r.reported = api.MaintenanceReport{Phase: r.standing(), Since: report.Since}
-	return workflow.SignalExternalWorkflow(ctx, r.ReportTo.Workflow, "", r.ReportTo.Signal, report).Get(ctx, nil)
+	if err := workflow.SignalExternalWorkflow(ctx, r.ReportTo.Workflow, "", r.ReportTo.Signal, report).Get(ctx, nil); err != nil {
+		workflow.GetLogger(ctx).Info("not reported", "error", err)
+	}
 }
 
 // listen takes messages.
