@@ -27,12 +27,16 @@ type holding struct {
 	// tried is the hold for which the work was begun last.
 	tried time.Time
 	// reset is set once it is known that the workflow was reset.
-	reset    bool
+	reset bool
+	// begun is set once the work may have begun, in this run or in one before it.
+	begun    bool
 	working  bool
 	stop     workflow.CancelFunc
 	deadline time.Time
 	extendAt time.Time
 
+	// again is how long the next start waits where the maintenance ended before it was adopted.
+	again time.Duration
 	// over is set when the work has returned, until react has taken its outcome. stopped is set where it was ended from here.
 	over, stopped bool
 	outcome       error
@@ -47,13 +51,20 @@ type holding struct {
 // maintenance has to hear how a cancelled work has ended.
 func (h *holding) hold(ctx, root workflow.Context) error {
 	workflow.GoNamed(ctx, "cancellation", func(ctx workflow.Context) {
-		root.Done().Receive(ctx, nil)
+		done := workflow.NewSelector(ctx)
+		done.AddReceive(root.Done(), func(workflow.ReceiveChannel, bool) {})
+		done.AddReceive(ctx.Done(), func(workflow.ReceiveChannel, bool) {})
+		done.Select(ctx)
 		h.changes++
 	})
 	for {
 		seen := h.changes
 		returns, err := h.react(ctx, root)
 		if returns || err != nil {
+			if h.working {
+				h.stop()
+				_ = workflow.Await(ctx, func() bool { return !h.working }) // ctx is not cancelled before hold returns
+			}
 			return err
 		}
 		if h.changes == seen {
@@ -71,8 +82,11 @@ func (h *holding) await(ctx workflow.Context, seen int) {
 	if !h.gone && h.working && !h.extendAt.IsZero() && h.extendAt.Before(wake) {
 		wake = h.extendAt
 	}
-	// An error would say that ctx was cancelled, which it is not before run returns.
-	_, _ = workflow.AwaitWithOptions(ctx, workflow.AwaitOptions{
+	// Without that the timer of a wait that ends early would go on.
+	waiting, cancel := workflow.WithCancel(ctx)
+	defer cancel()
+	// An error would say that the wait was cancelled, which it is not before hold returns.
+	_, _ = workflow.AwaitWithOptions(waiting, workflow.AwaitOptions{
 		Timeout: max(wake.Sub(workflow.Now(ctx)), time.Millisecond), TimerOptions: workflow.TimerOptions{Summary: "look after " + h.in.Node},
 	}, func() bool { return h.changes != seen })
 }
@@ -87,13 +101,13 @@ func (h *holding) react(ctx, root workflow.Context) (returns bool, err error) {
 			return true, err
 		}
 	}
-	if over, err := h.end(ctx); over || err != nil {
+	if over, err := h.end(ctx, root); over || err != nil {
 		return over, err
 	}
 	since := h.latest.Since
 	switch {
-	case h.finished && h.held() && !h.said.Equal(since):
-		h.said = since
+	case h.finished && h.held() && (h.unsaid || !h.said.Equal(since)):
+		h.said, h.unsaid = since, false
 		return false, h.sayDone(ctx)
 	case root.Err() != nil:
 		return true, h.giveUp(ctx, root)
@@ -119,7 +133,7 @@ func (h *holding) held() bool {
 
 func (h *holding) begin(root workflow.Context) {
 	ctx, stop := workflow.WithCancel(root)
-	h.working, h.stop, h.stopped, h.tried, h.deadline = true, stop, false, h.latest.Since, time.Time{}
+	h.begun, h.working, h.stop, h.stopped, h.tried, h.deadline = true, true, stop, false, h.latest.Since, time.Time{}
 	held := &Held{Node: h.in.Node, Requestor: h.in.Requestor, WorkflowID: h.maintenance, RunID: h.run}
 	workflow.GoNamed(ctx, "work on "+h.in.Node, func(ctx workflow.Context) {
 		h.outcome = h.work(ctx, held)
@@ -177,16 +191,19 @@ func (h *holding) conclude(ctx, root workflow.Context) error {
 	return h.outcome
 }
 
-// giveUp gives the node back whose work has not begun, as the workflow is cancelled. One that waits for a decision is left to that.
+// giveUp undoes the maintenance, as the workflow is cancelled. A Ready node is given back if its work cannot have begun or the caller wants
+// that, and otherwise waits for a decision.
 func (h *holding) giveUp(ctx, root workflow.Context) error {
 	if h.finished || h.run == "" || h.latest.Phase == api.RequestorFailed {
 		return root.Err()
 	}
-	return cmp.Or(h.send(ctx, api.MsgCancel, api.Cancel{Message: h.message(api.MsgCancel), Release: true, Run: h.run}), root.Err())
+	return cmp.Or(h.send(ctx, api.MsgCancel, api.Cancel{
+		Message: h.message(api.MsgCancel), Release: !h.begun && !h.adopted || h.in.GiveBackOnCancel, Run: h.run,
+	}), root.Err())
 }
 
 // end says how the maintenance has ended, if it has. One that ended before it could be adopted is followed by another.
-func (h *holding) end(ctx workflow.Context) (over bool, err error) {
+func (h *holding) end(ctx, root workflow.Context) (over bool, err error) {
 	if h.latest.Phase == api.Completed && (h.finished || h.hasFailed() || h.saidDone(h.latest)) ||
 		h.gone && h.run == "" && slices.ContainsFunc(h.early, h.completedBySelf) {
 		return true, nil
@@ -194,13 +211,14 @@ func (h *holding) end(ctx workflow.Context) (over bool, err error) {
 	ended := &EndedError{Node: h.in.Node, Phase: h.latest.Phase, Message: h.latest.Message}
 	switch {
 	case ended.Phase == api.Completed:
-		ended.Message = "somebody else said that the work is done"
+		ended.Message = "the work was said to be done, and not by this call"
 	case ended.Phase.Ended():
 	case h.gone && h.run == "":
-		if err := workflow.Sleep(ctx, time.Second); err != nil {
+		h.again = min(max(2*h.again, time.Second), askLast)
+		if err := workflow.Sleep(root, h.again); err != nil {
 			return true, err
 		}
-		return false, h.start(ctx, h.in.Cluster.queue(), h.input)
+		return false, h.start(ctx, root, h.in.Cluster.queue(), h.input)
 	case h.gone:
 		ended.Phase, ended.Message = "", h.endedBy
 	default:
@@ -249,14 +267,13 @@ func (h *holding) wasReset(ctx workflow.Context) (run string, err error) {
 	if err := noticed.Get(&run); err != nil {
 		return "", err
 	}
-	h.reset, h.confirmed, h.tried = true, time.Time{}, time.Time{}
+	h.reset, h.begun = true, h.begun || h.run != ""
+	h.confirmed, h.tried = time.Time{}, time.Time{}
 	if h.working {
 		h.stopped = true
 		h.stop()
 	}
-	if h.run != "" {
-		h.askNow()
-	}
+	h.askNow() // the answer to an earlier question may be one of those that the reset applies again
 	h.changes++
 	return run, nil
 }

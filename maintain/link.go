@@ -1,7 +1,6 @@
 package maintain
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"strconv"
@@ -21,10 +20,17 @@ type link struct {
 	// maintenance is the ID of the maintenance's workflow, and run its first run; run is empty until it is known.
 	maintenance, run string
 	latest           api.MaintenanceReport
-	// early are the reports that came while run was not known, the last of them.
+	// listening is set once reports are taken: not before another call of the workflow, which has the same signal, has ended.
+	listening bool
+	// adopted is set for a maintenance that was not started by this call.
+	adopted bool
+	// early are the reports that came before the answer by which a maintenance is adopted, the last of them.
 	early []api.MaintenanceReport
 	// changes counts what react has to look at.
 	changes int
+
+	// reset is set once it is known that the workflow was reset.
+	reset bool
 
 	// asked is the ID of the latest report-to, and answered is set once its answer came. pause is how long an answer is waited for.
 	asked    string
@@ -37,27 +43,34 @@ type link struct {
 	// confirmed is the hold, by its beginning, of which the maintenance has said on request that it holds. A report that nobody asked for may
 	// be of the past: it may come late, or be in the history that a reset has copied.
 	confirmed time.Time
+	// unsaid is set where the maintenance has said on request that its requestor is not done.
+	unsaid bool
 }
 
 // A report is asked for again after askFirst, then after twice as long each time, up to askLast; one that came is asked for again after
-// askLast, since later ones may be lost where the maintenance is reset. A year of that is within what a history takes.
+// askLast, since later ones may be lost where the maintenance is reset. A node costs the history some 14,000 events a year by that.
 const (
 	askFirst = 10 * time.Second
-	askLast  = 3 * time.Hour
+	askLast  = 12 * time.Hour
 	maxEarly = 16
 )
 
-// listen takes the reports that come.
+// listen takes the reports that come, and those that have come before.
 func (l *link) listen(ctx workflow.Context) {
+	if l.listening {
+		return
+	}
+	l.listening = true
 	reports := workflow.GetSignalChannel(ctx, l.signal)
 	workflow.GoNamed(ctx, "reports of "+l.maintenance, func(ctx workflow.Context) {
-		for ctx.Err() == nil {
+		for ctx.Err() == nil && !l.latest.Phase.Ended() { // what comes after the end is for the next call
 			next := workflow.NewSelector(ctx)
 			next.AddReceive(ctx.Done(), func(workflow.ReceiveChannel, bool) {})
 			next.AddReceive(reports, func(c workflow.ReceiveChannel, _ bool) {
 				var report api.MaintenanceReport
-				c.Receive(ctx, &report)
-				l.take(report)
+				if c.ReceiveAsync(&report) { // one that cannot be read is dropped
+					l.take(report)
+				}
 			})
 			next.Select(ctx)
 		}
@@ -72,13 +85,22 @@ func (l *link) take(report api.MaintenanceReport) {
 		l.early = l.early[max(len(l.early)-maxEarly, 0):]
 		return
 	}
-	if l.run = cmp.Or(l.run, report.RunID); report.RunID != l.run {
+	if l.run == "" && report.Phase.Ended() && !l.reset {
+		return // it was another call's, and is about to close
+	}
+	if l.run == "" {
+		l.run, l.adopted = report.RunID, true
+	}
+	if report.RunID != l.run {
 		return
 	}
 	l.latest = report
 	l.changes++
-	l.answered = l.answered || answers
-	if answers && report.Phase == api.Ready {
+	if !answers {
+		return
+	}
+	l.answered, l.unsaid = true, report.DoneID == ""
+	if report.Phase == api.Ready {
 		l.confirmed = report.Since
 	}
 }
@@ -106,7 +128,10 @@ func (l *link) askIfDue(ctx workflow.Context) error {
 	if l.gone || workflow.Now(ctx).Before(l.askAt()) {
 		return nil
 	}
-	if !l.askedAt.IsZero() {
+	switch {
+	case l.answered:
+		l.pause = askFirst
+	case !l.askedAt.IsZero():
 		l.pause = min(2*l.pause, askLast)
 	}
 	return l.ask(ctx)
@@ -126,40 +151,80 @@ func (l *link) send(ctx workflow.Context, name string, payload any) error {
 	return nil
 }
 
-// start starts the maintenance as an abandoned child, or has the one that runs report to the caller.
-func (l *link) start(ctx workflow.Context, queue string, input map[string]any) error {
-	l.run, l.gone, l.latest, l.pause, l.endedBy = "", false, api.MaintenanceReport{}, askFirst, ""
+// start starts the maintenance as an abandoned child, or has the one that runs report to the caller. Where another call in the workflow has it
+// maintain the node, start waits for the end of that; root is the context that cancels the wait.
+func (l *link) start(ctx, root workflow.Context, queue string, input map[string]any) error {
+	l.run, l.gone, l.latest, l.endedBy = "", false, api.MaintenanceReport{}, ""
 	// A context that ends would take the child with it.
 	free, _ := workflow.NewDisconnectedContext(ctx)
-	child := workflow.ExecuteChildWorkflow(workflow.WithChildOptions(free, workflow.ChildWorkflowOptions{
+	free = workflow.WithChildOptions(free, workflow.ChildWorkflowOptions{
 		WorkflowID: l.maintenance, TaskQueue: queue, ParentClosePolicy: enums.PARENT_CLOSE_POLICY_ABANDON,
 		WorkflowIDReusePolicy: enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
-	}), api.NodeMaintenanceType, input)
-	var started workflow.Execution
-	err := child.GetChildWorkflowExecution().Get(ctx, &started)
-	if temporal.IsWorkflowExecutionAlreadyStartedError(err) {
-		return l.ask(ctx)
+	})
+	for pause := time.Second; ; pause = min(2*pause, askLast) {
+		child := workflow.ExecuteChildWorkflow(free, api.NodeMaintenanceType, input)
+		var started workflow.Execution
+		err := child.GetChildWorkflowExecution().Get(ctx, &started)
+		_, byServer := errors.AsType[*temporal.ChildWorkflowExecutionError](err)
+		switch taken := temporal.IsWorkflowExecutionAlreadyStartedError(err); {
+		case err == nil:
+			l.follow(ctx, free, child, started.RunID)
+			l.listen(ctx)
+			return nil
+		case !taken:
+			return fmt.Errorf("starting workflow %s: %w", l.maintenance, err)
+		case byServer:
+			l.pause = askFirst
+			l.listen(ctx)
+			return l.ask(ctx)
+		}
+		if err := l.awaitOther(ctx, root, pause); err != nil {
+			return err
+		}
 	}
-	if err != nil {
-		return fmt.Errorf("starting workflow %s: %w", l.maintenance, err)
-	}
-	l.run, l.answered, l.askedAt = started.RunID, true, workflow.Now(ctx)
-	for _, report := range l.early { // after a reset all reports may be there before it is known that the child was started
-		l.take(report)
-	}
-	workflow.GoNamed(free, "end of "+l.maintenance, func(ctx workflow.Context) { l.takeEnd(started.RunID, child.Get(ctx, nil)) })
-	return nil
 }
 
-// takeEnd takes how the child has ended. One that reported its end needs none of that, and one that was reset may still run: it is asked.
-func (l *link) takeEnd(run string, err error) {
-	if l.run != run || l.latest.Phase.Ended() {
-		return
+// awaitOther waits before the next try where a child of this run, of another call, has the workflow ID.
+func (l *link) awaitOther(ctx, root workflow.Context, pause time.Duration) error {
+	if l.reset {
+		// The end of a child is not among what a reset copies.
+		if err := l.send(ctx, api.MsgReportTo, api.ReportTo{Workflow: l.caller, Signal: l.signal, Run: "none"}); err != nil {
+			return err
+		}
+		if l.gone {
+			return temporal.NewNonRetryableApplicationError("workflow "+l.maintenance+
+				" ended before this workflow was reset, which therefore cannot start it again: start this workflow anew", api.ErrorConflict, nil)
+		}
 	}
-	refused, is := errors.AsType[*temporal.ApplicationError](err)
-	if is {
-		l.latest.Phase, l.latest.Message = api.Failed, refused.Message() // a wrong input is refused before anything is reported
-	} else {
+	return workflow.Sleep(root, pause)
+}
+
+// follow takes the end of the child where it did not report that.
+func (l *link) follow(ctx, free workflow.Context, child workflow.ChildWorkflowFuture, run string) {
+	l.run, l.answered, l.askedAt = run, true, workflow.Now(ctx)
+	if l.reset {
+		l.askNow()
+	}
+	workflow.GoNamed(free, "end of "+l.maintenance, func(ctx workflow.Context) {
+		var result api.Result
+		err := child.Get(ctx, &result)
+		if l.run == run && !l.latest.Phase.Ended() {
+			l.takeEnd(result.Phase, err)
+		}
+	})
+}
+
+// takeEnd takes how the child has ended. One that was terminated may have been reset, and still run: it is asked.
+func (l *link) takeEnd(phase api.Phase, err error) {
+	failed, is := errors.AsType[*temporal.ApplicationError](err)
+	switch {
+	case err == nil:
+		l.latest.Phase = phase
+	case is:
+		l.latest.Phase, l.latest.Message = api.Failed, failed.Message()
+	case temporal.IsCanceledError(err):
+		l.latest.Phase = api.Cancelled
+	default:
 		l.endedBy = "it was terminated"
 		l.askNow()
 	}

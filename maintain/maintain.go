@@ -38,10 +38,11 @@ type Input struct {
 	// workflow adopts its maintenance when it begins again. Two workflows that name the same requestor take a node one after the other.
 	Requestor string
 	// AwaitDecision has Node wait where the work has failed, until somebody decides about the node: after "retry" the work is done again,
-	// after "done" Node returns nil. Otherwise Node returns the work's error at once.
+	// after "done" Node returns nil. Otherwise Node returns the work's error at once. A node that waits for a decision when Node is called, or
+	// that was not worked on within its ready timeout, is waited for in either case.
 	AwaitDecision bool
 	// GiveBackOnCancel gives back a node whose work was cancelled with the workflow. Otherwise it stays out of service until somebody
-	// decides: it may be half done. A node whose work has not begun is given back in either case.
+	// decides: it may be half done. A node whose work cannot have begun is given back in either case.
 	GiveBackOnCancel bool
 	// Cluster is the cluster of the node; its zero value is right where the namespace has one cluster, with the default task queue.
 	Cluster Cluster
@@ -94,8 +95,8 @@ func (e *EndedError) Error() string {
 //
 // In a workflow that was reset the work is begun again, once the maintenance has said that the node is still held. If the maintenance has
 // ended since, nothing more is done to the node: Node returns nil if an earlier run of the workflow had said that the work is done, and an
-// EndedError if not. A reset that leaves out signals leaves out what is known of that: then a call of Node that was not reached before the
-// point of the reset has its node maintained again.
+// EndedError if not. It knows that by signals: where a reset leaves them out, a call of Node that comes after the point of the reset has its
+// node maintained again.
 func Node(ctx workflow.Context, in Input, work Work) error {
 	info := workflow.GetInfo(ctx)
 	in.Requestor = cmp.Or(in.Requestor, RequestorOf(info.WorkflowExecution.ID))
@@ -114,8 +115,7 @@ func Node(ctx workflow.Context, in Input, work Work) error {
 		if h.reset && h.doneBefore(ctx) {
 			return nil
 		}
-		h.listen(ctx)
-		if err := h.start(ctx, in.Cluster.queue(), h.input); err != nil {
+		if err := h.start(ctx, root, in.Cluster.queue(), h.input); err != nil {
 			return err
 		}
 		return h.hold(ctx, root)

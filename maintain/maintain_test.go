@@ -195,6 +195,49 @@ func TestACancelledCallerLeavesNoNodeBehind(t *testing.T) {
 	}
 }
 
+// One workflow has a node maintained twice, one call after the other or both at once: each has a maintenance of its own.
+func TestCallsForOneNodeGoOneAfterTheOther(t *testing.T) {
+	for name, atOnce := range map[string]bool{"after the other": false, "at once": true} {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t)
+			var runs []string
+			working := 0
+			call := func(ctx workflow.Context) error {
+				return maintain.Node(ctx, s.in, func(ctx workflow.Context, m *maintain.Held) error {
+					if working++; working > 1 {
+						t.Error("two work on the node at once")
+					}
+					defer func() { working-- }()
+					runs = append(runs, m.RunID)
+					return workflow.Sleep(ctx, time.Minute)
+				})
+			}
+			s.ExecuteWorkflow(func(ctx workflow.Context) error {
+				both := workflow.NewWaitGroup(ctx)
+				var failed []error
+				for range 2 {
+					both.Add(1)
+					workflow.Go(ctx, func(ctx workflow.Context) {
+						defer both.Done()
+						failed = append(failed, call(ctx))
+					})
+					if !atOnce {
+						both.Wait(ctx)
+					}
+				}
+				both.Wait(ctx)
+				return errors.Join(failed...)
+			})
+			if err := s.GetWorkflowError(); err != nil {
+				t.Fatal(err)
+			}
+			if want := []string{"worker-01: done", "worker-01: done"}; !slices.Equal(s.Told(), want) || len(runs) != 2 || runs[0] == runs[1] {
+				t.Errorf("told %q in the maintenances %q", s.Told(), runs)
+			}
+		})
+	}
+}
+
 func TestABadInputStartsNothing(t *testing.T) {
 	for want, in := range map[string]maintain.Input{
 		"maintain.Input.Node:":             {Node: "a/b"},

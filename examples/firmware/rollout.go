@@ -38,7 +38,7 @@ func Rollout(ctx workflow.Context, in RolloutInput) error {
 	var failed []error
 	for _, node := range in.Nodes {
 		if err := places.Acquire(ctx, 1); err != nil {
-			return err
+			failed = append(failed, err) // cancelled: those that have begun still give their nodes back
 		}
 		if len(failed) > 0 {
 			break

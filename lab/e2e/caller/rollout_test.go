@@ -34,8 +34,8 @@ func TestSlowAFirmwareRolloutSurvivesItsWorker(t *testing.T) {
 	// The command looks first whether the node is flashed, and whether it is held Ready. A command whose worker was killed goes on beside the
 	// next one, which waits for it.
 	flash := `exec 9>"LOG.$1"; flock 9; grep -qx "$1 flashed" LOG 2>/dev/null && exit 0
-		env -u DRYDOCK_REQUESTOR PROGRAM status "$1" -o yaml >"LOG.$1.status" 2>&1
-		echo "$1 is $(grep '^phase: ' "LOG.$1.status" || head -c 300 "LOG.$1.status")" >>LOG; sleep 0.5; echo "$1 flashed" >>LOG`
+		until env -u DRYDOCK_REQUESTOR PROGRAM status "$1" -o yaml 2>/dev/null | grep '^phase: ' >"LOG.$1.phase"; do sleep 0.2; done
+		echo "$1 is $(cat "LOG.$1.phase")" >>LOG; sleep 0.5; echo "$1 flashed" >>LOG`
 	drydock := s.Command("drydock")
 	flash = strings.NewReplacer("LOG", log, "PROGRAM", drydock.Path).Replace(flash)
 	output, err := os.Create(filepath.Join(t.TempDir(), "output"))
