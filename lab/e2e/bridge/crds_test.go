@@ -42,8 +42,8 @@ var kinds = []kind{
 			return err
 		}
 		m, err := spec.Decode(input, nil)
-		if m.Lockstep || m.Remediation != nil {
-			err = errors.Join(err, errors.New("lockstep, remediation: Drydock alone sets them"))
+		if m.Lockstep || m.Remediation != nil || m.ReportTo != nil {
+			err = errors.Join(err, errors.New("lockstep, remediation, reportTo: no object sets them"))
 		}
 		return errors.Join(err, m.Reserved())
 	}},
@@ -53,8 +53,8 @@ var kinds = []kind{
 			return err
 		}
 		p, err := plan.Decode(name, input)
-		if p.Object != nil {
-			err = errors.Join(err, errors.New("object: Drydock alone sets it"))
+		if p.Object != nil || p.ReportTo != nil {
+			err = errors.Join(err, errors.New("object, reportTo: no object sets them"))
 		}
 		return errors.Join(err, p.Reserved())
 	}},

@@ -14,6 +14,7 @@ var extras = [][]string{
 		`{"node": "a", "lockstep": true}`,
 		`{"node": "a", "lockstep": true, "requestor": "plans"}`,
 		`{"node": "a", "remediation": {"check": "ready"}}`,
+		`{"node": "a", "reportTo": {"workflow": "a", "signal": "b"}}`,
 		`{"node": "a", "requestor": "plans"}`,
 		`{"node": "a", "requestor": "a"}`,
 		`{"node": "a", "requestor": "a-"}`,
