@@ -118,8 +118,8 @@ type Membership struct {
 }
 
 // ReportTo names the workflow that a maintenance reports to from now on, and asks it for a report now, which has the message's ID
-// (MaintenanceReport). It is refused where the maintenance reports to another workflow, unless Replace is set: of two that would work on a
-// node one does.
+// (MaintenanceReport). It is refused where the maintenance reports to another workflow, unless Replace is set: only one is to work on the
+// node.
 type ReportTo struct {
 	Message
 	Workflow string `json:"workflow"`

@@ -261,3 +261,14 @@ func CheckReportTo(to spec.ReportTo) error {
 	}
 	return nil
 }
+
+// CheckReportToOf is CheckReportTo for the reportTo of an input, which may be absent.
+func CheckReportToOf(to *spec.ReportTo) error {
+	if to == nil {
+		return nil
+	}
+	if err := CheckReportTo(*to); err != nil {
+		return fmt.Errorf("reportTo.%w", err)
+	}
+	return nil
+}

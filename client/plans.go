@@ -33,7 +33,7 @@ func PlanOf(c *Client, name string) *Plan {
 // that runs is a RunsError. It returns once Temporal has it, before anything is done to a node.
 func (p *Plan) Start(ctx context.Context, input json.RawMessage) (runID string, err error) {
 	decoded, err := plan.Decode(p.Name, input)
-	if err = errors.Join(err, decoded.Reserved()); err != nil {
+	if err = errors.Join(err, decoded.Reserved(), api.CheckReportToOf(decoded.ReportTo)); err != nil {
 		return "", marked{err, ErrInvalid}
 	}
 	run, err := p.server.start(ctx, temporalclient.StartWorkflowOptions{

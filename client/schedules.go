@@ -65,7 +65,7 @@ const catchUp = 10 * time.Minute
 // Set makes the schedule, or changes the one that there is; a pause stays as it is. What would be refused is ErrInvalid.
 func (r *Recurring) Set(ctx context.Context, when plan.Recurrence, input json.RawMessage) (created bool, err error) {
 	decoded, err := plan.Decode(r.Name, input)
-	if err = errors.Join(err, decoded.Reserved(), when.Check()); err != nil {
+	if err = errors.Join(err, decoded.Reserved(), api.CheckReportToOf(decoded.ReportTo), when.Check()); err != nil {
 		return false, marked{err, ErrInvalid}
 	}
 	ctx, cancel := context.WithTimeout(ctx, CallTimeout)

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -44,7 +45,7 @@ func (c *Client) Start(ctx context.Context, in Input) (v View, adopted bool, err
 	if err != nil {
 		return View{}, false, err
 	}
-	if err := asked.Reserved(); err != nil {
+	if err := cmp.Or(asked.Reserved(), api.CheckReportToOf(asked.ReportTo)); err != nil {
 		return View{}, false, marked{err, ErrInvalid}
 	}
 	for try := 1; ; try++ {

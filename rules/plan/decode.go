@@ -232,7 +232,8 @@ func (p Plan) InPlan(wrong string) string {
 		return "maintenance." + wrong
 	}
 	for _, of := range p.shared("") {
-		if _, own := given[of.field]; !own && (strings.HasPrefix(wrong, of.field) && strings.ContainsAny(wrong[len(of.field):][:1], ":[.")) {
+		rest, is := strings.CutPrefix(wrong, of.field)
+		if _, own := given[of.field]; is && !own && rest != "" && strings.ContainsAny(rest[:1], ":[.") {
 			return wrong
 		}
 	}

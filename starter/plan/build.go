@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/docs/schemas"
 	"drydock.dev/drydock/rules/plan"
 	"drydock.dev/drydock/starter/exit"
@@ -72,7 +73,7 @@ func (p *planFlags) build(stdin io.Reader, name string, nodes []string) (json.Ra
 		return nil, plan.Plan{}, exit.UsageError("%w", err)
 	}
 	decoded, err := plan.Decode(name, encoded)
-	if err = errors.Join(err, decoded.Reserved()); err != nil {
+	if err = errors.Join(err, decoded.Reserved(), api.CheckReportToOf(decoded.ReportTo)); err != nil {
 		return nil, decoded, p.own.InFlags(exit.UsageError("%w", err))
 	}
 	return encoded, decoded, nil

@@ -13,9 +13,9 @@ import (
 	"drydock.dev/drydock/workflows/call"
 )
 
-// reporterState is what the workflow knows that the maintenance reports to: Status.ReportsTo, which is that of the input until report-to
-// names another one. It is signalled when the node becomes Ready or RequestorFailed, when it no longer is, and at the end. What happens
-// before and between is not reported: a node that is given back again and again would fill the other workflow's history.
+// reporterState is what the workflow knows that the maintenance reports to (Status.ReportsTo): that of the input, until report-to names another.
+// The maintenance signals it when the node becomes Ready or RequestorFailed, when it no longer is, and at the end. What happens before and
+// between is not reported: a node that is given back again and again would fill the other workflow's history.
 type reporterState struct {
 	Reported reported `json:"reported,omitzero"`
 	// Asked is set where a report-to is not answered yet, and Answers is its ID.
@@ -35,17 +35,6 @@ func (o *outbox) toReport() reported {
 		return reported{Phase: s.Phase, Since: s.Since}
 	}
 	return reported{}
-}
-
-// checkInput needs no named change: earlier releases refused any input that names a workflow.
-func (o *outbox) checkInput() error {
-	if o.spec.ReportTo == nil {
-		return nil
-	}
-	if err := api.CheckReportTo(*o.spec.ReportTo); err != nil {
-		return fmt.Errorf("reportTo.%w", err)
-	}
-	return nil
 }
 
 // beginReports takes the workflow that the input names, unless a report-to that came before the input was read has named one.

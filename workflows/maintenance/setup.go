@@ -96,7 +96,7 @@ func (m *maintenance) setUp(input []byte) error {
 	if m.prepared.Unknown != "" {
 		return inbox.InvalidSpec(errors.New(m.prepared.Unknown))
 	}
-	if err := m.outbox.checkInput(); err != nil {
+	if err := api.CheckReportToOf(m.spec.ReportTo); err != nil { // needs no named change: earlier releases refuse the field
 		return inbox.InvalidSpec(err)
 	}
 	if err := cmp.Or(m.checkNotBefore(), m.spec.Reserved()); err != nil && changed(m.control.life, changeInput) {

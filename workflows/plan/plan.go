@@ -3,6 +3,7 @@
 package plan
 
 import (
+	"cmp"
 	"time"
 
 	"go.temporal.io/sdk/converter"
@@ -106,7 +107,7 @@ func newPlan(info controller.Info, input []byte) (*maintenancePlan, error) {
 	if p.spec, err = plan.Decode(name, input); err != nil {
 		return nil, err
 	}
-	if err := p.spec.Reserved(); err != nil {
+	if err := cmp.Or(p.spec.Reserved(), api.CheckReportToOf(p.spec.ReportTo)); err != nil {
 		return nil, err
 	}
 	p.tiers, err = p.spec.Tiers()
