@@ -250,8 +250,8 @@ func (m MessageType) Fields() (names []string) {
 	return names
 }
 
-// CheckReportTo refuses what a maintenance cannot report to. The names of Drydock's own messages are among these: whoever may ask for a
-// maintenance need not be allowed to send them, and the worker sends the report.
+// CheckReportTo refuses names to which no maintenance reports. A signal with the name of one of Drydock's own messages is refused: the worker
+// sends it, and whoever asked for the maintenance may not be allowed to.
 func CheckReportTo(to spec.ReportTo) error {
 	if err := to.Validate(); err != nil {
 		return err

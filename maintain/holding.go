@@ -26,8 +26,6 @@ type holding struct {
 
 	// tried is the hold for which the work was begun last.
 	tried time.Time
-	// reset is set once it is known that the workflow was reset.
-	reset bool
 	// begun is set once the work may have begun, in this run or in one before it.
 	begun    bool
 	working  bool
@@ -133,7 +131,8 @@ func (h *holding) held() bool {
 
 func (h *holding) begin(root workflow.Context) {
 	ctx, stop := workflow.WithCancel(root)
-	h.begun, h.working, h.stop, h.stopped, h.tried, h.deadline = true, true, stop, false, h.latest.Since, time.Time{}
+	h.begun, h.working, h.stop, h.stopped, h.tried = true, true, stop, false, h.latest.Since
+	h.deadline, h.extendAt = time.Time{}, time.Time{}
 	held := &Held{Node: h.in.Node, Requestor: h.in.Requestor, WorkflowID: h.maintenance, RunID: h.run}
 	workflow.GoNamed(ctx, "work on "+h.in.Node, func(ctx workflow.Context) {
 		h.outcome = h.work(ctx, held)
@@ -175,7 +174,7 @@ func (h *holding) conclude(ctx, root workflow.Context) error {
 	case h.stopped && root.Err() == nil:
 		return nil // it begins again with the next hold
 	case root.Err() != nil && (h.in.GiveBackOnCancel || !h.held()):
-		return cmp.Or(h.send(ctx, api.MsgCancel, api.Cancel{Message: h.message(api.MsgCancel), Release: true, Run: h.run}), root.Err())
+		return h.undo(ctx, root, true)
 	}
 	why := api.FailedMessage{Message: h.message(api.MsgFailed), Reason: bounds.Cut(cause(h.outcome), bounds.Text), Run: h.run}
 	if err := h.send(ctx, api.MsgFailed, why); err != nil {
@@ -197,9 +196,12 @@ func (h *holding) giveUp(ctx, root workflow.Context) error {
 	if h.finished || h.run == "" || h.latest.Phase == api.RequestorFailed {
 		return root.Err()
 	}
-	return cmp.Or(h.send(ctx, api.MsgCancel, api.Cancel{
-		Message: h.message(api.MsgCancel), Release: !h.begun && !h.adopted || h.in.GiveBackOnCancel, Run: h.run,
-	}), root.Err())
+	return h.undo(ctx, root, !h.begun && !h.adopted || h.in.GiveBackOnCancel)
+}
+
+// undo cancels the maintenance, and returns why the workflow ends.
+func (h *holding) undo(ctx, root workflow.Context, release bool) error {
+	return cmp.Or(h.send(ctx, api.MsgCancel, api.Cancel{Message: h.message(api.MsgCancel), Release: release, Run: h.run}), root.Err())
 }
 
 // end says how the maintenance has ended, if it has. One that ended before it could be adopted is followed by another.
@@ -261,7 +263,7 @@ func (h *holding) message(what string) api.Message {
 // messageID begins the IDs of such messages.
 func (h *holding) messageID(what string) string { return what + "-" + h.origin + "-" }
 
-// wasReset has the node confirmed before anything more is done to it. It returns the run that notices the reset (reset.Run).
+// wasReset has the node confirmed before anything more is done to it. It returns the run that notices the reset (reset.RunNamed).
 func (h *holding) wasReset(ctx workflow.Context) (run string, err error) {
 	noticed := workflow.SideEffect(ctx, func(ctx workflow.Context) any { return workflow.GetInfo(ctx).WorkflowExecution.RunID })
 	if err := noticed.Get(&run); err != nil {
