@@ -117,8 +117,8 @@ type Membership struct {
 	Requestor string `json:"requestor"`
 }
 
-// ReportTo names the workflow that a maintenance reports to from now on, and asks it for a report now, which has the message's ID
-// (MaintenanceReport). It is refused where the maintenance reports to another workflow, unless Replace is set: only one is to work on the
+// ReportTo names the workflow that a maintenance or a plan reports to from now on, and asks it for a report now, which has the message's ID
+// (MaintenanceReport, PlanReport). It is refused where that reports to another workflow, unless Replace is set: only one is to work on the
 // node.
 type ReportTo struct {
 	Message
@@ -130,6 +130,30 @@ type ReportTo struct {
 
 // To is that workflow, as an input names it.
 func (r ReportTo) To() spec.ReportTo { return spec.ReportTo{Workflow: r.Workflow, Signal: r.Signal} }
+
+// PlanReport is the payload of the signal that a plan sends the workflow it reports to: when it ends, and when a report-to asks for it.
+// Its maintenances report to the same workflow as the same signal: a report of theirs has node, and no plan.
+type PlanReport struct {
+	WorkflowID string `json:"workflowId"`
+	// RunID is that of the plan's first run.
+	RunID     string    `json:"runId"`
+	Plan      string    `json:"plan"`
+	Requestor string    `json:"requestor"`
+	Phase     PlanPhase `json:"phase"`
+	Since     time.Time `json:"since"`
+	// Message says how far it is, or why it has ended.
+	Message string `json:"message,omitempty"`
+	// Maintenances are those of its own that run, unless they wait for a decision.
+	Maintenances []NodeRun `json:"maintenances,omitempty"`
+	// Answers is the ID of the report-to that asked for the report; empty if none did.
+	Answers string `json:"answers,omitempty"`
+}
+
+// NodeRun is the maintenance of a node, by its first run.
+type NodeRun struct {
+	Node  string `json:"node"`
+	RunID string `json:"runId"`
+}
 
 // MaintenanceReport is the payload of the signal that a maintenance sends the workflow it reports to: when its node becomes Ready or
 // RequestorFailed, when it no longer is, when the maintenance ends, and when a report-to asks for it. Phase and Since are the present

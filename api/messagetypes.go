@@ -129,6 +129,8 @@ var MessageTypes = []MessageType{
 	{MsgSetStage, MaintenancePlanType, operators, SetStage{}, "with `allAtOnce`: it goes on to that stage. As an update it hears whether the stage is refused"},
 	{MsgSetSelector, MaintenancePlanType, operators, SetSelector{}, "with `allAtOnce`: its nodes are chosen so from now on; those that it holds stay until it is " +
 		"completed"},
+	{MsgReportTo, MaintenancePlanType, requestors, ReportTo{}, "with `rolling`: [reports](maintenance.md#a-maintenance-reports-to-a-workflow) of the plan, and of maintenances " +
+		"that begin from now on, go to this workflow of the namespace, as this signal, and one goes at once. Refused where they go to another workflow, unless with `replace: true`"},
 	{MsgCancel, MaintenancePlanType, requestors, Cancel{}, "nodes that are not Ready are given back, those that are Ready are finished; then the plan ends. With " +
 		"`allAtOnce` it runs stage `Complete`"},
 

@@ -48,13 +48,7 @@ type holding struct {
 // hold reacts to each change until the node is not the caller's matter any more. Messages are sent in a context that is not cancelled: the
 // maintenance has to hear how a cancelled work has ended.
 func (h *holding) hold(ctx, root workflow.Context) error {
-	workflow.GoNamed(ctx, "cancellation", func(ctx workflow.Context) {
-		done := workflow.NewSelector(ctx)
-		done.AddReceive(root.Done(), func(workflow.ReceiveChannel, bool) {})
-		done.AddReceive(ctx.Done(), func(workflow.ReceiveChannel, bool) {})
-		done.Select(ctx)
-		h.changes++
-	})
+	h.watchCancellation(ctx, root)
 	for {
 		seen := h.changes
 		returns, err := h.react(ctx, root)
@@ -66,27 +60,21 @@ func (h *holding) hold(ctx, root workflow.Context) error {
 			return err
 		}
 		if h.changes == seen {
-			h.await(ctx, seen)
+			h.await(ctx, seen, h.wakeAt(workflow.Now(ctx)))
 		}
 	}
 }
 
-// await waits for a change, or until a report is to be asked for or the hold to be extended.
-func (h *holding) await(ctx workflow.Context, seen int) {
-	wake := workflow.Now(ctx).Add(askLast)
+// wakeAt is when a report is to be asked for, or the hold to be extended.
+func (h *holding) wakeAt(now time.Time) time.Time {
+	wake := now.Add(askLast)
 	if !h.gone {
 		wake = h.askAt()
 	}
 	if !h.gone && h.working && !h.extendAt.IsZero() && h.extendAt.Before(wake) {
 		wake = h.extendAt
 	}
-	// Without that the timer of a wait that ends early would go on.
-	waiting, cancel := workflow.WithCancel(ctx)
-	defer cancel()
-	// An error would say that the wait was cancelled, which it is not before hold returns.
-	_, _ = workflow.AwaitWithOptions(waiting, workflow.AwaitOptions{
-		Timeout: max(wake.Sub(workflow.Now(ctx)), time.Millisecond), TimerOptions: workflow.TimerOptions{Summary: "look after " + h.in.Node},
-	}, func() bool { return h.changes != seen })
+	return wake
 }
 
 // react does what the latest report calls for; returns is set when there is nothing more to do.
@@ -133,7 +121,7 @@ func (h *holding) begin(root workflow.Context) {
 	ctx, stop := workflow.WithCancel(root)
 	h.begun, h.working, h.stop, h.stopped, h.tried = true, true, stop, false, h.latest.Since
 	h.deadline, h.extendAt = time.Time{}, time.Time{}
-	held := &Held{Node: h.in.Node, Requestor: h.in.Requestor, WorkflowID: h.maintenance, RunID: h.run}
+	held := &Held{Node: h.in.Node, Requestor: h.in.Requestor, WorkflowID: h.id, RunID: h.run}
 	workflow.GoNamed(ctx, "work on "+h.in.Node, func(ctx workflow.Context) {
 		h.outcome = h.work(ctx, held)
 		stop()
@@ -220,7 +208,7 @@ func (h *holding) end(ctx, root workflow.Context) (over bool, err error) {
 		if err := workflow.Sleep(root, h.again); err != nil {
 			return true, err
 		}
-		return false, h.start(ctx, root, h.in.Cluster.queue(), h.input)
+		return false, h.start(ctx, root, h, h.in.Cluster.queue(), h.input)
 	case h.gone:
 		ended.Phase, ended.Message = "", h.endedBy
 	default:
@@ -235,20 +223,20 @@ func (h *holding) end(ctx, root workflow.Context) (over bool, err error) {
 func (h *holding) hasFailed() bool { return h.failed != nil }
 
 // saidDone reports whether this workflow has said that the work is done, perhaps in a run before a reset.
-func (h *holding) saidDone(report api.MaintenanceReport) bool {
-	return strings.HasPrefix(report.DoneID, h.messageID(api.MsgDone))
+func (h *holding) saidDone(r report) bool {
+	return strings.HasPrefix(r.DoneID, h.messageID(api.MsgDone))
 }
 
-func (h *holding) completedBySelf(report api.MaintenanceReport) bool {
-	return report.Phase == api.Completed && h.saidDone(report)
+func (h *holding) completedBySelf(r report) bool {
+	return r.Phase == api.Completed && h.saidDone(r)
 }
 
 // doneBefore reports whether a run before a reset had the node maintained: its reports come to this run too, unless the reset leaves them out.
 func (h *holding) doneBefore(ctx workflow.Context) bool {
 	reports := workflow.GetSignalChannel(ctx, h.signal)
-	var report api.MaintenanceReport
-	for reports.ReceiveAsync(&report) {
-		if h.completedBySelf(report) {
+	var r report
+	for reports.ReceiveAsync(&r) {
+		if h.completedBySelf(r) {
 			return true
 		}
 	}
@@ -263,21 +251,21 @@ func (h *holding) message(what string) api.Message {
 // messageID begins the IDs of such messages.
 func (h *holding) messageID(what string) string { return what + "-" + h.origin + "-" }
 
-// wasReset has the node confirmed before anything more is done to it. It returns the run that notices the reset (reset.RunNamed).
+// wasReset has the node confirmed before anything more is done to it.
 func (h *holding) wasReset(ctx workflow.Context) (run string, err error) {
-	noticed := workflow.SideEffect(ctx, func(ctx workflow.Context) any { return workflow.GetInfo(ctx).WorkflowExecution.RunID })
-	if err := noticed.Get(&run); err != nil {
-		return "", err
+	if run, err = noticed(ctx); err == nil {
+		h.noticeReset()
 	}
-	h.reset, h.begun = true, h.begun || h.run != ""
-	h.confirmed, h.tried = time.Time{}, time.Time{}
+	return run, err
+}
+
+func (h *holding) noticeReset() {
+	h.begun, h.tried = h.begun || h.run != "", time.Time{}
 	if h.working {
 		h.stopped = true
 		h.stop()
 	}
-	h.askNow() // the answer to an earlier question may be one of those that the reset applies again
-	h.changes++
-	return run, nil
+	h.link.noticeReset()
 }
 
 // cause is the text of an error without what Temporal wraps around it.

@@ -1,6 +1,7 @@
 package maintain
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strconv"
@@ -13,19 +14,19 @@ import (
 	"drydock.dev/drydock/api"
 )
 
-// link is how a holding and its maintenance speak with each other.
+// link is how a call and what it asks for, a maintenance or a plan, speak with each other.
 type link struct {
 	// caller is the workflow's ID, origin the run that it began as, which a reset does not change, and signal the name of the reports.
 	caller, origin, signal string
-	// maintenance is the ID of the maintenance's workflow, and run its first run; run is empty until it is known.
-	maintenance, run string
-	latest           api.MaintenanceReport
+	// plan is the name of the plan; empty of a maintenance. id is its workflow ID, and run its first run; run is empty until it is known.
+	plan, id, run string
+	latest        report
 	// listening is set once reports are taken: not before another call of the workflow, which has the same signal, has ended.
 	listening bool
-	// adopted is set for a maintenance that was not started by this call.
+	// adopted is set for a workflow that was not started by this call.
 	adopted bool
-	// early are the reports that came before the answer by which a maintenance is adopted, the last of them.
-	early []api.MaintenanceReport
+	// early are the reports that came before the answer by which the workflow is adopted, the last of them.
+	early []report
 	// changes counts what react has to look at.
 	changes int
 
@@ -37,7 +38,7 @@ type link struct {
 	answered bool
 	askedAt  time.Time
 	pause    time.Duration
-	// gone is set when the maintenance runs no more, and endedBy says why, if it is known.
+	// gone is set when the workflow runs no more, and endedBy says why, if it is known.
 	gone    bool
 	endedBy string
 	// confirmed is the hold, by its beginning, of which the maintenance has said on request that it holds. A report that nobody asked for may
@@ -47,6 +48,34 @@ type link struct {
 	unsaid bool
 }
 
+// report is a report of a maintenance or, with Plan, of a plan. What both have are the maintenance's fields.
+type report struct {
+	api.MaintenanceReport
+	Plan         string        `json:"plan"`
+	Maintenances []api.NodeRun `json:"maintenances"`
+}
+
+// listener takes reports while it listens. Those that come later are for the next call of the workflow.
+type listener interface {
+	listens() bool
+	take(report)
+}
+
+func newLink(info *workflow.Info, id, signal string) link {
+	return link{
+		caller: info.WorkflowExecution.ID, origin: cmp.Or(info.OriginalRunID, info.WorkflowExecution.RunID), id: id, signal: "drydock/" + signal,
+	}
+}
+
+func (r report) ended() bool {
+	if r.Plan != "" {
+		return api.PlanPhase(r.Phase).Ended() || api.PlanPhase(r.Phase) == api.PlanFailed
+	}
+	return r.Phase.Ended()
+}
+
+func (l *link) listens() bool { return !l.latest.ended() }
+
 // A report is asked for again after askFirst, then after twice as long each time, up to askLast; one that came is asked for again after
 // askLast, since later ones may be lost where the maintenance is reset. A node costs the history some 14,000 events a year by that.
 const (
@@ -55,21 +84,21 @@ const (
 	maxEarly = 16
 )
 
-// listen takes the reports that come, and those that have come before.
-func (l *link) listen(ctx workflow.Context) {
+// listen has to take the reports that come, and those that have come before.
+func (l *link) listen(ctx workflow.Context, to listener) {
 	if l.listening {
 		return
 	}
 	l.listening = true
 	reports := workflow.GetSignalChannel(ctx, l.signal)
-	workflow.GoNamed(ctx, "reports of "+l.maintenance, func(ctx workflow.Context) {
-		for ctx.Err() == nil && !l.latest.Phase.Ended() { // what comes after the end is for the next call
+	workflow.GoNamed(ctx, "reports of "+l.id, func(ctx workflow.Context) {
+		for ctx.Err() == nil && to.listens() {
 			next := workflow.NewSelector(ctx)
 			next.AddReceive(ctx.Done(), func(workflow.ReceiveChannel, bool) {})
 			next.AddReceive(reports, func(c workflow.ReceiveChannel, _ bool) {
-				var report api.MaintenanceReport
-				if c.ReceiveAsync(&report) { // one that cannot be read is dropped
-					l.take(report)
+				var r report
+				if c.ReceiveAsync(&r) { // one that cannot be read is dropped
+					to.take(r)
 				}
 			})
 			next.Select(ctx)
@@ -77,40 +106,47 @@ func (l *link) listen(ctx workflow.Context) {
 	})
 }
 
-// take takes a report of this maintenance: one of an earlier maintenance of the node has another run.
-func (l *link) take(report api.MaintenanceReport) {
-	answers := !l.answered && l.asked != "" && report.Answers == l.asked
+func (l *link) take(r report) { l.accept(r) }
+
+// accept takes a report if it is of the workflow that the link is to: one of an earlier workflow of its ID has another run.
+func (l *link) accept(r report) (taken bool) {
+	answers := !l.answered && l.asked != "" && r.Answers == l.asked
 	if l.run == "" && !answers {
-		l.early = append(l.early, report)
+		l.early = append(l.early, r)
 		l.early = l.early[max(len(l.early)-maxEarly, 0):]
-		return
+		return false
 	}
-	if l.run == "" && report.Phase.Ended() && !l.reset {
-		return // it was another call's, and is about to close
+	if l.run == "" && r.ended() && !l.reset {
+		return false // it was another call's, and is about to close
 	}
 	if l.run == "" {
-		l.run, l.adopted = report.RunID, true
+		l.run, l.adopted = r.RunID, true
 	}
-	if report.RunID != l.run {
-		return
+	if r.RunID != l.run {
+		if answers {
+			l.gone, l.endedBy = true, "it has ended, and another one has begun"
+			l.changes++
+		}
+		return false
 	}
-	l.latest = report
+	l.latest = r
 	l.changes++
 	if !answers {
-		return
+		return true
 	}
-	l.answered, l.unsaid = true, report.DoneID == ""
-	if report.Phase == api.Ready {
-		l.confirmed = report.Since
+	l.answered, l.unsaid = true, r.DoneID == ""
+	if r.Phase == api.Ready {
+		l.confirmed = r.Since
 	}
+	return true
 }
 
-// ask has the maintenance report to the caller, now and later.
+// ask has the workflow report to the caller, now and later. It names no run: where another workflow of the ID has begun, that one answers.
 func (l *link) ask(ctx workflow.Context) error {
 	id := workflow.GetRandomStream(ctx, "drydock.dev/drydock/maintain").Uint64() // a reset caller asks with other IDs than before
 	l.asked, l.answered, l.askedAt = "report-"+strconv.FormatUint(id, 36), false, workflow.Now(ctx)
 	return l.send(ctx, api.MsgReportTo, api.ReportTo{
-		Message: api.Message{ID: l.asked, By: "workflow " + l.caller}, Workflow: l.caller, Signal: l.signal, Run: l.run,
+		Message: api.Message{ID: l.asked, By: "workflow " + l.caller}, Workflow: l.caller, Signal: l.signal,
 	})
 }
 
@@ -137,45 +173,49 @@ func (l *link) askIfDue(ctx workflow.Context) error {
 	return l.ask(ctx)
 }
 
-// send signals the maintenance. One that runs no more sets gone.
+// send signals the workflow. One that runs no more sets gone.
 func (l *link) send(ctx workflow.Context, name string, payload any) error {
-	err := workflow.SignalExternalWorkflow(ctx, l.maintenance, "", name, payload).Get(ctx, nil)
+	err := workflow.SignalExternalWorkflow(ctx, l.id, "", name, payload).Get(ctx, nil)
 	if _, unknown := errors.AsType[*temporal.UnknownExternalWorkflowExecutionError](err); unknown {
 		l.gone = true
 		l.changes++
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("sending %s to workflow %s: %w", name, l.maintenance, err)
+		return fmt.Errorf("sending %s to workflow %s: %w", name, l.id, err)
 	}
 	return nil
 }
 
-// start starts the maintenance as an abandoned child, or has the one that runs report to the caller. Where another call in the workflow has it
-// maintain the node, start waits for the end of that; root is the context that cancels the wait.
-func (l *link) start(ctx, root workflow.Context, queue string, input map[string]any) error {
-	l.run, l.gone, l.latest, l.endedBy = "", false, api.MaintenanceReport{}, ""
+// start starts the workflow as an abandoned child, or has the one that runs report to the caller. Where it runs for another call in the
+// caller, start waits for the end of that; root is the context that cancels the wait.
+func (l *link) start(ctx, root workflow.Context, to listener, queue string, input map[string]any) error {
+	l.run, l.gone, l.latest, l.endedBy = "", false, report{Plan: l.plan}, ""
 	// A context that ends would take the child with it.
 	free, _ := workflow.NewDisconnectedContext(ctx)
 	free = workflow.WithChildOptions(free, workflow.ChildWorkflowOptions{
-		WorkflowID: l.maintenance, TaskQueue: queue, ParentClosePolicy: enums.PARENT_CLOSE_POLICY_ABANDON,
+		WorkflowID: l.id, TaskQueue: queue, ParentClosePolicy: enums.PARENT_CLOSE_POLICY_ABANDON,
 		WorkflowIDReusePolicy: enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
 	})
+	kind := api.NodeMaintenanceType
+	if l.plan != "" {
+		kind = api.MaintenancePlanType
+	}
 	for pause := time.Second; ; pause = min(2*pause, askLast) {
-		child := workflow.ExecuteChildWorkflow(free, api.NodeMaintenanceType, input)
+		child := workflow.ExecuteChildWorkflow(free, kind, input)
 		var started workflow.Execution
 		err := child.GetChildWorkflowExecution().Get(ctx, &started)
 		_, byServer := errors.AsType[*temporal.ChildWorkflowExecutionError](err)
 		switch taken := temporal.IsWorkflowExecutionAlreadyStartedError(err); {
 		case err == nil:
 			l.follow(ctx, free, child, started.RunID)
-			l.listen(ctx)
+			l.listen(ctx, to)
 			return nil
 		case !taken:
-			return fmt.Errorf("starting workflow %s: %w", l.maintenance, err)
+			return fmt.Errorf("starting workflow %s: %w", l.id, err)
 		case byServer:
 			l.pause = askFirst
-			l.listen(ctx)
+			l.listen(ctx, to)
 			return l.ask(ctx)
 		}
 		if err := l.awaitOther(ctx, root, pause); err != nil {
@@ -192,7 +232,7 @@ func (l *link) awaitOther(ctx, root workflow.Context, pause time.Duration) error
 			return err
 		}
 		if l.gone {
-			return temporal.NewNonRetryableApplicationError("workflow "+l.maintenance+
+			return temporal.NewNonRetryableApplicationError("workflow "+l.id+
 				" ended before this workflow was reset, which therefore cannot start it again: start this workflow anew", api.ErrorConflict, nil)
 		}
 	}
@@ -205,28 +245,72 @@ func (l *link) follow(ctx, free workflow.Context, child workflow.ChildWorkflowFu
 	if l.reset {
 		l.askNow()
 	}
-	workflow.GoNamed(free, "end of "+l.maintenance, func(ctx workflow.Context) {
-		var result api.Result
-		err := child.Get(ctx, &result)
-		if l.run == run && !l.latest.Phase.Ended() {
-			l.takeEnd(result.Phase, err)
+	workflow.GoNamed(free, "end of "+l.id, func(ctx workflow.Context) {
+		var end end
+		err := child.Get(ctx, &end)
+		if l.run == run && !l.latest.ended() {
+			l.takeEnd(end, err)
 		}
 	})
 }
 
+// end is what is read of the result of a maintenance or a plan.
+type end struct {
+	Phase   api.Phase `json:"phase"`
+	Message string    `json:"message"`
+}
+
 // takeEnd takes how the child has ended. One that was terminated may have been reset, and still run: it is asked.
-func (l *link) takeEnd(phase api.Phase, err error) {
-	failed, is := errors.AsType[*temporal.ApplicationError](err)
+func (l *link) takeEnd(how end, err error) {
+	failed, hasFailed := errors.AsType[*temporal.ApplicationError](err)
+	wasCancelled := temporal.IsCanceledError(err)
 	switch {
-	case err == nil:
-		l.latest.Phase = phase
-	case is:
-		l.latest.Phase, l.latest.Message = api.Failed, failed.Message()
-	case temporal.IsCanceledError(err):
-		l.latest.Phase = api.Cancelled
-	default:
-		l.endedBy = "it was terminated"
-		l.askNow()
+	case hasFailed:
+		how = end{Phase: api.Failed, Message: failed.Message()}
+	case wasCancelled:
+		how.Phase = api.Cancelled
 	}
 	l.changes++
+	if err != nil && !hasFailed && !wasCancelled {
+		l.endedBy = "it was terminated"
+		l.askNow()
+		return
+	}
+	l.latest.Phase, l.latest.Message = how.Phase, cmp.Or(how.Message, l.latest.Message)
+}
+
+// watchCancellation has the link see when the caller is cancelled, until ctx is.
+func (l *link) watchCancellation(ctx, root workflow.Context) {
+	workflow.GoNamed(ctx, "cancellation", func(ctx workflow.Context) {
+		done := workflow.NewSelector(ctx)
+		done.AddReceive(root.Done(), func(workflow.ReceiveChannel, bool) {})
+		done.AddReceive(ctx.Done(), func(workflow.ReceiveChannel, bool) {})
+		done.Select(ctx)
+		l.changes++
+	})
+}
+
+// await waits for a change after seen, or until wake.
+func (l *link) await(ctx workflow.Context, seen int, wake time.Time) {
+	// Without that the timer of a wait that ends early would go on.
+	waiting, cancel := workflow.WithCancel(ctx)
+	defer cancel()
+	// An error would say that the wait was cancelled, which it is not before the call returns.
+	_, _ = workflow.AwaitWithOptions(waiting, workflow.AwaitOptions{
+		Timeout: max(wake.Sub(workflow.Now(ctx)), time.Millisecond), TimerOptions: workflow.TimerOptions{Summary: "look after " + l.id},
+	}, func() bool { return l.changes != seen })
+}
+
+// noticeReset has the workflow asked again: the answer to an earlier question may be one of those that the reset applies again.
+func (l *link) noticeReset() {
+	l.reset, l.confirmed = true, time.Time{}
+	l.askNow()
+	l.changes++
+}
+
+// noticed is the run that notices a reset (reset.RunNamed).
+func noticed(ctx workflow.Context) (run string, err error) {
+	run = workflow.GetInfo(ctx).WorkflowExecution.RunID
+	err = workflow.SideEffect(ctx, func(workflow.Context) any { return run }).Get(&run)
+	return run, err
 }

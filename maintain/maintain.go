@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"maps"
 	"regexp"
+	"slices"
 	"strings"
 
 	"go.temporal.io/sdk/temporal"
@@ -100,10 +101,9 @@ func (e *EndedError) Error() string {
 func Node(ctx workflow.Context, in Input, work Work) error {
 	info := workflow.GetInfo(ctx)
 	in.Requestor = cmp.Or(in.Requestor, RequestorOf(info.WorkflowExecution.ID))
-	h := &holding{in: in, work: work, link: link{
-		caller: info.WorkflowExecution.ID, origin: cmp.Or(info.OriginalRunID, info.WorkflowExecution.RunID),
-		signal: "drydock/" + in.Node + "/" + in.Requestor, maintenance: api.MaintenanceID(in.Cluster.Name, in.Node, in.Requestor),
-	}}
+	h := &holding{in: in, work: work, link: newLink(
+		info, api.MaintenanceID(in.Cluster.Name, in.Node, in.Requestor), in.Node+"/"+in.Requestor,
+	)}
 	var err error
 	if h.input, err = in.input(h.link); err != nil {
 		return err
@@ -115,7 +115,7 @@ func Node(ctx workflow.Context, in Input, work Work) error {
 		if h.reset && h.doneBefore(ctx) {
 			return nil
 		}
-		if err := h.start(ctx, root, in.Cluster.queue(), h.input); err != nil {
+		if err := h.start(ctx, root, h, in.Cluster.queue(), h.input); err != nil {
 			return err
 		}
 		return h.hold(ctx, root)
@@ -133,28 +133,37 @@ func RequestorOf(workflowID string) string {
 // unfit are what a requestor's name cannot have (spec.RequestorName).
 var unfit = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
 
-// input is the maintenance's. A reason among the fields counts.
+// input is the maintenance's.
 func (in Input) input(l link) (map[string]any, error) {
 	if err := spec.NodeName(in.Node); err != nil {
-		return nil, invalid("Node", err)
+		return nil, invalid("Input.Node", err)
 	}
-	if err := spec.RequestorName(in.Requestor); err != nil {
-		return nil, invalid("Requestor", err)
-	}
-	for _, name := range []string{"node", "requestor", "reportTo"} {
-		if _, twice := in.Fields[name]; twice {
-			return nil, invalid("Fields", fmt.Errorf("%s: is set by package maintain: leave it out", name))
-		}
+	return inputOf("Input", in.Requestor, in.Reason, in.Fields, l, "node", in.Node)
+}
+
+// inputOf is that of a maintenance or a plan, with the texts that are set besides. A reason among the fields counts.
+func inputOf(of, requestor, reason string, fields map[string]any, l link, sets ...string) (map[string]any, error) {
+	if err := spec.RequestorName(requestor); err != nil {
+		return nil, invalid(of+".Requestor", err)
 	}
 	input := map[string]any{}
-	if in.Reason != "" {
-		input["reason"] = in.Reason
+	if reason != "" {
+		input["reason"] = reason
 	}
-	maps.Copy(input, in.Fields)
-	input["node"], input["requestor"], input["reportTo"] = in.Node, in.Requestor, spec.ReportTo{Workflow: l.caller, Signal: l.signal}
+	maps.Copy(input, fields)
+	set := map[string]any{"requestor": requestor, "reportTo": spec.ReportTo{Workflow: l.caller, Signal: l.signal}}
+	for pair := range slices.Chunk(sets, 2) {
+		set[pair[0]] = pair[1]
+	}
+	for _, field := range slices.Sorted(maps.Keys(set)) {
+		if _, twice := fields[field]; twice {
+			return nil, invalid(of+".Fields", fmt.Errorf("%s: is set by package maintain: leave it out", field))
+		}
+	}
+	maps.Copy(input, set)
 	return input, nil
 }
 
 func invalid(field string, err error) error {
-	return temporal.NewNonRetryableApplicationError(fmt.Sprintf("maintain.Input.%s: %v", field, err), api.ErrorInvalidSpec, err)
+	return temporal.NewNonRetryableApplicationError(fmt.Sprintf("maintain.%s: %v", field, err), api.ErrorInvalidSpec, err)
 }

@@ -32,11 +32,12 @@ type Maintenances struct {
 	told []string
 }
 
-// Register has an environment start these maintenances as the children of its workflows. A test
-// environment goes on until they have ended: one about which nobody decides does so after a year.
+// Register has an environment start these maintenances, and plans, as the children of its workflows. A plan has to name its nodes (nodes), and
+// takes them in that order, strategy.maxParallel at a time, whatever else its input says. A test environment goes on until all have ended: one about which nobody decides does so after a year.
 func Register(env *testsuite.TestWorkflowEnvironment) *Maintenances {
 	m := &Maintenances{}
 	env.RegisterWorkflowWithOptions(m.maintain, workflow.RegisterOptions{Name: api.NodeMaintenanceType})
+	env.RegisterWorkflowWithOptions(m.plan, workflow.RegisterOptions{Name: api.MaintenancePlanType})
 	return m
 }
 
@@ -105,6 +106,10 @@ func (m *Maintenances) maintain(ctx workflow.Context, in input) (api.Result, err
 }
 
 func (r *run) enter(ctx workflow.Context, phase api.Phase, message string) {
+	if parent := workflow.GetInfo(ctx).ParentWorkflowExecution; parent != nil && (phase == api.RequestorFailed) != (r.report.Phase == api.RequestorFailed) {
+		news := api.NodeNews{Node: r.Node, RunID: r.report.RunID, Held: phase == api.RequestorFailed, Why: message}
+		workflow.SignalExternalWorkflow(ctx, parent.ID, "", api.SignalNodeNews, news) // a parent that is no plan does not read it
+	}
 	r.report.Phase, r.report.Since, r.report.Message, r.report.ReadyDeadline = phase, workflow.Now(ctx), message, nil
 	if phase == api.Ready && r.ReadyTimeout > 0 {
 		r.report.ReadyDeadline = new(r.report.Since.Add(r.ReadyTimeout))
@@ -158,33 +163,34 @@ func (r *run) tell(ctx workflow.Context) {
 
 // listen takes messages.
 func (r *run) listen(ctx workflow.Context) {
-	on(ctx, r, api.MsgReportTo, func(m api.ReportTo) { r.asked = m.ID })
-	on(ctx, r, api.MsgDone, func(m api.Done) {
+	receive(ctx, api.MsgReportTo, func(m api.ReportTo) { r.asked = m.ID })
+	receive(ctx, api.MsgDone, func(m api.Done) {
 		if r.standing() == api.Ready || r.standing() == api.RequestorFailed {
 			r.report.DoneID = m.ID
 			r.note(r.Node, api.MsgDone)
 			r.enter(ctx, api.Completed, "")
 		}
 	})
-	on(ctx, r, api.MsgFailed, func(m api.FailedMessage) {
+	receive(ctx, api.MsgFailed, func(m api.FailedMessage) {
 		if r.report.Phase == api.Ready {
 			r.note(r.Node, api.MsgFailed+": "+m.Reason)
 			r.enter(ctx, api.RequestorFailed, m.Reason)
 		}
 	})
-	on(ctx, r, api.MsgRetry, func(api.Simple) {
+	receive(ctx, api.MsgRetry, func(api.Simple) {
 		if r.report.Phase == api.RequestorFailed {
 			r.enter(ctx, api.Ready, "")
 		}
 	})
-	on(ctx, r, api.MsgExtend, func(api.Extend) {
+	receive(ctx, api.MsgExtend, func(api.Extend) {
 		if at := r.report.ReadyDeadline; at != nil {
 			r.note(r.Node, api.MsgExtend)
 			r.report.ReadyDeadline = new(workflow.Now(ctx).Add(r.ReadyTimeout))
 		}
 	})
-	on(ctx, r, api.MsgCancel, func(m api.Cancel) {
+	receive(ctx, api.MsgCancel, func(m api.Cancel) {
 		switch {
+		case m.BeforeReady && r.standing() != "":
 		case m.Release || r.report.Phase == api.Pending:
 			r.note(r.Node, api.MsgCancel)
 			r.enter(ctx, api.Cancelled, "cancelled by "+m.By)
@@ -194,7 +200,7 @@ func (r *run) listen(ctx workflow.Context) {
 	})
 }
 
-func on[T any](ctx workflow.Context, r *run, name string, take func(T)) {
+func receive[T any](ctx workflow.Context, name string, take func(T)) {
 	messages := workflow.GetSignalChannel(ctx, name)
 	workflow.GoNamed(ctx, name, func(ctx workflow.Context) {
 		for {

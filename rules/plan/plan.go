@@ -37,7 +37,7 @@ type Plan struct {
 	// Notify are the channels that are sent what happens to the plan, and to its maintenances where those name none. If absent, they are the
 	// worker's default ones.
 	Notify *[]string `json:"notify,omitempty" jsonschema:"format=label"`
-	// ReportTo is a workflow of the same namespace that every maintenance of the plan reports to: see [a maintenance reports to a
+	// ReportTo is a workflow of the same namespace that the plan and its maintenances report to: see [a maintenance reports to a
 	// workflow](#a-maintenance-reports-to-a-workflow). It is of strategy rolling.
 	ReportTo *spec.ReportTo `json:"reportTo,omitempty"`
 	// Object is the Kubernetes object that asked for the plan; `drydock-bridge` starts such plans, nobody does by hand.

@@ -12,6 +12,7 @@ import (
 	"drydock.dev/drydock/rules/plan"
 	"drydock.dev/drydock/rules/schedule"
 	"drydock.dev/drydock/starter/exit"
+	"drydock.dev/drydock/starter/input"
 	"drydock.dev/drydock/starter/invocation"
 	"drydock.dev/drydock/starter/terminal"
 )
@@ -22,8 +23,8 @@ type message struct {
 	// says is what the arguments after the plan's name make of the message.
 	says                       arguments
 	short, long, example, ends string
-	// denies: it is for a plan that asks for approval.
-	denies bool
+	// denies: it is for a plan that asks for approval. replaces: it has the flag --replace.
+	denies, replaces bool
 }
 
 var messages = []message{{
@@ -79,6 +80,14 @@ before again. Nodes that are more than the limits let go at a time wait, all of 
 has the command.`,
 	example: `  drydock plan set-stage firmware Drain --comment "window is open"
   drydock plan set-stage firmware Complete`,
+}, {
+	use: "report-to NAME WORKFLOW:NAME", name: api.MsgReportTo, says: toWorkflow{}, replaces: true, short: "Have a plan report to a workflow of yours",
+	long: `Have a rolling plan signal a workflow of the same namespace: now, and when the plan ends. Maintenances that it begins from now
+on report there too, as "drydock report-to" has one do that runs. "drydock plan create" asks for it with reportTo of its input.
+
+A plan reports to one workflow. If that is another one, it goes on unless --replace is set.`,
+	example: `  drydock plan report-to kernel-6.12 kernel-rollout:report
+  drydock plan report-to kernel-6.12 kernel-rollout-2:report --replace`,
 }}
 
 // Messages are the commands that send a plan a message and print its summary.
@@ -131,6 +140,18 @@ func (toStage) payloads(use string, args []string) ([]any, error) {
 	return []any{api.SetStage{Stage: s}}, err
 }
 
+// toWorkflow takes a workflow to report to.
+type toWorkflow struct{}
+
+func (toWorkflow) payloads(use string, args []string) ([]any, error) {
+	text, err := only("WORKFLOW:NAME, a workflow ID and the name of a signal", use, args)
+	if err != nil {
+		return nil, err
+	}
+	to, err := input.ReportTo(text)
+	return []any{api.ReportTo{Workflow: to.Workflow, Signal: to.Signal}}, err
+}
+
 // toPace takes how many nodes go at a time.
 type toPace struct{}
 
@@ -171,12 +192,19 @@ func (m message) command(a *invocation.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if to, is := payloads[0].(api.ReportTo); is {
+				to.Replace = o.replace
+				payloads[0] = to
+			}
 			return o.run(cmd.Context(), args[0], m.name, payloads...)
 		},
 	})
 	if m.ends != "" {
 		o.owned = &invocation.Owned{Says: m.ends}
 		cmd.Flags().BoolVarP(&o.owned.Yes, "yes", "y", false, "do not ask where the plan is somebody else's")
+	}
+	if m.replaces {
+		cmd.Flags().BoolVar(&o.replace, "replace", false, "report to this workflow instead of the one that it reports to")
 	}
 	return cmd
 }
@@ -189,7 +217,8 @@ type messageOptions struct {
 	// owned says how to ask before the message ends what is somebody else's; nil if it may.
 	owned *invocation.Owned
 	// denies: the message is for a plan that asks for approval, and no other.
-	denies bool
+	denies  bool
+	replace bool
 }
 
 func (o *messageOptions) register(cmd *cobra.Command) *cobra.Command {

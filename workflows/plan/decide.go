@@ -35,6 +35,7 @@ const (
 	awaitEnds  = "ends"
 	watchNodes = "nodes"
 	sendIntent = "intent"
+	sendReport = "report"
 )
 
 const (
@@ -63,6 +64,7 @@ func (p *maintenancePlan) Decide(t controller.Turn) (d controller.Decision) {
 	default:
 		p.roll(t, &d)
 	}
+	d.Effects = append(d.Effects, p.report()...)
 	if p.Phase.Ended() {
 		p.close(&d)
 	}
@@ -86,6 +88,8 @@ func (p *maintenancePlan) Outcome(o controller.Outcome, now time.Time) {
 		p.sawEnds(o, now)
 	case sendIntent:
 		p.intentSent(o, now)
+	case sendReport:
+		p.reportSent(o, now)
 	case controller.RecordKind:
 		if p.TakeRecord(o) {
 			p.note(fmt.Sprintf("the audit record was not begun as %s: %s", o.Key.Of, call.Cause(o.Err)), now)
@@ -252,7 +256,7 @@ func (p *maintenancePlan) close(d *controller.Decision) {
 	case !p.Recorded:
 		id := api.PlanRecordID(p.Info.Cluster, p.name, p.Info.Run)
 		d.Effects = append(d.Effects, p.Record(p.Info, id, "plan "+p.name, p.Prepared.Kinds))
-	case p.Delivered():
+	case p.Delivered() && !p.reportDue():
 		d.End = &controller.End{Err: p.failure()}
 	}
 }

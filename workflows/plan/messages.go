@@ -23,6 +23,7 @@ var messages = []controller.Message[*maintenancePlan]{
 	{Name: api.MsgSetPace, Payload: setPace{}},
 	{Name: api.MsgSetStage, Payload: setStage{}},
 	{Name: api.MsgSetSelector, Payload: setSelector{}},
+	{Name: api.MsgReportTo, Payload: reportTo{}},
 	{Name: api.SignalNodeNews, Payload: nodeNews{}, From: controller.Workflows},
 	{Name: api.SignalPlanProgress, Payload: progress{}, From: controller.Workflows},
 }

@@ -14,6 +14,7 @@ import (
 	"drydock.dev/drydock/rules/bounds"
 	"drydock.dev/drydock/rules/drainplan"
 	"drydock.dev/drydock/rules/plan"
+	"drydock.dev/drydock/rules/spec"
 	"drydock.dev/drydock/workflows/announce"
 	"drydock.dev/drydock/workflows/controller"
 	"drydock.dev/drydock/workflows/inbox"
@@ -57,8 +58,13 @@ type maintenancePlan struct {
 	Skipping map[string]bool  `json:"skipping,omitempty"`
 	Orders   map[string]order `json:"orders,omitempty"`
 	// Staged is how far a plan is whose nodes go through stages together; nil of a rolling one.
-	Staged *staged         `json:"staged,omitempty"`
-	Events []api.PlanEvent `json:"events,omitempty"`
+	Staged *staged `json:"staged,omitempty"`
+	// ReportsTo is the workflow that the plan and the maintenances that it begins report to: that of the input, until report-to names another.
+	ReportsTo *spec.ReportTo `json:"reportsTo,omitempty"`
+	// Asked is the latest report-to that was not answered yet, and Reported is set once the end of the plan was reported.
+	Asked    *api.ReportTo   `json:"asked,omitempty"`
+	Reported bool            `json:"reported,omitempty"`
+	Events   []api.PlanEvent `json:"events,omitempty"`
 	// Prepared is what the worker's configuration makes of the plan; nil is that the worker has not said so yet. Invalid is why the plan
 	// cannot begin.
 	Prepared *settings.Prepared `json:"prepared,omitempty"`
@@ -115,7 +121,7 @@ func newPlan(info controller.Info, input []byte) (*maintenancePlan, error) {
 }
 
 func (p *maintenancePlan) Begin(now time.Time) {
-	p.Phase, p.Since, p.CreatedAt = api.PlanRunning, now, p.Info.Started
+	p.Phase, p.Since, p.CreatedAt, p.ReportsTo = api.PlanRunning, now, p.Info.Started, p.spec.ReportTo
 	if p.spec.Together() {
 		p.Staged = begin(p.spec.Stage, p.CreatedAt)
 	}

@@ -146,7 +146,9 @@ func (p *maintenancePlan) starts(t controller.Turn) (all []controller.Effect) {
 	if !p.Known || p.beginsNothing(t.Now) || t.Room() == 0 {
 		return nil
 	}
-	sample, err := p.spec.InputOf("any", t.Now)
+	shared := p.spec
+	shared.ReportTo = p.ReportsTo
+	sample, err := shared.InputOf("any", t.Now)
 	if err != nil {
 		return nil // choose has failed the nodes
 	}

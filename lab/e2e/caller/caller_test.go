@@ -22,7 +22,7 @@ import (
 	"drydock.dev/drydock/maintain"
 )
 
-// caller is a workflow in the test's own worker that maintains worker-01: its work is an activity that lasts until the test ends it.
+// caller is a workflow in the test's own worker that maintains nodes: its work is an activity that lasts until the test ends it.
 type caller struct {
 	*site.Site
 	run client.WorkflowRun
@@ -34,15 +34,22 @@ type caller struct {
 	ends  chan error
 }
 
-// newCaller starts the workflow.
+// newCaller has a workflow maintain worker-01.
 func newCaller(t *testing.T, in maintain.Input) *caller {
 	t.Helper()
 	c := &caller{Site: site.New(t, ""), ends: make(chan error, 10)}
 	in.Node, in.Cluster.Name, c.before = "worker-01", c.Cluster, c.Imprint("worker-01")
+	c.start(func(ctx workflow.Context, work maintain.Work) error { return maintain.Node(ctx, in, work) })
+	return c
+}
+
+// start starts the workflow.
+func (c *caller) start(maintains func(workflow.Context, maintain.Work) error) {
+	c.Helper()
 	queue := c.ID + "-caller"
 	w := worker.New(c.Temporal, queue, worker.Options{WorkerStopTimeout: time.Second})
 	w.RegisterWorkflowWithOptions(func(ctx workflow.Context) error {
-		return maintain.Node(ctx, in, func(ctx workflow.Context, m *maintain.Held) error {
+		return maintains(ctx, func(ctx workflow.Context, m *maintain.Held) error {
 			ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 				StartToCloseTimeout: site.TestTime, HeartbeatTimeout: 3 * time.Second, WaitForCancellation: true,
 				RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 1},
@@ -52,19 +59,18 @@ func newCaller(t *testing.T, in maintain.Input) *caller {
 	}, workflow.RegisterOptions{Name: "Caller"})
 	w.RegisterActivityWithOptions(c.work, activity.RegisterOptions{Name: "Work"})
 	if err := w.Start(); err != nil {
-		t.Fatal(err)
+		c.Fatal(err)
 	}
-	t.Cleanup(w.Stop)
+	c.Cleanup(w.Stop)
 	var err error
 	c.run, err = c.Temporal.ExecuteWorkflow(c.Ctx, client.StartWorkflowOptions{ID: c.ID + "/caller", TaskQueue: queue}, "Caller")
 	if err != nil {
-		t.Fatal(err)
+		c.Fatal(err)
 	}
-	t.Cleanup(func() {
+	c.Cleanup(func() {
 		// It has ended unless the test has failed.
 		_ = c.Temporal.TerminateWorkflow(context.Background(), c.run.GetID(), "", "the test is over")
 	})
-	return c
 }
 
 func (c *caller) work(ctx context.Context, node string) error {
