@@ -2,6 +2,8 @@ package maintain
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"strconv"
@@ -38,6 +40,8 @@ type link struct {
 	answered bool
 	askedAt  time.Time
 	pause    time.Duration
+	// follows is set while the end of the child is to come: not in a workflow that was reset, which may never hear of it.
+	follows bool
 	// gone is set when the workflow runs no more, and endedBy says why, if it is known.
 	gone    bool
 	endedBy string
@@ -61,10 +65,23 @@ type listener interface {
 	take(report)
 }
 
-func newLink(info *workflow.Info, id, signal string) link {
+// newLink is the link to the workflow of an ID. Its reports have a name of their own: a workflow may call for many nodes at once.
+func newLink(ctx workflow.Context, id string) link {
+	info := workflow.GetInfo(ctx)
 	return link{
-		caller: info.WorkflowExecution.ID, origin: cmp.Or(info.OriginalRunID, info.WorkflowExecution.RunID), id: id, signal: "drydock/" + signal,
+		caller: info.WorkflowExecution.ID, origin: cmp.Or(info.OriginalRunID, info.WorkflowExecution.RunID), id: id, signal: signalOf(id),
 	}
+}
+
+// maxReadable is the length up to which an ID is a part of a signal's name, which may have 255 bytes.
+const maxReadable = 200
+
+func signalOf(id string) string {
+	if len(id) > maxReadable {
+		sum := sha256.Sum256([]byte(id))
+		id = hex.EncodeToString(sum[:])
+	}
+	return "drydock/" + id
 }
 
 func (r report) ended() bool {
@@ -173,12 +190,14 @@ func (l *link) askIfDue(ctx workflow.Context) error {
 	return l.ask(ctx)
 }
 
-// send signals the workflow. One that runs no more sets gone.
+// send signals the workflow. One that runs no more sets gone, where it is no child whose end says more.
 func (l *link) send(ctx workflow.Context, name string, payload any) error {
 	err := workflow.SignalExternalWorkflow(ctx, l.id, "", name, payload).Get(ctx, nil)
 	if _, unknown := errors.AsType[*temporal.UnknownExternalWorkflowExecutionError](err); unknown {
-		l.gone = true
-		l.changes++
+		if !l.follows {
+			l.gone = true
+			l.changes++
+		}
 		return nil
 	}
 	if err != nil {
@@ -231,23 +250,26 @@ func (l *link) awaitOther(ctx, root workflow.Context, pause time.Duration) error
 		if err := l.send(ctx, api.MsgReportTo, api.ReportTo{Workflow: l.caller, Signal: l.signal, Run: "none"}); err != nil {
 			return err
 		}
-		if l.gone {
+		if l.gone && pause > time.Second { // the end of one that has just closed is still to come
 			return temporal.NewNonRetryableApplicationError("workflow "+l.id+
 				" ended before this workflow was reset, which therefore cannot start it again: start this workflow anew", api.ErrorConflict, nil)
 		}
 	}
+	l.gone = false
 	return workflow.Sleep(root, pause)
 }
 
 // follow takes the end of the child where it did not report that.
 func (l *link) follow(ctx, free workflow.Context, child workflow.ChildWorkflowFuture, run string) {
 	l.run, l.answered, l.askedAt = run, true, workflow.Now(ctx)
-	if l.reset {
+	if l.reset || l.plan != "" { // a plan may adopt maintenances that were reported Ready to a caller before this one
 		l.askNow()
 	}
+	l.follows = !l.reset
 	workflow.GoNamed(free, "end of "+l.id, func(ctx workflow.Context) {
 		var end end
 		err := child.Get(ctx, &end)
+		l.follows = l.follows && l.run != run
 		if l.run == run && !l.latest.ended() {
 			l.takeEnd(end, err)
 		}
@@ -303,7 +325,7 @@ func (l *link) await(ctx workflow.Context, seen int, wake time.Time) {
 
 // noticeReset has the workflow asked again: the answer to an earlier question may be one of those that the reset applies again.
 func (l *link) noticeReset() {
-	l.reset, l.confirmed = true, time.Time{}
+	l.reset, l.follows, l.confirmed = true, false, time.Time{}
 	l.askNow()
 	l.changes++
 }

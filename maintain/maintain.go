@@ -101,9 +101,7 @@ func (e *EndedError) Error() string {
 func Node(ctx workflow.Context, in Input, work Work) error {
 	info := workflow.GetInfo(ctx)
 	in.Requestor = cmp.Or(in.Requestor, RequestorOf(info.WorkflowExecution.ID))
-	h := &holding{in: in, work: work, link: newLink(
-		info, api.MaintenanceID(in.Cluster.Name, in.Node, in.Requestor), in.Node+"/"+in.Requestor,
-	)}
+	h := &holding{in: in, work: work, link: newLink(ctx, api.MaintenanceID(in.Cluster.Name, in.Node, in.Requestor))}
 	var err error
 	if h.input, err = in.input(h.link); err != nil {
 		return err
@@ -155,7 +153,7 @@ func inputOf(of, requestor, reason string, fields map[string]any, l link, sets .
 	for pair := range slices.Chunk(sets, 2) {
 		set[pair[0]] = pair[1]
 	}
-	for _, field := range slices.Sorted(maps.Keys(set)) {
+	for _, field := range sortedKeys(set) {
 		if _, twice := fields[field]; twice {
 			return nil, invalid(of+".Fields", fmt.Errorf("%s: is set by package maintain: leave it out", field))
 		}
@@ -163,6 +161,8 @@ func inputOf(of, requestor, reason string, fields map[string]any, l link, sets .
 	maps.Copy(input, set)
 	return input, nil
 }
+
+func sortedKeys[T any](of map[string]T) []string { return slices.Sorted(maps.Keys(of)) }
 
 func invalid(field string, err error) error {
 	return temporal.NewNonRetryableApplicationError(fmt.Sprintf("maintain.%s: %v", field, err), api.ErrorInvalidSpec, err)

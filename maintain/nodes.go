@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -19,7 +18,8 @@ import (
 
 // PlanInput says which nodes are taken out of service, in which order and how many at a time.
 type PlanInput struct {
-	// Name is the plan's. If empty, it is made of the workflow's ID, so that the workflow adopts its plan when it begins again.
+	// Name is the plan's. If empty, it is made of the workflow's ID, so that the workflow adopts its plan when it begins again. A workflow that
+	// calls Nodes more than once gives each call a name of its own: one that was reset cannot tell the ends of plans of one name apart.
 	Name string
 	// Reason is why, shown everywhere.
 	Reason string
@@ -60,11 +60,11 @@ func (e *PlanEndedError) Error() string {
 // touched any more. Where the reset leaves signals out, Nodes does not know that, and begins the plan anew.
 func Nodes(ctx workflow.Context, in PlanInput, work Work) error {
 	info := workflow.GetInfo(ctx)
-	in.Name = cmp.Or(in.Name, planOf(info.WorkflowExecution.ID))
+	in.Name = cmp.Or(in.Name, PlanOf(info.WorkflowExecution.ID))
 	if err := plan.CheckName(in.Name); err != nil {
 		return invalid("PlanInput.Name", err)
 	}
-	r := &rollout{in: in, work: work, nodes: map[string]*node{}, link: newLink(info, api.PlanID(in.Cluster.Name, in.Name), "plan/"+in.Name)}
+	r := &rollout{in: in, work: work, nodes: map[string]*node{}, link: newLink(ctx, api.PlanID(in.Cluster.Name, in.Name))}
 	r.plan = in.Name
 	input, err := inputOf("PlanInput", plan.RequestorOf(in.Name), in.Reason, in.Fields, r.link)
 	if err != nil {
@@ -81,8 +81,8 @@ func Nodes(ctx workflow.Context, in PlanInput, work Work) error {
 	})
 }
 
-// planOf is the plan of a workflow that names none.
-func planOf(workflowID string) string {
+// PlanOf is the plan of a workflow that names none.
+func PlanOf(workflowID string) string {
 	return strings.Trim(strings.ReplaceAll(strings.ToLower(RequestorOf(workflowID)), "_", "-"), ".-")
 }
 
@@ -110,7 +110,7 @@ type node struct {
 	err  error
 }
 
-func (r *rollout) listens() bool { return true } // nodes may be held longer than the plan runs
+func (r *rollout) listens() bool { return !r.latest.ended() || r.held > 0 } // nodes may be held longer than the plan runs
 
 func (r *rollout) proceed(ctx, root workflow.Context, input map[string]any) error {
 	if err := r.start(ctx, root, r, r.in.Cluster.queue(), input); err != nil {
@@ -131,6 +131,8 @@ func (r *rollout) proceed(ctx, root workflow.Context, input map[string]any) erro
 			}
 		case over:
 			return r.outcome(root)
+		case root.Err() != nil && r.run == "":
+			return root.Err() // the plan may be somebody else's
 		case root.Err() != nil && !r.told:
 			r.told = true
 			err = r.send(ctx, api.MsgCancel, api.Cancel{Message: api.Message{ID: "cancel-" + r.origin, By: "workflow " + r.caller}, Run: r.run})
@@ -157,15 +159,21 @@ func (r *rollout) take(got report) {
 	case got.Plan == "":
 		r.meet(got)
 	case r.accept(got):
+		r.told = r.told && got.Answers == "" // a plan that was reset may not know of it
 		for _, m := range got.Maintenances {
-			r.meet(report{MaintenanceReport: api.MaintenanceReport{Node: m.Node, RunID: m.RunID, Requestor: got.Requestor}})
+			r.meet(report{MaintenanceReport: api.MaintenanceReport{WorkflowID: r.maintenance(m.Node), Node: m.Node, RunID: m.RunID}})
 		}
 	}
 }
 
+// maintenance is the workflow ID of the maintenance of a node.
+func (r *rollout) maintenance(node string) string {
+	return api.MaintenanceID(r.in.Cluster.Name, node, plan.RequestorOf(r.in.Name))
+}
+
 // meet takes a report of a maintenance to the node's holding, or has one begin. In what the plan says of a maintenance there is no phase.
 func (r *rollout) meet(got report) {
-	if spec.NodeName(got.Node) != nil || got.Requestor != plan.RequestorOf(r.in.Name) {
+	if spec.NodeName(got.Node) != nil || got.WorkflowID != r.maintenance(got.Node) {
 		return
 	}
 	n := r.nodes[got.Node]
@@ -174,15 +182,15 @@ func (r *rollout) meet(got report) {
 		r.nodes[got.Node] = n
 	}
 	switch h := n.holding; {
-	case h != nil && h.run == got.RunID:
-		if got.Phase != "" {
-			h.take(got)
-		}
+	case h != nil && got.Phase != "" && (h.run == got.RunID || h.asked != "" && h.asked == got.Answers):
+		h.take(got)
+		return
+	case h != nil && h.run == got.RunID, r.latest.ended():
 		return
 	case got.Phase != "" && got.Phase != api.Ready:
 		return // it is over, or waits for somebody's decision
 	case h != nil:
-		h.gone, h.endedBy = true, "it has ended, and another one has begun"
+		h.askNow() // another maintenance of the node seems to have begun: what runs says so
 		h.changes++
 	case n.last.RunID == got.RunID && (got.Phase == "" || n.last.Since.Equal(got.Since)):
 		return // it was worked on
@@ -193,15 +201,15 @@ func (r *rollout) meet(got report) {
 
 // begin begins the holdings that are to follow. Works is the context that cancels them.
 func (r *rollout) begin(ctx, works workflow.Context) {
-	for _, name := range slices.Sorted(maps.Keys(r.nodes)) {
+	for _, name := range sortedKeys(r.nodes) {
 		n := r.nodes[name]
 		if n.holding != nil || n.next == nil {
 			continue
 		}
 		h := &holding{
-			in:   Input{Node: name, Requestor: n.next.Requestor, AwaitDecision: r.in.AwaitDecision, GiveBackOnCancel: r.in.GiveBackOnCancel},
+			in:   Input{Node: name, Requestor: plan.RequestorOf(r.in.Name), AwaitDecision: r.in.AwaitDecision, GiveBackOnCancel: r.in.GiveBackOnCancel},
 			work: r.work, link: link{
-				caller: r.caller, origin: r.origin, signal: r.signal, id: api.MaintenanceID(r.in.Cluster.Name, name, n.next.Requestor), run: n.next.RunID,
+				caller: r.caller, origin: r.origin, signal: r.signal, id: r.maintenance(name), run: n.next.RunID,
 				latest: *n.next, adopted: r.adopted || r.reset, reset: r.reset,
 			},
 		}
@@ -209,6 +217,8 @@ func (r *rollout) begin(ctx, works workflow.Context) {
 		n.holding, n.next = h, nil
 		r.held++
 		workflow.GoNamed(ctx, "hold "+name, func(ctx workflow.Context) {
+			ctx, cancel := workflow.WithCancel(ctx)
+			defer cancel()
 			err := h.hold(ctx, works)
 			if _, ended := errors.AsType[*EndedError](err); ended && !h.begun {
 				err = nil // the plan's end counts it
@@ -257,22 +267,23 @@ func (r *rollout) isEnd(got report) bool {
 const maxErrors = 20
 
 func (r *rollout) outcome(root workflow.Context) error {
-	if root.Err() != nil {
+	switch {
+	case root.Err() != nil:
 		return root.Err()
+	case api.PlanPhase(r.latest.Phase) == api.PlanCompleted:
+		return nil // whose work failed was seen to by somebody
 	}
 	var all []error
-	for _, name := range slices.Sorted(maps.Keys(r.nodes)) {
+	for _, name := range sortedKeys(r.nodes) {
 		if err := r.nodes[name].err; err != nil && len(all) < maxErrors {
 			all = append(all, fmt.Errorf("%s: %w", name, err))
 		}
 	}
-	switch phase := api.PlanPhase(r.latest.Phase); {
-	case !r.latest.ended():
-		all = append(all, &PlanEndedError{Plan: r.in.Name, Message: r.endedBy})
-	case phase != api.PlanCompleted:
-		all = append(all, &PlanEndedError{Plan: r.in.Name, Phase: phase, Message: r.latest.Message})
+	ended := &PlanEndedError{Plan: r.in.Name, Message: r.endedBy}
+	if r.latest.ended() {
+		ended.Phase, ended.Message = api.PlanPhase(r.latest.Phase), r.latest.Message
 	}
-	return errors.Join(all...)
+	return errors.Join(append(all, ended)...)
 }
 
 // wasReset has the plan say which maintenances run, and has each of these confirmed before anything more is done to its node.
@@ -280,9 +291,11 @@ func (r *rollout) wasReset(ctx workflow.Context) (run string, err error) {
 	if run, err = noticed(ctx); err != nil {
 		return "", err
 	}
-	for _, name := range slices.Sorted(maps.Keys(r.nodes)) {
-		if h := r.nodes[name].holding; h != nil {
-			h.noticeReset()
+	for _, name := range sortedKeys(r.nodes) {
+		if n := r.nodes[name]; n.holding != nil {
+			n.holding.noticeReset()
+		} else {
+			n.last = report{} // the node may be Ready again since
 		}
 	}
 	r.noticeReset()

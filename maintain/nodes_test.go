@@ -2,6 +2,7 @@ package maintain_test
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -18,7 +19,7 @@ import (
 func (s *site) rollOut(in maintain.PlanInput, work maintain.Work) (result error) {
 	s.Helper()
 	if in.Fields == nil {
-		in.Fields = map[string]any{"nodes": []string{"worker-01", "worker-02", "worker-03", "worker-04"}, "strategy": map[string]any{"maxParallel": 2}}
+		in.Fields = map[string]any{"nodes": []string{"worker-01", "worker-02", "worker-03", "worker-04"}, "strategy": map[string]any{"maxParallel": 2, "maxFailures": 1}}
 	}
 	s.ExecuteWorkflow(func(ctx workflow.Context) error {
 		result = maintain.Nodes(ctx, in, work)
@@ -130,6 +131,45 @@ func TestACancelledCallerEndsItsPlan(t *testing.T) {
 				t.Errorf("returned %v, told %q", err, told)
 			}
 		})
+	}
+}
+
+func TestAPlanPausesAfterFailuresUntilItIsResumed(t *testing.T) {
+	s := newSite(t)
+	s.RegisterDelayedCallback(func() {
+		if err := s.SignalWorkflowByID(api.PlanID("", "bios"), api.MsgResume, api.Simple{}); err != nil {
+			t.Error(err)
+		}
+	}, 10*time.Hour)
+	var begun []string
+	err := s.rollOut(maintain.PlanInput{Name: "bios", Fields: map[string]any{"nodes": []string{"worker-01", "worker-02"}}}, func(ctx workflow.Context, m *maintain.Held) error {
+		begun = append(begun, fmt.Sprintf("%s after %d h", m.Node, workflow.Now(ctx).Sub(workflow.GetInfo(ctx).WorkflowStartTime)/time.Hour))
+		if m.Node == "worker-01" {
+			return errors.New("no link")
+		}
+		return nil
+	})
+	if want := []string{"worker-01 after 0 h", "worker-02 after 10 h"}; err == nil || !slices.Equal(begun, want) {
+		t.Errorf("returned %v, began %q", err, begun)
+	}
+}
+
+// Somebody finishes a node whose work has failed by hand: the plan completes.
+func TestANodeThatSomebodyFinishesIsDone(t *testing.T) {
+	s := newSite(t)
+	s.RegisterDelayedCallback(func() {
+		if err := s.SignalWorkflowByID(planned("worker-01"), api.MsgDone, api.Done{}); err != nil {
+			t.Error(err)
+		}
+	}, 30*time.Minute)
+	err := s.rollOut(maintain.PlanInput{Name: "bios"}, func(ctx workflow.Context, m *maintain.Held) error {
+		if m.Node == "worker-01" {
+			return errors.New("no link")
+		}
+		return workflow.Sleep(ctx, time.Hour)
+	})
+	if err != nil {
+		t.Errorf("returned %v", err)
 	}
 }
 

@@ -33,7 +33,7 @@ type Maintenances struct {
 }
 
 // Register has an environment start these maintenances, and plans, as the children of its workflows. A plan has to name its nodes (nodes), and
-// takes them in that order, strategy.maxParallel at a time, whatever else its input says. A test environment goes on until all have ended: one about which nobody decides does so after a year.
+// takes them in that order, strategy.maxParallel at a time, and pauses after strategy.maxFailures; nothing else of its input counts. A test environment goes on until all have ended: one about which nobody decides does so after a year.
 func Register(env *testsuite.TestWorkflowEnvironment) *Maintenances {
 	m := &Maintenances{}
 	env.RegisterWorkflowWithOptions(m.maintain, workflow.RegisterOptions{Name: api.NodeMaintenanceType})

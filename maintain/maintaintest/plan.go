@@ -24,8 +24,10 @@ type planRun struct {
 	waiting    []string
 	done       int
 	failed     int
-	cancelled  bool
-	asked      string
+	// forgiven are the failures that were known when somebody resumed the plan.
+	forgiven  int
+	cancelled bool
+	asked     string
 }
 
 func (m *Maintenances) plan(ctx workflow.Context, input map[string]any) (api.PlanResult, error) {
@@ -41,7 +43,7 @@ func (m *Maintenances) plan(ctx workflow.Context, input map[string]any) (api.Pla
 	p.waiting = slices.Clone(p.Nodes)
 	p.listen(ctx)
 	for {
-		for !p.cancelled && len(p.waiting) > 0 && len(p.runs) < max(p.Strategy.MaxParallel.Of(len(p.Nodes)), 1) {
+		for !p.cancelled && !p.paused() && len(p.waiting) > 0 && len(p.runs) < max(p.Strategy.MaxParallel.Of(len(p.Nodes)), 1) {
 			p.begin(ctx, p.waiting[0])
 			p.waiting = p.waiting[1:]
 		}
@@ -52,9 +54,9 @@ func (m *Maintenances) plan(ctx workflow.Context, input map[string]any) (api.Pla
 		if over {
 			return p.end()
 		}
-		runs, held, done := len(p.runs), len(p.held), p.done+p.failed
+		runs, held, done, forgiven := len(p.runs), len(p.held), p.done+p.failed, p.forgiven
 		err := workflow.Await(ctx, func() bool {
-			return p.asked != "" || p.cancelled && len(p.runs) == 0 || runs != len(p.runs) || held != len(p.held) || done != p.done+p.failed
+			return p.asked != "" || p.cancelled && len(p.runs) == 0 || runs != len(p.runs) || held != len(p.held) || done != p.done+p.failed || forgiven != p.forgiven
 		})
 		if err != nil {
 			return api.PlanResult{}, err
@@ -97,6 +99,11 @@ func decode(name string, input map[string]any) (plan.Plan, error) {
 		err = errors.New("nodes, reportTo: both are needed in a test")
 	}
 	return p, err
+}
+
+// paused reports whether more nodes have failed than the strategy lets.
+func (p *planRun) paused() bool {
+	return p.failed+len(p.held)-p.forgiven > p.Strategy.MaxFailures.Of(len(p.Nodes))
 }
 
 func (p *planRun) phase(over bool) api.PlanPhase {
@@ -153,6 +160,7 @@ func (p *planRun) listen(ctx workflow.Context) {
 			}
 		}
 	})
+	receive(ctx, api.MsgResume, func(api.Simple) { p.forgiven = p.failed + len(p.held) })
 	receive(ctx, api.SignalNodeNews, func(n api.NodeNews) {
 		if run, runs := p.runs[n.Node]; n.Held && runs {
 			delete(p.runs, n.Node)

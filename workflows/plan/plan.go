@@ -61,8 +61,9 @@ type maintenancePlan struct {
 	Staged *staged `json:"staged,omitempty"`
 	// ReportsTo is the workflow that the plan and the maintenances that it begins report to: that of the input, until report-to names another.
 	ReportsTo *spec.ReportTo `json:"reportsTo,omitempty"`
-	// Asked is the latest report-to that was not answered yet, and Reported is set once the end of the plan was reported.
-	Asked    *api.ReportTo   `json:"asked,omitempty"`
+	// Asked is set where a report-to is not answered yet, Answers is its ID, and Reported is set once the end of the plan was reported.
+	Asked    bool            `json:"asked,omitempty"`
+	Answers  string          `json:"answers,omitempty"`
 	Reported bool            `json:"reported,omitempty"`
 	Events   []api.PlanEvent `json:"events,omitempty"`
 	// Prepared is what the worker's configuration makes of the plan; nil is that the worker has not said so yet. Invalid is why the plan

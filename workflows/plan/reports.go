@@ -12,7 +12,8 @@ import (
 
 // reportDue reports whether the workflow that the plan reports to is to hear something: an answer, or the end.
 func (p *maintenancePlan) reportDue() bool {
-	return p.ReportsTo != nil && (p.Asked != nil || p.Phase.Ended() && !p.Reported)
+	asked := p.Asked && (p.Known || p.Phase.Ended()) // a plan that was reset does not know yet what runs
+	return p.ReportsTo != nil && (asked || p.Phase.Ended() && !p.Reported)
 }
 
 func (p *maintenancePlan) report() []controller.Effect {
@@ -21,9 +22,7 @@ func (p *maintenancePlan) report() []controller.Effect {
 	}
 	report := api.PlanReport{
 		WorkflowID: p.Info.WorkflowID, RunID: p.Info.Run, Plan: p.name, Requestor: p.spec.Requestor, Phase: p.Phase, Since: p.Since, Message: p.summary(),
-	}
-	if p.Asked != nil {
-		report.Answers = p.Asked.ID
+		Answers: p.Answers,
 	}
 	for i := range p.Nodes {
 		// There are no more than plan.MaxAtOnce of them.
@@ -41,17 +40,17 @@ func (p *maintenancePlan) report() []controller.Effect {
 // ask again.
 func (p *maintenancePlan) reportSent(o controller.Outcome, now time.Time) {
 	sent := o.Begun.(controller.Signal)
+	report := sent.Payload.(api.PlanReport)
+	answered := p.Answers == report.Answers // and nobody has asked since
+	if answered {
+		p.Asked, p.Answers = false, ""
+	}
+	p.Reported = p.Reported || report.Phase.Ended()
 	if o.Err != nil {
 		p.note(fmt.Sprintf("does not report to workflow %s any more: %s", sent.To, call.Cause(o.Err)), now)
-		if p.ReportsTo != nil && p.ReportsTo.Workflow == sent.To && p.ReportsTo.Signal == sent.Name {
-			p.ReportsTo, p.Asked = nil, nil
+		if answered {
+			p.ReportsTo = nil
 		}
-		return
-	}
-	report := sent.Payload.(api.PlanReport)
-	p.Reported = p.Reported || report.Phase.Ended()
-	if p.Asked != nil && p.Asked.ID == report.Answers {
-		p.Asked = nil
 	}
 }
 
@@ -66,11 +65,13 @@ func (m reportTo) Check(p *maintenancePlan, _ time.Time) error {
 		return fmt.Errorf("the plan is of strategy allAtOnce, which reports to no workflow: ask for its status")
 	case now != nil && now.Workflow != m.Workflow && !m.Replace:
 		return fmt.Errorf("it reports to workflow %s: with replace it reports to this one instead", now.Workflow)
+	case len(m.ID) > maxNote:
+		return fmt.Errorf("id: has %d bytes: at most %d are taken", len(m.ID), maxNote)
 	}
 	return api.CheckReportTo(m.To())
 }
 
 func (m reportTo) Apply(p *maintenancePlan, _ time.Time) string {
-	p.ReportsTo, p.Asked, p.Reported = new(m.To()), &m.ReportTo, false
+	p.ReportsTo, p.Asked, p.Answers, p.Reported = new(m.To()), true, m.ID, false
 	return fmt.Sprintf("reports to workflow %s as signal %s; so do the maintenances that begin from now on", m.Workflow, m.Signal)
 }

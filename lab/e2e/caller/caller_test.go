@@ -28,16 +28,13 @@ type caller struct {
 	run client.WorkflowRun
 	// before is the node as it was before it was maintained.
 	before string
-	mu     sync.Mutex
-	// begun are the times the work was begun, as "<state of the node>", and ends has how each is to end.
-	begun []string
-	ends  chan error
+	works
 }
 
 // newCaller has a workflow maintain worker-01.
 func newCaller(t *testing.T, in maintain.Input) *caller {
 	t.Helper()
-	c := &caller{Site: site.New(t, ""), ends: make(chan error, 10)}
+	c := &caller{Site: site.New(t, ""), works: newWorks()}
 	in.Node, in.Cluster.Name, c.before = "worker-01", c.Cluster, c.Imprint("worker-01")
 	c.start(func(ctx workflow.Context, work maintain.Work) error { return maintain.Node(ctx, in, work) })
 	return c
@@ -73,39 +70,11 @@ func (c *caller) start(maintains func(workflow.Context, maintain.Work) error) {
 	})
 }
 
-func (c *caller) work(ctx context.Context, node string) error {
-	n := c.Node(node)
-	c.mu.Lock()
-	c.begun = append(c.begun, fmt.Sprintf("cordoned %v, phase %s", n.Spec.Unschedulable, n.Labels[api.PhaseLabel]))
-	c.mu.Unlock()
-	for {
-		select {
-		case err := <-c.ends:
-			return err
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(200 * time.Millisecond):
-			activity.RecordHeartbeat(ctx)
-		}
-	}
-}
+func (c *caller) work(ctx context.Context, node string) error { return c.works.work(ctx, c.Site, node) }
 
-// isAtWork waits until the work was begun so often, each time on a node that was held for it.
 func (c *caller) isAtWork(times int) {
 	c.Helper()
-	c.Eventually(fmt.Sprintf("the work is begun for the %dth time", times), func() error {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		if len(c.begun) < times {
-			return fmt.Errorf("%d times so far", len(c.begun))
-		}
-		for _, state := range c.begun {
-			if state != "cordoned true, phase Ready" {
-				c.Fatalf("work was begun on a node that was %s", state)
-			}
-		}
-		return nil
-	})
+	c.works.isAtWork(c.Site, times)
 }
 
 func (c *caller) maintenance() client.WorkflowRun {
@@ -217,8 +186,8 @@ func TestACallerThatIsResetAfterItsEndTouchesNoNode(t *testing.T) {
 		t.Errorf("it returned %v", err)
 	}
 	c.isAtWork(1)
-	if len(c.begun) != 1 || c.began() != 1 {
-		t.Errorf("the work was begun on nodes that were %q, in %d maintenances", c.begun, c.began())
+	if len(c.states()) != 1 || c.began() != 1 {
+		t.Errorf("the work was begun on nodes that were %q, in %d maintenances", c.states(), c.began())
 	}
 	c.Back("worker-01", c.before)
 }

@@ -17,7 +17,7 @@ import (
 // newPlanner has a workflow maintain the first three nodes under a plan, whose name is made of the workflow if it is empty.
 func newPlanner(t *testing.T, plan string, strategy map[string]any) *caller {
 	t.Helper()
-	c := &caller{Site: site.New(t, "scheduler: {maxParallel: 4}"), ends: make(chan error, 10)}
+	c := &caller{Site: site.New(t, "scheduler: {maxParallel: 4}"), works: newWorks()}
 	in := maintain.PlanInput{Name: plan, Reason: "BIOS 2.4", Cluster: maintain.Cluster{Name: c.Cluster}, Fields: map[string]any{
 		"nodes": []string{"worker-01", "worker-02", "worker-03"}, "strategy": strategy,
 	}}
@@ -93,8 +93,8 @@ func TestAResetCallerGoesOnWithItsPlan(t *testing.T) {
 	if err := c.returns(); err != nil {
 		t.Fatal(err)
 	}
-	if len(c.begun) != 7 {
-		t.Errorf("the work was begun %d times", len(c.begun))
+	if len(c.states()) != 7 {
+		t.Errorf("the work was begun %d times", len(c.states()))
 	}
 	c.maintained(api.NodeMaintenanceType, 3)
 }
