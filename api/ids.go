@@ -20,7 +20,9 @@ const (
 	planPrefix         = "maintenance-plan"
 	planRunPrefix      = "maintenance-plan-run"
 	windowsPrefix      = "windows"
-	lockstepID         = "drydock-plans"
+
+	nexusOperationPrefix = "nexus-operation"
+	lockstepID           = "drydock-plans"
 )
 
 // TaskQueue is the task queue of a cluster; an empty cluster has no prefix.
@@ -133,6 +135,12 @@ func RemediationRecordID(cluster, check, node, runID string) string {
 
 // PlanRunID is the workflow ID of a run of a recurring plan, to which its schedule adds the time.
 func PlanRunID(cluster, name string) string { return inCluster(cluster, planRunPrefix+"/"+name) }
+
+// NexusOperationID is the workflow ID of the NexusOperation that maintains a node for a requestor, or a plan's nodes with the node empty and the
+// plan's name as the requestor.
+func NexusOperationID(cluster, node, requestor string) string {
+	return inCluster(cluster, nexusOperationPrefix+"/"+node+"/"+requestor)
+}
 
 // ScheduleID is the ID of the Temporal Schedule of a recurring plan.
 func ScheduleID(cluster, name string) string { return inCluster(cluster, planPrefix+"/"+name) }

@@ -18,6 +18,8 @@ const (
 	PermissionsType = "Permissions"
 	// LockstepType decides for all plans of strategy allAtOnce in a cluster how far each node is drained.
 	LockstepType = "Lockstep"
+	// NexusOperationType maintains nodes for a caller by Nexus whose own operation works on them.
+	NexusOperationType = "NexusOperation"
 )
 
 // Queries of a maintenance.

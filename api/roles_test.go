@@ -117,7 +117,7 @@ func TestEveryWorkflowTypeHasARole(t *testing.T) {
 		api.SchedulerType: api.SchedulerID(""), api.NotificationType: api.NotificationID("", "c", "n", "r", "x"),
 		api.AuditRecordType: api.AuditRecordID("", "n", "r", "x"), api.LockstepType: api.LockstepID(""),
 		api.NodeRemediationType: api.RemediationID("", "h", "n"), api.ProfilesType: api.ProfilesID(""),
-		api.ProfileTransitionType: api.ProfileTransitionID("", "p", "n"),
+		api.ProfileTransitionType: api.ProfileTransitionID("", "p", "n"), api.NexusOperationType: api.NexusOperationID("", "n", "r"),
 	}
 	for name, row := range rows {
 		first, _, _ := strings.Cut(ids[name], "/")

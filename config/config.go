@@ -72,6 +72,8 @@ type Config struct {
 	Health Health `json:"health,omitzero"`
 	// Profiles are the profiles of SAP's maintenance-controller: see [profiles](#profiles).
 	Profiles Profiles `json:"profiles,omitzero"`
+	// Nexus offers maintenances to workflows of other namespaces and in other languages: see [Nexus](../tasks/workflows.md#other-namespaces-and-languages-nexus).
+	Nexus Nexus `json:"nexus,omitzero"`
 	// Audit says where the records of ended maintenances are written: see [audit](#audit).
 	Audit audit.Config `json:"audit,omitzero"`
 	// Kubernetes is what the worker asks of the API server.
@@ -258,6 +260,7 @@ func (c Config) Validate() error {
 	problems = append(problems, c.checkWindows()...)
 	problems = append(problems, c.checkHealth()...)
 	problems = append(problems, c.Profiles.validate()...)
+	problems = append(problems, c.Nexus.validate()...)
 	_, err = c.Outbound.nodeAddresses()
 	problems = append(problems, err)
 	problems = append(problems, c.Kubernetes.validate()...)

@@ -43,6 +43,7 @@ import (
 	"drydock.dev/drydock/config/namespace"
 	"drydock.dev/drydock/config/temporalenv"
 	"drydock.dev/drydock/k8s"
+	"drydock.dev/drydock/nexus"
 	"drydock.dev/drydock/notify"
 	"drydock.dev/drydock/rules/policy"
 	"drydock.dev/drydock/rules/schedule"
@@ -195,6 +196,7 @@ func startWorkers(
 	options.Identity = as.Identity
 	w := sdkworker.New(temporal, queue, options)
 	workflows.Register(w, acts)
+	nexus.Register(w, o.Config.Nexus, o.Config.Cluster)
 	workers := []sdkworker.Worker{w}
 	for _, lane := range api.Lanes {
 		options := workerOptions(o, callers, refused)

@@ -40,7 +40,7 @@ func command() *cobra.Command {
 type options struct {
 	ip, uiIP                             string
 	port, metricsPort, uiPort            int
-	headless                             bool
+	headless, nexus                      bool
 	database, namespace, logLevel        string
 	searchAttributes, dynamicConfigValue []string
 	uiNames                              []string
@@ -71,6 +71,7 @@ func startDev() *cobra.Command {
 	flags.IntVar(&o.uiPort, "ui-port", 0, "port of the web UI (default --port + 1000)")
 	flags.StringArrayVar(&o.uiNames, "ui-name", nil, "name that browsers may call the web UI by, besides localhost and --ui-ip; repeatable")
 	flags.BoolVar(&o.headless, "headless", false, "no web UI")
+	flags.BoolVar(&o.nexus, "nexus", false, "deliver Nexus operations, for which the server has its HTTP API too, on a free port")
 	flags.StringVarP(&o.database, "db-filename", "f", "", "SQLite file that keeps the state")
 	flags.StringVarP(&o.namespace, "namespace", "n", "default", "namespace to create")
 	flags.StringVar(&o.logLevel, "log-level", "warn", "debug, info, warn or error")

@@ -99,11 +99,18 @@ func run(ctx context.Context, o options, out io.Writer) error {
 	return errors.Join(err, server.Stop())
 }
 
-// ports are those of the services, and under "metrics" that of /metrics. The frontend's HTTP API has none: any page that a browser of this
-// machine shows could call it, and nothing needs it.
+// httpAPI stands for the frontend's HTTP API among the ports.
+const httpAPI = "http"
+
+// ports are those of the services, and under "metrics" that of /metrics. The frontend's HTTP API has one only for Nexus: any page that a
+// browser of this machine shows could call it.
 func (o options) ports() (map[primitives.ServiceName]int, error) {
 	ports := map[primitives.ServiceName]int{primitives.FrontendService: o.port, "metrics": o.metricsPort}
-	for _, name := range append([]primitives.ServiceName{"metrics"}, o.services()...) {
+	wanted := append([]primitives.ServiceName{"metrics"}, o.services()...)
+	if o.nexus {
+		wanted = append(wanted, httpAPI)
+	}
+	for _, name := range wanted {
 		if ports[name] != 0 {
 			continue
 		}
@@ -181,7 +188,11 @@ func (o options) config(database *config.SQL, ports map[primitives.ServiceName]i
 		c.PublicClient = config.PublicClient{} // the internal frontend is found among the services
 	}
 	for _, s := range o.services() {
-		c.Services[string(s)] = config.Service{RPC: config.RPC{GRPCPort: ports[s], BindOnIP: o.ip}}
+		rpc := config.RPC{GRPCPort: ports[s], BindOnIP: o.ip}
+		if s == primitives.FrontendService {
+			rpc.HTTPPort = ports[httpAPI]
+		}
+		c.Services[string(s)] = config.Service{RPC: rpc}
 	}
 	return c
 }

@@ -25,6 +25,7 @@ const (
 	Retention       Kind = "Retention"
 	SearchAttribute Kind = "SearchAttribute"
 	Schedules       Kind = "Schedules"
+	NexusEndpoint   Kind = "NexusEndpoint"
 	Kubernetes      Kind = "Kubernetes"
 	Permissions     Kind = "Permissions"
 )
@@ -49,6 +50,7 @@ const (
 	CreateNamespace  Fix = "create-namespace"
 	RaiseRetention   Fix = "raise-retention"
 	AddAttribute     Fix = "add-attribute"
+	CreateEndpoint   Fix = "create-endpoint"
 	ApplyPermissions Fix = "apply-permissions"
 )
 
@@ -145,6 +147,8 @@ type Wanted struct {
 	Attributes []string
 	// Queue is the task queue of the workers.
 	Queue string
+	// Endpoint is the Nexus endpoint by which the workers are called; empty if they are called by none.
+	Endpoint string
 	// Parts are the permissions, the base first.
 	Parts []Part
 	// Account is the user whom the manifests of the parts give them to.
@@ -180,7 +184,13 @@ type Service struct {
 	// Recurring are Drydock's own schedules.
 	Recurring   []Schedule
 	Unscheduled string
+	// Target is where the wanted Nexus endpoint leads; nil if it is not there. Unlooked says why that is not known.
+	Target   *Target
+	Unlooked string
 }
+
+// Target is where a Nexus endpoint leads. Other says what else than a task queue it is.
+type Target struct{ Namespace, Queue, Other string }
 
 // Schedule is that of a recurring plan.
 type Schedule struct {
@@ -212,6 +222,9 @@ func Decide(w Wanted, f Found) Report {
 		}
 		r.Items = append(r.Items, attributes(w, t)...)
 		r.Items = append(r.Items, schedules(w, t))
+		if w.Endpoint != "" {
+			r.Items = append(r.Items, endpoint(w, t))
+		}
 	}
 	if f.Cluster != nil {
 		r.Context, r.Server, r.Account = f.Cluster.Context, f.Cluster.Server, f.Cluster.Account
@@ -294,7 +307,9 @@ func quoted(word string) string {
 }
 
 // InNamespace reports whether a fix needs the namespace: without it nothing can be made there.
-func (f Fix) InNamespace() bool { return f == RaiseRetention || f == AddAttribute }
+func (f Fix) InNamespace() bool {
+	return f == RaiseRetention || f == AddAttribute || f == CreateEndpoint
+}
 
 // Does says in words what a fix does to what it is named for.
 func (f Fix) Does(names []string) string {
@@ -305,6 +320,8 @@ func (f Fix) Does(names []string) string {
 		return "raises the retention of the namespace"
 	case AddAttribute:
 		return "registers search attributes " + strings.Join(names, ", ")
+	case CreateEndpoint:
+		return "creates Nexus endpoint " + strings.Join(names, ", ")
 	case ApplyPermissions:
 		return "applies the manifests of permissions " + strings.Join(names, ", ")
 	}

@@ -143,6 +143,36 @@ func schedules(w Wanted, t Service) Item {
 	return item
 }
 
+// endpoint is the Nexus endpoint by which the workers are called.
+func endpoint(w Wanted, t Service) Item {
+	item := Item{Kind: NexusEndpoint, Name: w.Endpoint, State: Present, Text: fmt.Sprintf("leads to task queue %s of namespace %s", w.Queue, t.Namespace)}
+	if t.Unlooked == "" && t.Target != nil {
+		if *t.Target != (Target{Namespace: t.Namespace, Queue: w.Queue}) {
+			item.State = Missing
+			item.Text = "leads to " + cmp.Or(t.Target.Other, fmt.Sprintf("task queue %s of namespace %s", t.Target.Queue, t.Target.Namespace)) + ", not to the workers"
+			item.NextStep = "Name another endpoint in nexus.endpoint of the worker's configuration, or have this one lead to the workers."
+			item.Commands = []string{fmt.Sprintf("temporal operator nexus endpoint update --name %s --target-namespace %s --target-task-queue %s",
+				quoted(w.Endpoint), quoted(t.Namespace), quoted(w.Queue))}
+		}
+		return item
+	}
+	item.State, item.Text = Missing, "is not there"
+	if t.Unlooked != "" {
+		item.State, item.Text = Unknown, "cannot be looked at: "+t.Unlooked
+	}
+	if t.Cloud {
+		item.Commands = []string{fmt.Sprintf("tcld nexus endpoint create --name %s --target-namespace %s --target-task-queue %s --allow-namespace CALLERS",
+			quoted(w.Endpoint), quoted(t.Namespace), quoted(w.Queue))}
+		return item
+	}
+	if item.State == Missing {
+		item.Fix = CreateEndpoint
+	}
+	item.Commands = []string{fmt.Sprintf("temporal operator nexus endpoint create --name %s --target-namespace %s --target-task-queue %s",
+		quoted(w.Endpoint), quoted(t.Namespace), quoted(w.Queue))}
+	return item
+}
+
 // beforeAccount is a namespace's name in Temporal Cloud without the account's.
 func beforeAccount(namespace string) string {
 	name, _, _ := strings.Cut(namespace, ".")

@@ -53,6 +53,8 @@ func (s *site) make(ctx context.Context, fix setup.Fix, names []string) error {
 		return s.retain(ctx)
 	case setup.AddAttribute:
 		return s.register(ctx, names)
+	case setup.CreateEndpoint:
+		return s.endpoint(ctx)
 	case setup.ApplyPermissions:
 		return s.kubernetes.apply(ctx, s.manifests, s.wanted.Parts, names)
 	}

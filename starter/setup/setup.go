@@ -38,7 +38,7 @@ func New(a *invocation.App) *cobra.Command {
 		Use:   "setup",
 		Short: "Show what Drydock needs of Temporal and Kubernetes, and make what is missing",
 		Long: `Look at what Drydock needs before its workers can start: that Temporal is reachable, the namespace with its retention and
-search attributes, schedules for recurring plans; and, where a kubeconfig is given, that Kubernetes is reachable and what the
+search attributes, schedules for recurring plans, the Nexus endpoint that --config names; and, where a kubeconfig is given, that Kubernetes is reachable and what the
 worker's account may do. It says what is there, what is missing, and what would make it. Nothing is changed without --apply.
 
 Permissions are asked for (SelfSubjectAccessReview) as the kubeconfig's account. That is the worker's where this is run with
@@ -47,7 +47,7 @@ manifests in ` + kubernetes.Folder + `, and needs the right to impersonate it. W
 granted, and what the worker's configuration (--config) makes use of; --with names further parts of the manifests.
 
 With --apply it creates the namespace, raises a retention that is too short (it is never lowered), registers search
-attributes, and applies the manifests of permissions that are missing, as yourself. Once more it changes nothing. --print
+attributes, creates the Nexus endpoint, and applies the manifests of permissions that are missing, as yourself. Once more it changes nothing. --print
 prints the commands of Temporal's and Kubernetes' own tools instead, for those who may run them. Temporal Cloud makes namespaces and
 search attributes by its own API: there the commands are those of tcld.
 
@@ -137,6 +137,9 @@ type worker struct {
 		Kubeconfig string `json:"kubeconfig"`
 		Context    string `json:"context"`
 	} `json:"kubernetes"`
+	Nexus struct {
+		Endpoint string `json:"endpoint"`
+	} `json:"nexus"`
 }
 
 // readWorker reads what a worker's configuration says of where it works, and returns it whole too; nothing where none is named.
@@ -189,6 +192,7 @@ func (o *options) site() (*site, error) {
 		app: o.app, address: address, namespace: namespace, cluster: cluster, manifests: manifests,
 		wanted: wanted(o.retention, parts, api.TaskQueue(cluster, queue)),
 	}
+	s.wanted.Endpoint = configured.Nexus.Endpoint
 	if !o.skipKubernetes {
 		s.kubernetes, err = openCluster(o.app, invocation.Cluster(configured.Kubernetes), o.as, len(o.with) > 0)
 	}

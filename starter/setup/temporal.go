@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"go.temporal.io/api/nexus/v1"
+	"go.temporal.io/api/operatorservice/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
 	temporalclient "go.temporal.io/sdk/client"
@@ -95,7 +97,39 @@ func (s *site) lookAtTemporal(ctx context.Context) setup.Service {
 		t.Recurring, err = s.recurring(ctx, temporal)
 		return err
 	}))
+	if s.wanted.Endpoint != "" {
+		t.Unlooked = reason(s.within(ctx, func(ctx context.Context, temporal temporalclient.Client) (err error) {
+			t.Target, err = s.target(ctx, temporal)
+			return err
+		}))
+	}
 	return t
+}
+
+// target is where the wanted Nexus endpoint leads, nil if there is none of its name.
+func (s *site) target(ctx context.Context, temporal temporalclient.Client) (*setup.Target, error) {
+	listed, err := temporal.OperatorService().ListNexusEndpoints(ctx, &operatorservice.ListNexusEndpointsRequest{Name: s.wanted.Endpoint})
+	if err != nil || len(listed.GetEndpoints()) == 0 {
+		return nil, err
+	}
+	target := listed.GetEndpoints()[0].GetSpec().GetTarget()
+	if target.GetWorker() == nil {
+		return &setup.Target{Other: target.GetExternal().GetUrl()}, nil
+	}
+	return &setup.Target{Namespace: target.GetWorker().GetNamespace(), Queue: target.GetWorker().GetTaskQueue()}, nil
+}
+
+// endpoint makes the wanted Nexus endpoint.
+func (s *site) endpoint(ctx context.Context) error {
+	return s.within(ctx, func(ctx context.Context, temporal temporalclient.Client) error {
+		_, err := temporal.OperatorService().CreateNexusEndpoint(ctx, &operatorservice.CreateNexusEndpointRequest{Spec: &nexus.EndpointSpec{
+			Name: s.wanted.Endpoint,
+			Target: &nexus.EndpointTarget{Variant: &nexus.EndpointTarget_Worker_{
+				Worker: &nexus.EndpointTarget_Worker{Namespace: s.namespace, TaskQueue: s.wanted.Queue},
+			}},
+		}})
+		return err
+	})
 }
 
 // within asks a server that may not answer: a call that is not the client's own has no deadline otherwise.

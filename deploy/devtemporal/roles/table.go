@@ -30,6 +30,7 @@ var types = map[string]startable{
 	"NodeRemediation":   {Worker, "node-remediation"},
 	"Profiles":          {Worker, "drydock-profiles"},
 	"ProfileTransition": {Worker, "profile-transition"},
+	"NexusOperation":    {Worker, "nexus-operation"},
 }
 
 // apis has the calls that change something. A call of the server's that is not here, and does not only read, is refused.
