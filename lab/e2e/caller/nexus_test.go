@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/nexus-rpc/sdk-go/nexus"
+	commonpb "go.temporal.io/api/common/v1"
 	"go.temporal.io/api/enums/v1"
 	nexuspb "go.temporal.io/api/nexus/v1"
 	"go.temporal.io/api/operatorservice/v1"
@@ -53,8 +55,29 @@ func temporalWithNexus(t *testing.T) *devstack.Temporal {
 	return server
 }
 
-// newTenant starts the service and the workflow's worker. The endpoint of Drydock's is made by drydock setup.
+// newTenant has a service and a workflow in the tenant's namespace.
 func newTenant(t *testing.T) *tenant {
+	t.Helper()
+	n := newNamespace(t)
+	w := worker.New(n.Client, "firmware", worker.Options{WorkerStopTimeout: time.Second})
+	service := nexus.NewService("firmware")
+	service.MustRegister(temporalnexus.NewWorkflowRunOperation("flash", n.flash,
+		func(_ context.Context, held api.NexusHeld, _ nexus.StartOperationOptions) (client.StartWorkflowOptions, error) {
+			return client.StartWorkflowOptions{
+				ID: "flash/" + held.Node, WorkflowIDConflictPolicy: enums.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
+			}, nil
+		}))
+	w.RegisterNexusService(service)
+	w.RegisterWorkflowWithOptions(n.flash, workflow.RegisterOptions{Name: "Flash"})
+	w.RegisterActivity(n.work)
+	w.RegisterWorkflowWithOptions(upgrade, workflow.RegisterOptions{Name: "Upgrade"})
+	n.Eventually("the tenant's worker has begun", w.Start)
+	t.Cleanup(w.Stop)
+	return n
+}
+
+// newNamespace makes the tenant's namespace and endpoint. The endpoint of Drydock's is made by drydock setup.
+func newNamespace(t *testing.T) *tenant {
 	t.Helper()
 	t.Parallel()
 	s := site.PrepareOf(t, site.Shared.Lanes.Take(t), temporalWithNexus(t), serving)
@@ -85,20 +108,6 @@ func newTenant(t *testing.T) *tenant {
 		t.Fatal(err)
 	}
 	t.Cleanup(n.Client.Close)
-	w := worker.New(n.Client, "firmware", worker.Options{WorkerStopTimeout: time.Second})
-	service := nexus.NewService("firmware")
-	service.MustRegister(temporalnexus.NewWorkflowRunOperation("flash", n.flash,
-		func(_ context.Context, held api.NexusHeld, _ nexus.StartOperationOptions) (client.StartWorkflowOptions, error) {
-			return client.StartWorkflowOptions{
-				ID: "flash/" + held.Node, WorkflowIDConflictPolicy: enums.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
-			}, nil
-		}))
-	w.RegisterNexusService(service)
-	w.RegisterWorkflowWithOptions(n.flash, workflow.RegisterOptions{Name: "Flash"})
-	w.RegisterActivity(n.work)
-	w.RegisterWorkflowWithOptions(upgrade, workflow.RegisterOptions{Name: "Upgrade"})
-	n.Eventually("the tenant's worker has begun", w.Start)
-	t.Cleanup(w.Stop)
 	return n
 }
 
@@ -234,6 +243,77 @@ func TestANodeIsCheckedByNexusAndBadRequestsAreRefused(t *testing.T) {
 		_, err := n.result(n.ask(api.NexusMaintainNode, request))
 		if err == nil || !strings.Contains(fmt.Sprint(err, errors.Unwrap(err)), want) {
 			t.Errorf("%v ended with %v, and not %s", request, err, want)
+		}
+	}
+}
+
+// The example of a caller by Nexus: its worker and Drydock's are killed while it works, and its workflow is reset.
+func TestAnUpgradeByNexusSurvivesItsWorkers(t *testing.T) {
+	n := newNamespace(t)
+	program, log := filepath.Join(t.TempDir(), "nexus"), filepath.Join(t.TempDir(), "log")
+	if output, err := exec.CommandContext(n.Ctx, "go", "build", "-o", program, "drydock.dev/drydock/examples/nexus").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, output)
+	}
+	// A command whose worker was killed goes on beside the next one, which waits for it, and flashes no node twice.
+	command := strings.ReplaceAll(`exec 9>"LOG.$1"; flock 9; grep -qx "$1 flashed" LOG 2>/dev/null && exit 0; echo "$1 begun" >>LOG; sleep 2; echo "$1 flashed" >>LOG`, "LOG", log)
+	start := func() *exec.Cmd {
+		w := exec.CommandContext(n.Ctx, program, "sh", "-c", command, "flash", "{node}")
+		w.Env = append(os.Environ(), "TEMPORAL_ADDRESS="+n.Options.Temporal.Address, "TEMPORAL_NAMESPACE=tenant")
+		if err := w.Start(); err != nil {
+			t.Fatal(err)
+		}
+		return w
+	}
+	kill := func(w *exec.Cmd) {
+		if err := w.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		_ = w.Wait() // it says that it was killed
+	}
+	lines := func(what string, times int) {
+		n.Eventually(fmt.Sprintf("%d nodes are %s", times, what), func() error {
+			text, err := os.ReadFile(log)
+			if got := strings.Count(string(text), " "+what+"\n"); err == nil && got < times {
+				err = fmt.Errorf("%d so far", got)
+			}
+			return err
+		})
+	}
+	nodes := []string{"worker-01", "worker-02", "worker-03"}
+	var run client.WorkflowRun
+	n.Eventually("the workflow is started", func() (err error) { // a new namespace is not known at once
+		run, err = n.Client.ExecuteWorkflow(n.Ctx, client.StartWorkflowOptions{
+			ID: "bios", TaskQueue: "firmware", WorkflowIDConflictPolicy: enums.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
+		}, "Upgrade", map[string]any{"nodes": nodes, "reason": "BIOS 2.4"})
+		return err
+	})
+	w := start()
+	lines("begun", 1)
+	kill(w)
+	n.Worker.Kill()
+	n.StartWorker()
+	w = start()
+	lines("flashed", 1)
+	if _, err := n.Client.ResetWorkflowExecution(n.Ctx, &workflowservice.ResetWorkflowExecutionRequest{
+		Namespace: "tenant", WorkflowExecution: &commonpb.WorkflowExecution{WorkflowId: run.GetID(), RunId: run.GetRunID()}, WorkflowTaskFinishEventId: 4,
+		RequestId: "again", Reason: "test",
+	}); err != nil {
+		t.Fatal(err)
+	}
+	result, err := n.result(run)
+	if err != nil || result["phase"] != "Completed" {
+		t.Fatalf("it ended with %v, %v", result, err)
+	}
+	kill(w)
+	lines("flashed", len(nodes))
+	text, err := os.ReadFile(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, node := range nodes {
+		n.Back(node, n.before[node])
+		if times := strings.Count(string(text), node+" flashed\n"); times != 1 {
+			t.Errorf("%s was flashed %d times", node, times)
 		}
 	}
 }
