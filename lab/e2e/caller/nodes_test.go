@@ -1,6 +1,8 @@
 package caller
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -111,4 +113,44 @@ func TestACancelledCallerEndsItsPlan(t *testing.T) {
 	c.Until(c.Temporal.GetWorkflow(c.Ctx, api.MaintenanceID(c.Cluster, "worker-01", "plan-bios"), ""), api.RequestorFailed)
 	c.MustDrydock("cancel", "worker-01", "--release", "--yes", "--requestor", "plan-bios")
 	c.maintained(api.NodeMaintenanceType, 1)
+}
+
+// Another workflow names the plan of a caller: it is refused, and its cancellation ends nothing of the caller's.
+func TestTheCancellationOfAnotherWorkflowLeavesThePlanAlone(t *testing.T) {
+	c := newPlanner(t, "bios", map[string]any{"maxParallel": 1})
+	c.isAtWork(1)
+	other, err := c.Temporal.ExecuteWorkflow(c.Ctx, client.StartWorkflowOptions{ID: c.ID + "/other", TaskQueue: c.ID + "-caller"}, "Caller")
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan := api.PlanID(c.Cluster, "bios")
+	c.Eventually("the plan has refused it", func() error {
+		value, err := c.Temporal.QueryWorkflow(c.Ctx, plan, "", api.QueryStatus)
+		var status api.PlanStatus
+		if err == nil {
+			err = value.Get(&status)
+		}
+		for _, m := range status.Messages {
+			if m.Outcome == api.Ignored && strings.Contains(m.Effect, "it reports to workflow "+c.run.GetID()) {
+				return err
+			}
+		}
+		return errors.Join(err, fmt.Errorf("it says %+v", status.Messages))
+	})
+	if err := c.Temporal.CancelWorkflow(c.Ctx, other.GetID(), ""); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(c.Ctx, site.Patience)
+	defer cancel()
+	if err := other.Get(ctx, nil); err == nil || !strings.Contains(err.Error(), "canceled") {
+		t.Errorf("it returned %v", err)
+	}
+	for times := range 3 {
+		c.isAtWork(times + 1)
+		c.ends <- nil
+	}
+	if err := c.returns(); err != nil {
+		t.Fatal(err)
+	}
+	c.maintained(api.NodeMaintenanceType, 3)
 }
