@@ -333,12 +333,14 @@ const (
 
 // Result is what a maintenance returns when it ends.
 type Result struct {
-	WorkflowID  string       `json:"workflowId"`
-	RunID       string       `json:"runId"`
-	Node        string       `json:"node"`
-	Requestor   string       `json:"requestor"`
-	Phase       Phase        `json:"phase"`
-	Message     string       `json:"message,omitempty"`
+	WorkflowID string `json:"workflowId"`
+	RunID      string `json:"runId"`
+	Node       string `json:"node"`
+	Requestor  string `json:"requestor"`
+	Phase      Phase  `json:"phase"`
+	Message    string `json:"message,omitempty"`
+	// DoneID is as in MaintenanceReport; only of a maintenance whose input has reportTo.
+	DoneID      string       `json:"doneId,omitempty"`
 	CreatedAt   time.Time    `json:"createdAt,omitzero"`
 	Transitions []Transition `json:"transitions,omitempty"`
 }

@@ -130,7 +130,7 @@ var MessageTypes = []MessageType{
 	{MsgSetSelector, MaintenancePlanType, operators, SetSelector{}, "with `allAtOnce`: its nodes are chosen so from now on; those that it holds stay until it is " +
 		"completed"},
 	{MsgReportTo, MaintenancePlanType, requestors, ReportTo{}, "with `rolling`: [reports](maintenance.md#a-maintenance-reports-to-a-workflow) of the plan, and of maintenances " +
-		"that begin from now on, go to this workflow of the namespace, as this signal, and one goes at once. Refused where they go to another workflow, unless with `replace: true`"},
+		"that begin from now on, go to this workflow, as those of a maintenance"},
 	{MsgCancel, MaintenancePlanType, requestors, Cancel{}, "nodes that are not Ready are given back, those that are Ready are finished; then the plan ends. With " +
 		"`allAtOnce` it runs stage `Complete`"},
 

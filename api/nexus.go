@@ -66,8 +66,11 @@ type NexusResult struct {
 	Phase     Phase  `json:"phase"`
 }
 
-// longestName bounds the names of what Nexus calls.
-const longestName = 200
+// longestName bounds the names of what Nexus calls, and largestInput what it is handed, both in bytes: the history has it once for each node.
+const (
+	longestName  = 200
+	largestInput = 16 << 10
+)
 
 // Check says what is wrong with a request, which names its node and requestor, or its plan. It does not read what a maintenance or a plan
 // checks itself.
@@ -79,6 +82,9 @@ func (r NexusRequest) Check() error {
 		return errors.New("awaitDecision, giveBackOnCancel: are of work, which is missing")
 	}
 	if w := r.Work; w != nil {
+		if len(w.Input) > largestInput {
+			return fmt.Errorf("work.input: has %d bytes: at most %d are taken", len(w.Input), largestInput)
+		}
 		for _, part := range []struct{ field, name string }{{"endpoint", w.Endpoint}, {"service", w.Service}, {"operation", w.Operation}} {
 			if part.name == "" || len(part.name) > longestName {
 				return fmt.Errorf("work.%s: want a name of at most %d bytes", part.field, longestName)

@@ -280,6 +280,7 @@ func (l *link) follow(ctx, free workflow.Context, child workflow.ChildWorkflowFu
 type end struct {
 	Phase   api.Phase `json:"phase"`
 	Message string    `json:"message"`
+	DoneID  string    `json:"doneId"`
 }
 
 // takeEnd takes how the child has ended. One that was terminated may have been reset, and still run: it is asked.
@@ -298,7 +299,7 @@ func (l *link) takeEnd(how end, err error) {
 		l.askNow()
 		return
 	}
-	l.latest.Phase, l.latest.Message = how.Phase, cmp.Or(how.Message, l.latest.Message)
+	l.latest.Phase, l.latest.Message, l.latest.DoneID = how.Phase, cmp.Or(how.Message, l.latest.Message), cmp.Or(how.DoneID, l.latest.DoneID)
 }
 
 // watchCancellation has the link see when the caller is cancelled, until ctx is.

@@ -131,9 +131,9 @@ func (r *rollout) proceed(ctx, root workflow.Context, input map[string]any) erro
 			}
 		case over:
 			return r.outcome(root)
-		case root.Err() != nil && r.run == "":
+		case root.Err() != nil && r.run == "" && r.held == 0:
 			return root.Err() // the plan may be somebody else's
-		case root.Err() != nil && !r.told:
+		case root.Err() != nil && r.run != "" && !r.told:
 			r.told = true
 			err = r.send(ctx, api.MsgCancel, api.Cancel{Message: api.Message{ID: "cancel-" + r.origin, By: "workflow " + r.caller}, Run: r.run})
 		default:
@@ -183,8 +183,9 @@ func (r *rollout) meet(got report) {
 	}
 	switch h := n.holding; {
 	case h != nil && got.Phase != "" && (h.run == got.RunID || h.asked != "" && h.asked == got.Answers):
-		h.take(got)
-		return
+		if h.take(got); !h.gone || got.Phase != api.Ready || r.latest.ended() {
+			return
+		}
 	case h != nil && h.run == got.RunID, r.latest.ended():
 		return
 	case got.Phase != "" && got.Phase != api.Ready:
@@ -220,10 +221,10 @@ func (r *rollout) begin(ctx, works workflow.Context) {
 			ctx, cancel := workflow.WithCancel(ctx)
 			defer cancel()
 			err := h.hold(ctx, works)
-			if _, ended := errors.AsType[*EndedError](err); ended && !h.begun {
-				err = nil // the plan's end counts it
+			if _, ended := errors.AsType[*EndedError](err); !ended || h.begun {
+				n.err = err // the plan's end counts the others
 			}
-			n.holding, n.err = nil, err
+			n.holding = nil
 			n.last.RunID, n.last.Since = h.run, h.tried
 			r.held--
 			r.changes++

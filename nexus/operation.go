@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
 	"drydock.dev/drydock/api"
@@ -26,12 +27,12 @@ func Operation(ctx workflow.Context, input converter.RawValue) (api.NexusResult,
 	if err != nil {
 		return api.NexusResult{}, inbox.InvalidSpec(err)
 	}
-	in, work := clusterOf(workflow.GetInfo(ctx).TaskQueueName), callback{request}.work
+	in, work := clusterOf(workflow.GetInfo(ctx).TaskQueueName), callback{request, workflow.NewSemaphore(ctx, mostAtOnce)}.work
 	if request.Plan != nil {
 		err := maintain.Nodes(ctx, maintain.PlanInput{
 			Name: request.Name, Fields: request.Plan, AwaitDecision: request.AwaitDecision, GiveBackOnCancel: request.GiveBackOnCancel, Cluster: in,
 		}, work)
-		return api.NexusResult{Name: request.Name, Phase: api.Completed}, err
+		return api.NexusResult{Name: request.Name, Phase: api.Completed}, failed(ctx, err)
 	}
 	fields := maps.Clone(request.Maintenance)
 	delete(fields, "node")
@@ -41,7 +42,15 @@ func Operation(ctx workflow.Context, input converter.RawValue) (api.NexusResult,
 		Node: result.Node, Requestor: result.Requestor, Fields: fields,
 		AwaitDecision: request.AwaitDecision, GiveBackOnCancel: request.GiveBackOnCancel, Cluster: in,
 	}, work)
-	return result, err
+	return result, failed(ctx, err)
+}
+
+// failed is the error of an operation that was not cancelled itself: work that was cancelled by somebody else has failed.
+func failed(ctx workflow.Context, err error) error {
+	if err == nil || ctx.Err() != nil {
+		return err
+	}
+	return temporal.NewNonRetryableApplicationError(err.Error(), api.ErrorMaintenanceFailed, nil)
 }
 
 // clusterOf is the one whose workers poll a task queue.
@@ -51,10 +60,20 @@ func clusterOf(queue string) maintain.Cluster {
 }
 
 // callback works by the operation that the caller has named.
-type callback struct{ api.NexusRequest }
+type callback struct {
+	api.NexusRequest
+	places workflow.Semaphore
+}
+
+// mostAtOnce is how many operations of the caller's are under way: a server takes 30 of a workflow, and fails its task beyond.
+const mostAtOnce = 25
 
 // work calls the caller's operation, for as long as that takes.
 func (c callback) work(ctx workflow.Context, m *maintain.Held) error {
+	if err := c.places.Acquire(ctx, 1); err != nil {
+		return err
+	}
+	defer c.places.Release(1)
 	return workflow.NewNexusClient(c.Work.Endpoint, c.Work.Service).ExecuteOperation(ctx, c.Work.Operation, api.NexusHeld{
 		Node: m.Node, Requestor: m.Requestor, WorkflowID: m.WorkflowID, RunID: m.RunID, Input: c.Work.Input,
 	}, workflow.NexusOperationOptions{

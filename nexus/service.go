@@ -4,6 +4,9 @@ package nexus
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +14,8 @@ import (
 
 	"github.com/nexus-rpc/sdk-go/nexus"
 	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporalnexus"
@@ -40,9 +45,9 @@ func service(c config.Nexus, cluster string) *nexus.Service {
 	service := nexus.NewService(api.NexusService)
 	// The names differ, and no operation lacks what it needs.
 	service.MustRegister(
-		operation[api.Result](s, api.NexusMaintainNode, (*server).maintainNode),
-		operation[api.PlanResult](s, api.NexusRunPlan, (*server).runPlan),
-		operation[preflight.Report](s, api.NexusCheckNode, (*server).checkNode),
+		newOperation[api.Result](s, api.NexusMaintainNode, (*server).maintainNode),
+		newOperation[api.PlanResult](s, api.NexusRunPlan, (*server).runPlan),
+		newOperation[preflight.Report](s, api.NexusCheckNode, (*server).checkNode),
 	)
 	return service
 }
@@ -58,14 +63,19 @@ type started struct {
 	input    any
 }
 
-// operation ends with the workflow that begin names. A caller that asks twice, as after a reset, has the one that runs.
-func operation[R any](s *server, name string, begin func(s *server, r api.NexusRequest, request string) (started, error)) nexus.RegisterableOperation {
-	return temporalnexus.MustNewWorkflowRunOperationWithOptions(temporalnexus.WorkflowRunOperationOptions[converter.RawValue, R]{
+// operation is one of the service. It ends with the workflow that begin names.
+type operation[R any] struct {
+	nexus.Operation[converter.RawValue, R]
+}
+
+func newOperation[R any](s *server, name string, begin func(s *server, r api.NexusRequest, request string) (started, error)) nexus.RegisterableOperation {
+	return operation[R]{temporalnexus.MustNewWorkflowRunOperationWithOptions(temporalnexus.WorkflowRunOperationOptions[converter.RawValue, R]{
 		Name: name,
 		Handler: func(ctx context.Context, raw converter.RawValue, options nexus.StartOperationOptions) (temporalnexus.WorkflowHandle[R], error) {
 			r, err := inbox.Decode[api.NexusRequest](inbox.Payload(raw))
+			caller := callerOf(options.Links)
 			if err == nil {
-				err = s.complete(&r, callerOf(options.Links))
+				err = s.complete(&r, caller)
 			}
 			var w started
 			if err == nil {
@@ -74,12 +84,72 @@ func operation[R any](s *server, name string, begin func(s *server, r api.NexusR
 			if err != nil {
 				return nil, nexus.NewHandlerErrorf(nexus.HandlerErrorTypeBadRequest, "%s: %v", name, err)
 			}
-			return temporalnexus.ExecuteUntypedWorkflow[R](ctx, options, client.StartWorkflowOptions{
-				ID: w.id, WorkflowIDConflictPolicy: enums.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
-				WorkflowIDReusePolicy: enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
-			}, w.kind, w.input)
+			return start[R](ctx, w, name, digest(name, r)+" "+caller, options)
 		},
-	})
+	})}
+}
+
+// start starts a workflow, or has the operation end with the one that runs if the same caller has asked for the same, as one does that was
+// reset. Nobody joins what is somebody else's: with the operation it would be cancelled.
+func start[R any](ctx context.Context, w started, name, origin string, options nexus.StartOperationOptions) (temporalnexus.WorkflowHandle[R], error) {
+	start := client.StartWorkflowOptions{
+		ID: w.id, WorkflowIDConflictPolicy: enums.WORKFLOW_ID_CONFLICT_POLICY_FAIL,
+		WorkflowIDReusePolicy: enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE, Memo: map[string]any{api.MemoNexus: origin},
+	}
+	handle, err := temporalnexus.ExecuteUntypedWorkflow[R](ctx, options, start, w.kind, w.input)
+	if _, running := errors.AsType[*serviceerror.WorkflowExecutionAlreadyStarted](err); !running {
+		return handle, err
+	}
+	described, err := temporalnexus.GetClient(ctx).DescribeWorkflowExecution(ctx, w.id, "")
+	switch {
+	case err != nil:
+		return nil, err
+	case originOf(described) != origin:
+		return nil, nexus.NewHandlerErrorf(nexus.HandlerErrorTypeBadRequest, "%s: workflow %s runs, and was not started by this request of this caller: "+
+			"name another requestor, or another plan", name, w.id)
+	case described.GetWorkflowExtendedInfo().GetCancelRequested():
+		return nil, nexus.NewHandlerErrorf(nexus.HandlerErrorTypeUnavailable, "%s: workflow %s is being cancelled", name, w.id)
+	}
+	start.WorkflowIDConflictPolicy = enums.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING
+	return temporalnexus.ExecuteUntypedWorkflow[R](ctx, options, start, w.kind, w.input)
+}
+
+// digest tells requests apart.
+func digest(name string, r api.NexusRequest) string {
+	text, _ := json.Marshal(r) // it was read from JSON
+	sum := sha256.Sum256(append([]byte(name+"\n"), text...))
+	return hex.EncodeToString(sum[:])
+}
+
+// originOf is the api.MemoNexus of a workflow; empty if it was not started by Nexus.
+func originOf(described *workflowservice.DescribeWorkflowExecutionResponse) (origin string) {
+	payload := described.GetWorkflowExecutionInfo().GetMemo().GetFields()[api.MemoNexus]
+	if payload == nil || converter.GetDefaultDataConverter().FromPayload(payload, &origin) != nil {
+		return ""
+	}
+	return origin
+}
+
+// Cancel cancels what was started by Nexus. The token is the caller's word, which could name any workflow.
+func (o operation[R]) Cancel(ctx context.Context, token string, options nexus.CancelOperationOptions) error {
+	var named struct {
+		ID string `json:"wid"`
+	}
+	text, err := base64.RawURLEncoding.DecodeString(token)
+	if err == nil {
+		err = json.Unmarshal(text, &named)
+	}
+	if err != nil {
+		return nexus.NewHandlerErrorf(nexus.HandlerErrorTypeBadRequest, "the token cannot be read: %v", err)
+	}
+	described, err := temporalnexus.GetClient(ctx).DescribeWorkflowExecution(ctx, named.ID, "")
+	if err != nil {
+		return err
+	}
+	if originOf(described) == "" {
+		return nexus.NewHandlerErrorf(nexus.HandlerErrorTypeNotFound, "workflow %.300q was not started by an operation", named.ID)
+	}
+	return o.Operation.Cancel(ctx, token, options)
 }
 
 // callerOf is what a requestor or a plan is named after where the request names none; empty if it is not known who calls.

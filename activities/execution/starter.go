@@ -57,7 +57,9 @@ func (s *Starters) Of(ctx context.Context, run Run) (api.Sender, error) {
 	}
 	started := event.GetWorkflowExecutionStartedEventAttributes()
 	sender := SenderOf(api.IdentityOfStarter(root.WorkflowID, started), event.GetPrincipal())
-	if _, begun := started.GetMemo().GetFields()[api.MemoBegun]; begun {
+	memo := started.GetMemo().GetFields()
+	_, begun := memo[api.MemoBegun]
+	if _, byNexus := memo[api.MemoNexus]; begun || byNexus {
 		sender.Principal = "" // a worker's, which is no person's
 	}
 	requestor, err := s.Objects.requestor(ctx, started)

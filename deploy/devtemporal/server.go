@@ -187,9 +187,13 @@ func (o options) config(database *config.SQL, ports map[primitives.ServiceName]i
 	if o.access.restricted() {
 		c.PublicClient = config.PublicClient{} // the internal frontend is found among the services
 	}
+	delivers := primitives.FrontendService // of Nexus operations, to the server's own parts
+	if o.access.restricted() {
+		delivers = primitives.InternalFrontendService
+	}
 	for _, s := range o.services() {
 		rpc := config.RPC{GRPCPort: ports[s], BindOnIP: o.ip}
-		if s == primitives.FrontendService {
+		if s == delivers {
 			rpc.HTTPPort = ports[httpAPI]
 		}
 		c.Services[string(s)] = config.Service{RPC: rpc}

@@ -55,12 +55,7 @@ func (o *outbox) report(ctx workflow.Context) {
 		to := *s.ReportsTo
 		report := api.MaintenanceReport{
 			WorkflowID: o.workflowID, RunID: o.runID, Node: o.spec.Node, Requestor: o.spec.Requestor, Phase: s.Phase, Since: s.Since,
-			ReadyDeadline: s.ReadyDeadline, Message: cmp.Or(s.Failure, s.WaitingFor), Answers: o.Answers,
-		}
-		for _, one := range s.Requestors {
-			if one.Name == o.spec.Requestor {
-				report.DoneID = one.DoneID
-			}
+			ReadyDeadline: s.ReadyDeadline, Message: cmp.Or(s.Failure, s.WaitingFor), Answers: o.Answers, DoneID: doneID(s, o.spec.Requestor),
 		}
 		o.reporting, o.Reported, o.Asked, o.Answers = true, o.toReport(), false, ""
 		err := workflow.SignalExternalWorkflow(ctx, to.Workflow, "", to.Signal, report).Get(ctx, nil)
@@ -69,6 +64,16 @@ func (o *outbox) report(ctx workflow.Context) {
 			o.stopReporting(to, err)
 		}
 	}
+}
+
+// doneID is the ID of the done of a requestor; empty until then.
+func doneID(s api.Status, requestor string) string {
+	for _, one := range s.Requestors {
+		if one.Name == requestor {
+			return one.DoneID
+		}
+	}
+	return ""
 }
 
 // stopReporting gives up a workflow that takes no signal: it has ended, or has had as many as a workflow may. One that begins again asks again.

@@ -199,6 +199,9 @@ func (m *maintenance) result() (api.Result, error) {
 		WorkflowID: m.workflowID, RunID: m.runID, Node: m.spec.Node, Requestor: m.spec.Requestor,
 		Phase: status.Phase, Message: status.Failure, CreatedAt: status.CreatedAt, Transitions: status.Transitions,
 	}
+	if m.spec.ReportTo != nil {
+		result.DoneID = doneID(status, m.spec.Requestor)
+	}
 	switch status.Phase {
 	case api.Cancelled:
 		return result, temporal.NewCanceledError(result)

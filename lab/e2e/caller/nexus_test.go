@@ -317,3 +317,20 @@ func TestAnUpgradeByNexusSurvivesItsWorkers(t *testing.T) {
 		}
 	}
 }
+
+// What somebody else has started is neither joined nor cancelled: a person's maintenance, and one of the same caller for another request.
+func TestWhatSomebodyElseHasStartedIsLeftAlone(t *testing.T) {
+	n := newTenant(t)
+	n.MustDrydock("start", "worker-01", "--requestor", "ops")
+	theirs := n.Temporal.GetWorkflow(n.Ctx, api.MaintenanceID(n.Cluster, "worker-01", "ops"), "")
+	n.Until(theirs, api.Ready)
+	asked := map[string]any{"maintenance": map[string]any{"node": "worker-01", "requestor": "ops"}}
+	if _, err := n.result(n.ask(api.NexusMaintainNode, asked)); err == nil || !strings.Contains(fmt.Sprint(err, errors.Unwrap(err)), "was not started by this request") {
+		t.Errorf("it ended with %v", err)
+	}
+	if status := n.MustStatus(theirs); status.Phase != api.Ready {
+		t.Errorf("theirs is %s", status.Phase)
+	}
+	n.MustDrydock("done", "worker-01", "--requestor", "ops", "--wait")
+	n.Back("worker-01", n.before["worker-01"])
+}
