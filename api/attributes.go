@@ -58,21 +58,20 @@ const MemoBegun = "drydockBegun"
 // MemoNexus is in the memo of what a worker has started for a caller by Nexus: a digest of the request, a space, and NAMESPACE/WORKFLOW.
 const MemoNexus = "drydockNexus"
 
-// callerByNexus is for whom a worker has started a workflow by Nexus; empty for nobody.
-func callerByNexus(memo *common.Memo) string {
-	var text string
-	if payload := memo.GetFields()[MemoNexus]; payload == nil || converter.GetDefaultDataConverter().FromPayload(payload, &text) != nil {
+// OriginByNexus is the MemoNexus of a workflow; empty if it was not started by Nexus.
+func OriginByNexus(memo *common.Memo) (origin string) {
+	payload := memo.GetFields()[MemoNexus]
+	if payload == nil || converter.GetDefaultDataConverter().FromPayload(payload, &origin) != nil {
 		return ""
 	}
-	_, caller, _ := strings.Cut(text, " ")
-	return caller
+	return origin
 }
 
 // IdentityOfStarter is the identity that the starter of a workflow states, by its ID and the first event of its first run. A worker is
 // named with what it began the maintenance for, which its own identity does not say.
 func IdentityOfStarter(workflowID string, started *history.WorkflowExecutionStartedEventAttributes) string {
 	identity := started.GetIdentity()
-	if caller := callerByNexus(started.GetMemo()); caller != "" {
+	if _, caller, _ := strings.Cut(OriginByNexus(started.GetMemo()), " "); caller != "" {
 		return fmt.Sprintf("workflow %s (worker %s)", caller, identity)
 	}
 	if _, begun := started.GetMemo().GetFields()[MemoBegun]; !begun {

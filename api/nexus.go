@@ -31,7 +31,7 @@ type NexusRequest struct {
 	// Plan is the input of a plan, for run-plan, and Name its name. Without one it is made of the caller's namespace and workflow ID.
 	Plan map[string]any `json:"plan,omitempty"`
 	Name string         `json:"name,omitempty"`
-	// Work is done to each node while it is held. Without it the maintenance waits for done, whoever sends that.
+	// Work is what is done to each node while it is held. If it is absent, the maintenance waits until somebody sends done.
 	Work *NexusWork `json:"work,omitempty"`
 	// AwaitDecision has the operation wait where the work has failed, until somebody decides about the node.
 	AwaitDecision bool `json:"awaitDecision,omitempty"`

@@ -57,7 +57,7 @@ func (e *PlanEndedError) Error() string {
 // Cancelled, it cancels the plan and the work, deals with each held node as Node does, and returns the context's error when the plan has ended.
 //
 // A workflow that was reset asks the plan which of its maintenances run, and goes on with these. If the plan has ended since, no node is
-// touched any more. Where the reset leaves signals out, Nodes does not know that, and begins the plan anew.
+// touched any more. A reset that leaves signals out hides the plan's end from Nodes, which then starts the plan again.
 func Nodes(ctx workflow.Context, in PlanInput, work Work) error {
 	info := workflow.GetInfo(ctx)
 	in.Name = cmp.Or(in.Name, PlanOf(info.WorkflowExecution.ID))

@@ -15,7 +15,6 @@ import (
 	"github.com/nexus-rpc/sdk-go/nexus"
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
-	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporalnexus"
@@ -104,7 +103,7 @@ func start[R any](ctx context.Context, w started, name, origin string, options n
 	switch {
 	case err != nil:
 		return nil, err
-	case originOf(described) != origin:
+	case api.OriginByNexus(described.GetWorkflowExecutionInfo().GetMemo()) != origin:
 		return nil, nexus.NewHandlerErrorf(nexus.HandlerErrorTypeBadRequest, "%s: workflow %s runs, and was not started by this request of this caller: "+
 			"name another requestor, or another plan", name, w.id)
 	case described.GetWorkflowExtendedInfo().GetCancelRequested():
@@ -119,15 +118,6 @@ func digest(name string, r api.NexusRequest) string {
 	text, _ := json.Marshal(r) // it was read from JSON
 	sum := sha256.Sum256(append([]byte(name+"\n"), text...))
 	return hex.EncodeToString(sum[:])
-}
-
-// originOf is the api.MemoNexus of a workflow; empty if it was not started by Nexus.
-func originOf(described *workflowservice.DescribeWorkflowExecutionResponse) (origin string) {
-	payload := described.GetWorkflowExecutionInfo().GetMemo().GetFields()[api.MemoNexus]
-	if payload == nil || converter.GetDefaultDataConverter().FromPayload(payload, &origin) != nil {
-		return ""
-	}
-	return origin
 }
 
 // Cancel cancels what was started by Nexus. The token is the caller's word, which could name any workflow.
@@ -146,7 +136,7 @@ func (o operation[R]) Cancel(ctx context.Context, token string, options nexus.Ca
 	if err != nil {
 		return err
 	}
-	if originOf(described) == "" {
+	if api.OriginByNexus(described.GetWorkflowExecutionInfo().GetMemo()) == "" {
 		return nexus.NewHandlerErrorf(nexus.HandlerErrorTypeNotFound, "workflow %.300q was not started by an operation", named.ID)
 	}
 	return o.Operation.Cancel(ctx, token, options)

@@ -108,7 +108,7 @@ func TestTheCallerIsKnownByItsLink(t *testing.T) {
 	}
 }
 
-// operations is a test environment of NexusOperation, with an operation of the caller's that ends as it is told.
+// operations returns a test environment for NexusOperation. The caller's operation in it returns what ends returns.
 func operations(t *testing.T, ends func(held api.NexusHeld) error) (*testsuite.TestWorkflowEnvironment, *maintaintest.Maintenances) {
 	t.Helper()
 	var suite testsuite.WorkflowTestSuite
