@@ -131,10 +131,14 @@ func (l *link) accept(r report) (taken bool) {
 	if l.run == "" && !answers {
 		l.early = append(l.early, r)
 		l.early = l.early[max(len(l.early)-maxEarly, 0):]
+		if r.ended() {
+			l.askNow()
+			l.changes++
+		}
 		return false
 	}
-	if l.run == "" && r.ended() && !l.reset {
-		return false // it was another call's, and is about to close
+	if l.run == "" && !l.reset && (r.ended() || r.DoneID != "") {
+		return false // its work was another call's, as of a workflow that was terminated since: it is followed by one of this call's
 	}
 	if l.run == "" {
 		l.run, l.adopted = r.RunID, true

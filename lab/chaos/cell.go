@@ -86,12 +86,18 @@ type attempt struct {
 	begun inventory
 	// other is the Drydock of another namespace, where the fault is one.
 	other *otherDrydock
+	// caller asks for the maintenances, where a workflow of somebody else's does.
+	caller *caller
 }
 
 func (a *attempt) run(ctx context.Context) (problem error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer func() { problem = errors.Join(problem, a.stopOther(context.WithoutCancel(ctx))) }()
+	if a.cell.step.calls != "" {
+		a.caller = newCaller(a)
+		defer a.caller.stop()
+	}
 	if err := a.prepare(ctx); err != nil {
 		return fmt.Errorf("before the fault: %w", err)
 	}
@@ -116,7 +122,7 @@ func (a *attempt) run(ctx context.Context) (problem error) {
 			break
 		}
 	}
-	problems = append(problems, a.back(ctx), a.verdict(ctx), a.workedOnce(ctx), a.begunOnce(ctx), ward{a}.hasHealed(ctx), profiled{a}.hasMoved(ctx), a.endBatch(ctx))
+	problems = append(problems, a.back(ctx), a.verdict(ctx), a.workedOnce(ctx), a.begunOnce(ctx), ward{a}.hasHealed(ctx), profiled{a}.hasMoved(ctx), a.caller.hasCalled(ctx), a.endBatch(ctx))
 	return errors.Join(problems...)
 }
 
@@ -143,6 +149,9 @@ func maintainBoth(ctx context.Context, a *attempt) error {
 		return ward{a}.fallIll(ctx)
 	case wanted.slots > 1:
 		return a.leadTogether(ctx)
+	}
+	if a.caller != nil {
+		return a.caller.call(ctx)
 	}
 	if a.plans() {
 		return a.roll(ctx, fields, endsWithin)
@@ -248,12 +257,6 @@ func (a *attempt) fault(ctx context.Context) (strike, recovery func() error) {
 		}
 	case resetMaintenance:
 		strike = func() error { return a.resetMaintenances(ctx) }
-	case resetScheduler:
-		strike = func() error { return a.resetRunning(ctx, api.SchedulerID(a.cluster)) }
-	case resetLockstep:
-		strike = func() error { return a.resetRunning(ctx, api.LockstepID(a.cluster)) }
-	case terminateLockstep:
-		strike = func() error { return a.terminate(ctx, api.LockstepID(a.cluster)) }
 	case poison:
 		strike = func() error { return a.poisonAll(ctx) }
 	case foreign:
@@ -272,6 +275,8 @@ func (a *attempt) fault(ctx context.Context) (strike, recovery func() error) {
 			defer a.calls.expired.Store(false)
 			return world.Sleep(ctx, cutFor)
 		}
+	case killCaller, resetCaller, terminateCaller:
+		return a.caller.hit(ctx)
 	case killBridge, loseLease:
 		return mirrored{a}.hitBridge(ctx)
 	case deleteObject:

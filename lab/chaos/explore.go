@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"go.temporal.io/sdk/worker"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 
@@ -79,6 +80,8 @@ func explore(ctx context.Context, cells []cell, lanes int, progress func(string,
 			shared = append(shared, c)
 		}
 	}
+	// A worker that was killed has nothing in memory: what workers of one process keep of workflows there, they share.
+	worker.SetStickyWorkflowCacheSize(0)
 	lanes = min(lanes, len(cells))
 	// A lane whose Temporal is killed has it for itself.
 	alone := 0

@@ -46,6 +46,10 @@ const (
 	resetTransition     kind = "reset-transition"
 	terminateTransition kind = "terminate-transition"
 
+	killCaller      kind = "kill-caller"
+	resetCaller     kind = "reset-caller"
+	terminateCaller kind = "terminate-caller"
+
 	killBridge       kind = "kill-bridge"
 	deleteObject     kind = "delete-object"
 	deleteDefinition kind = "delete-definition"
@@ -62,6 +66,7 @@ var kinds = []kind{
 	resetMaintenance, resetScheduler, poison, foreign, foreignWorker, foreignCaller, stripMark, liftCordon, expireCredentials, resetLockstep, terminateLockstep,
 	resetRemediation, terminateRemediation, resetCheck, terminateCheck, kubeletBack,
 	resetProfiles, terminateProfiles, resetTransition, terminateTransition, killBridge, deleteObject, deleteDefinition, loseLease,
+	killCaller, resetCaller, terminateCaller,
 }
 
 // onAPI means that the API server's answer is what goes wrong.
@@ -75,6 +80,11 @@ func (k kind) onHealth() bool {
 // onProfiles means that a workflow of profiles is what it happens to.
 func (k kind) onProfiles() bool {
 	return slices.Contains([]kind{resetProfiles, terminateProfiles, resetTransition, terminateTransition}, k)
+}
+
+// onCaller means that a workflow of somebody else's that has nodes maintained is what it happens to, or its worker.
+func (k kind) onCaller() bool {
+	return slices.Contains([]kind{killCaller, resetCaller, terminateCaller}, k)
 }
 
 // onObjects means that the bridge is what it happens to, or an object that it serves.

@@ -39,6 +39,8 @@ func (m *maintained) hooks() []string {
 // canHappen reports whether there is something to which the fault can happen: a lockstep runs once a plan has told it something.
 func (c cell) canHappen() bool {
 	switch {
+	case c.step.calls != "" || c.kind.onCaller():
+		return c.step.calls != "" && c.canHappenToCallers()
 	case c.step.objects || c.kind.onObjects():
 		return c.canHappenToObjects()
 	case c.step.profile() != "" && !c.kind.onHealth():

@@ -1,5 +1,6 @@
-// Command chaos lets every kind of fault happen before and after every step of a maintenance, of the remediation
-// of a node, and of its way through the states of a profile, on a control plane and a Temporal server of its own, and prints which were survived.
+// Command chaos lets every kind of fault happen before and after every step of a maintenance, of the remediation of a node, of its way through
+// the states of a profile, and of workflows that maintain nodes, on a control plane and a Temporal server of its own, and prints which were
+// survived.
 package main
 
 import (

@@ -19,6 +19,7 @@ import (
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/k8s"
 	"drydock.dev/drydock/lab/world"
+	"drydock.dev/drydock/rules/plan"
 )
 
 // maintained is a maintenance of an attempt. Its first run names it, however often it is reset.
@@ -30,7 +31,7 @@ type maintained struct {
 
 // whole means that the maintenance comes to every step.
 func (m *maintained) whole() bool {
-	return strings.HasPrefix(m.requestor, chaosRequestor+"-") || m.requestor == api.PlansRequestor
+	return strings.HasPrefix(m.requestor, chaosRequestor+"-") || strings.HasPrefix(m.requestor, plan.RequestorOf(chaosRequestor+"-")) || m.requestor == api.PlansRequestor
 }
 
 // inventory is what several goroutines know of the maintenances that were started.

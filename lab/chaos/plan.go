@@ -29,18 +29,18 @@ const (
 )
 
 // plans means that a plan begins the maintenances of the attempt.
-func (a *attempt) plans() bool { return a.cell.step.plan != "" }
+func (a *attempt) plans() bool { return a.cell.step.plan != "" || a.cell.step.calls.plans() }
 
-// planID is the workflow ID of the plan that the attempt has, where it has one.
-func (a *attempt) planID() string {
-	return api.PlanID(a.cluster, fmt.Sprintf("%s-%d", chaosRequestor, a.runs))
-}
+// planName is the name of the plan that the attempt has, where it has one.
+func (a *attempt) planName() string { return fmt.Sprintf("%s-%d", chaosRequestor, a.runs) }
+
+func (a *attempt) planID() string { return api.PlanID(a.cluster, a.planName()) }
 
 // roll has a plan maintain the nodes, and waits for its end and theirs.
 func (a *attempt) roll(ctx context.Context, fields string, limit time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	requestor := fmt.Sprintf("%s-%d", chaosRequestor, a.runs)
+	requestor := a.planName()
 	nodes, err := json.Marshal(a.nodes)
 	if err != nil {
 		return err
@@ -113,7 +113,7 @@ func (a *attempt) identify(ctx context.Context, m *maintained) {
 // begunOnce looks whether the plan, or an object, began one maintenance of each node, and that was completed once. An object that was deleted
 // and created again asks for another.
 func (a *attempt) begunOnce(ctx context.Context) error {
-	if !a.plans() && !shapeFor(a.cell).objects {
+	if !a.plans() && !shapeFor(a.cell).objects && a.caller == nil {
 		return nil
 	}
 	var problems []error
@@ -122,7 +122,7 @@ func (a *attempt) begunOnce(ctx context.Context) error {
 			continue
 		}
 		firsts, completed, most := map[string]bool{}, 0, 1
-		if a.cell.kind == deleteObject && m.node == a.nodes[0] || a.cell.kind == deleteDefinition {
+		if a.cell.kind == terminateCaller || a.cell.step.calls.again() || a.cell.kind == deleteObject && m.node == a.nodes[0] || a.cell.kind == deleteDefinition {
 			most = 2
 		}
 		page, err := a.temporal.Client.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{

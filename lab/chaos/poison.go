@@ -71,7 +71,7 @@ func (a *attempt) poisonAll(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := errors.Join(ward{a}.poison(ctx), profiled{a}.poison(ctx)); err != nil {
+	if err := errors.Join(ward{a}.poison(ctx), profiled{a}.poison(ctx), a.caller.poison(ctx)); err != nil {
 		return err
 	}
 	return a.send(ctx, api.SchedulerID(a.cluster), append(toScheduler(a.nodes[0]), givenBack(running)...))

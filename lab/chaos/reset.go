@@ -57,12 +57,15 @@ func (a *attempt) resetRunning(ctx context.Context, id string) error {
 	return a.reset(ctx, id, described.WorkflowExecutionInfo.Execution.RunId)
 }
 
-// hit resets or terminates a workflow of health checks or of profiles. It is nil if the fault is another.
+// hit resets or terminates one of Drydock's workflows that is no maintenance. It is nil if the fault is another.
 func (a *attempt) hit(ctx context.Context) func() error {
-	check, profiles := api.HealthCheckID(a.cluster, checkName), api.ProfilesID(a.cluster)
+	check, profiles, lockstep := api.HealthCheckID(a.cluster, checkName), api.ProfilesID(a.cluster), api.LockstepID(a.cluster)
 	remediation := func(node string) string { return api.RemediationID(a.cluster, checkName, node) }
 	transition := func(node string) string { return api.ProfileTransitionID(a.cluster, a.cell.step.profile(), node) }
 	strike, known := map[kind]func() error{
+		resetScheduler:       func() error { return a.resetRunning(ctx, api.SchedulerID(a.cluster)) },
+		resetLockstep:        func() error { return a.resetRunning(ctx, lockstep) },
+		terminateLockstep:    func() error { return a.terminate(ctx, lockstep) },
 		resetCheck:           func() error { return a.resetRunning(ctx, check) },
 		terminateCheck:       func() error { return a.terminate(ctx, check) },
 		resetRemediation:     func() error { return a.hitRunning(ctx, remediation, a.resetRunning) },

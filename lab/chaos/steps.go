@@ -43,6 +43,8 @@ type step struct {
 	objects bool
 	// heals has the nodes fall ill in place of a maintenance, and be remediated in this way.
 	heals healing
+	// calls has a workflow of somebody else's ask for the maintenances, in this way.
+	calls calling
 }
 
 func (s step) atRequest() bool { return s.task == "" && s.call == nil }
@@ -67,7 +69,7 @@ func (s step) isRequest(r *request) bool {
 }
 
 // steps are all steps, in the order in which a maintenance comes to them.
-var steps = slices.Concat(otherSteps, drainsSteps, maintainsSteps, objectsSteps)
+var steps = slices.Concat(otherSteps, drainsSteps, maintainsSteps, objectsSteps, callerSteps)
 
 // otherSteps are those of maintenances, plans and health checks.
 var otherSteps = []step{

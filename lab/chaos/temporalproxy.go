@@ -33,6 +33,8 @@ type call struct {
 	signal string
 	// commands are those of a workflow task: the type, and the name of the signal or the workflow.
 	commands []string
+	// from is whose proxy it came to; empty of Drydock's worker.
+	from string
 }
 
 func (c call) String() string {
@@ -41,7 +43,9 @@ func (c call) String() string {
 
 // temporalProxy carries the calls of a lane's worker to Temporal, looks at each, and can be cut.
 type temporalProxy struct {
-	address  string
+	address string
+	// whose is in each call.
+	whose    string
 	board    *switchboard
 	server   *grpc.Server
 	upstream *grpc.ClientConn
@@ -132,7 +136,7 @@ func (c call) answersTask() bool { return strings.HasPrefix(c.method, "RespondAc
 
 // read says what a call is.
 func (p *temporalProxy) read(full string, in []byte) call {
-	c := call{method: full[strings.LastIndex(full, "/")+1:]}
+	c := call{method: full[strings.LastIndex(full, "/")+1:], from: p.whose}
 	switch c.method {
 	case "RespondActivityTaskCompleted":
 		c.activity, c.input = p.taskOf(decode[workflowservice.RespondActivityTaskCompletedRequest](in).GetTaskToken())
