@@ -59,7 +59,7 @@ func (v PlanView) Message() string {
 func (v PlanView) Known() api.Plan {
 	p := api.Plan{PlanSummary: api.PlanSummary{Execution: v.execution()}, Nodes: []api.PlanNode{}}
 	if r := v.Result; r != nil {
-		p.Counts, p.CreatedAt, p.RunID = &r.Counts, r.CreatedAt, r.RunID
+		p.Counts, p.CreatedAt, p.RunID, p.Moves = &r.Counts, r.CreatedAt, r.RunID, r.Moves
 	}
 	if v.Status != nil {
 		p = api.PlanOf(*v.Status)

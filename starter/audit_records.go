@@ -16,7 +16,7 @@ import (
 	"drydock.dev/drydock/rules/document"
 	"drydock.dev/drydock/rules/number"
 	"drydock.dev/drydock/rules/record"
-	"drydock.dev/drydock/starter/cluster"
+	"drydock.dev/drydock/starter/heldby"
 	"drydock.dev/drydock/starter/input"
 	"drydock.dev/drydock/starter/invocation"
 	"drydock.dev/drydock/starter/terminal"
@@ -74,7 +74,7 @@ func (f *recordFlags) showHeld(ctx context.Context, a *invocation.App, node stri
 		return err
 	}
 	defer c.Close()
-	held := cluster.HeldByProfiles(ctx, c, node, nil, a.Stderr)
+	held := heldby.Profiles(ctx, c, node, nil, a.Stderr)
 	if len(held.Nodes) == 0 {
 		return nil
 	}

@@ -14,8 +14,8 @@ import (
 
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/client"
-	"drydock.dev/drydock/starter/cluster"
 	"drydock.dev/drydock/starter/exit"
+	"drydock.dev/drydock/starter/heldby"
 	"drydock.dev/drydock/starter/invocation"
 	"drydock.dev/drydock/starter/terminal"
 	"drydock.dev/drydock/views"
@@ -113,7 +113,7 @@ func (o *listOptions) beside(ctx context.Context, c *invocation.Connection, all 
 		fmt.Fprintf(o.app.Stderr, "Warning: it is not known who else holds slots: %s\n", why)
 		return nil, held
 	}
-	return slices.DeleteFunc(state.Holders, api.Holder.IsMarked), cluster.HeldByProfiles(ctx, c, "", all, o.app.Stderr)
+	return slices.DeleteFunc(state.Holders, api.Holder.IsMarked), heldby.Profiles(ctx, c, "", all, o.app.Stderr)
 }
 
 func (o *listOptions) check() error {

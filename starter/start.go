@@ -14,8 +14,8 @@ import (
 
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/client"
-	"drydock.dev/drydock/starter/cluster"
 	"drydock.dev/drydock/starter/exit"
+	"drydock.dev/drydock/starter/heldby"
 	"drydock.dev/drydock/starter/input"
 	"drydock.dev/drydock/starter/invocation"
 	"drydock.dev/drydock/starter/terminal"
@@ -87,7 +87,7 @@ func (o *startOptions) run(ctx context.Context, cmd *cobra.Command, args []strin
 	}
 	out := a.Messages(&o.output)
 	views, failures := o.startAll(ctx, c, out, orders)
-	for _, n := range cluster.HeldOf(ctx, c, nodes) {
+	for _, n := range heldby.Of(ctx, c, nodes) {
 		fmt.Fprintln(out, heldText(n, c.Program))
 	}
 	if o.wait {

@@ -11,9 +11,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"drydock.dev/drydock/client"
+	"drydock.dev/drydock/client/overview"
 	"drydock.dev/drydock/rules/spec"
-	"drydock.dev/drydock/starter/cluster"
 	"drydock.dev/drydock/starter/exit"
+	"drydock.dev/drydock/starter/heldby"
 	"drydock.dev/drydock/starter/invocation"
 	"drydock.dev/drydock/starter/terminal"
 	"drydock.dev/drydock/views"
@@ -67,7 +68,7 @@ func (o *statusOptions) run(ctx context.Context, node string) error {
 	defer c.Close()
 	f, note, err := o.pick(ctx, c, node)
 	if o.requestor == "" && noneRuns(f.Maintenance, err) {
-		switch held := cluster.HoldingOf(ctx, c, node, o.app.Stderr); {
+		switch held := heldby.HoldingOf(ctx, c, node, o.app.Stderr); {
 		case held.Node != nil && o.output.Table():
 			return o.output.Write(o.app.Stdout, nil, views.ProfileHolds(*held.Node, views.At(c.Clock())))
 		case err != nil:
@@ -77,7 +78,7 @@ func (o *statusOptions) run(ctx context.Context, node string) error {
 		}
 	}
 	if err != nil {
-		return cluster.WhyNone(ctx, c, err)
+		return heldby.WhyNone(ctx, c, err)
 	}
 	if note != "" {
 		fmt.Fprintln(o.app.Messages(&o.output), terminal.OneLine(note))
@@ -120,14 +121,14 @@ func (o *statusOptions) ofCluster(ctx context.Context) error {
 		return err
 	}
 	defer c.Close()
-	s := cluster.Status(ctx, c)
+	s := overview.Status(ctx, c.Client, c.Clock(), invocation.WithoutKeys)
 	if err := exit.OrStopped(ctx, ctx.Err()); err != nil {
 		return err
 	}
 	if err := o.output.Write(o.app.Stdout, s, views.Cluster(s, views.At(c.Clock()))); err != nil {
 		return err
 	}
-	if cluster.Unknown(s) {
+	if overview.Unknown(s) {
 		return exit.WithCode(exit.Failed, nil)
 	}
 	return nil

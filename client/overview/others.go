@@ -1,4 +1,4 @@
-package cluster
+package overview
 
 import (
 	"cmp"
@@ -8,7 +8,6 @@ import (
 	"drydock.dev/drydock/client"
 	"drydock.dev/drydock/rules/health"
 	"drydock.dev/drydock/rules/number"
-	"drydock.dev/drydock/starter/terminal"
 	"drydock.dev/drydock/views"
 )
 
@@ -49,7 +48,7 @@ func attentionOfPlan(v client.PlanView) (all []api.Attention) {
 	next := views.NextOfPlan(v.Summary())
 	switch {
 	case s.Phase == api.PlanPaused:
-		all = append(all, api.Attention{About: about, What: "paused" + terminal.Colon(s.Failure), Since: &s.Since, Next: append(next, status)})
+		all = append(all, api.Attention{About: about, What: "paused" + colon(s.Failure), Since: &s.Since, Next: append(next, status)})
 	case len(next) > 0:
 		all = append(all, api.Attention{About: about, What: "waits for " + s.WaitingFor, Next: append(next, status)})
 	}
@@ -99,13 +98,13 @@ func attentionOfCheck(v client.HealthCheckView) (all []api.Attention) {
 		}
 		paused = true
 		all = append(all, api.Attention{
-			About: about, What: "paused by " + p.By + terminal.Colon(p.Why), Since: &p.At,
+			About: about, What: "paused by " + p.By + colon(p.Why), Since: &p.At,
 			Next: []string{"drydock health resume " + v.Name + " --of " + quoted(p.By)},
 		})
 	}
 	switch {
 	case s.Phase == health.PhaseDisabled:
-		all = append(all, api.Attention{About: about, What: "disabled" + terminal.Colon(s.Reason), Next: []string{status}})
+		all = append(all, api.Attention{About: about, What: "disabled" + colon(s.Reason), Next: []string{status}})
 	case s.Blocked != "" && s.Unhealthy > 0 && !paused:
 		all = append(all, api.Attention{About: about, What: number.Of(s.Unhealthy, "unhealthy node") + ": " + s.Blocked, Next: []string{status}})
 	}

@@ -1,5 +1,5 @@
-// Package cluster reads what goes on in a cluster, part by part: one that cannot be read does not keep the others from being shown.
-package cluster
+// Package overview reads what goes on in a cluster, part by part: one that cannot be read does not keep the others from being shown.
+package overview
 
 import (
 	"cmp"
@@ -14,9 +14,9 @@ import (
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/client"
 	"drydock.dev/drydock/rules/number"
+	"drydock.dev/drydock/rules/plan"
 	"drydock.dev/drydock/rules/schedule"
-	"drydock.dev/drydock/starter/invocation"
-	"drydock.dev/drydock/starter/terminal"
+	"drydock.dev/drydock/rules/visible"
 	"drydock.dev/drydock/views"
 )
 
@@ -32,9 +32,9 @@ const (
 	shown = 20
 )
 
-// Status is what goes on in the cluster of a connection.
-func Status(ctx context.Context, c *invocation.Connection) api.ClusterStatus {
-	s := read(ctx, temporal{c}, c.Clock())
+// Status is what goes on in the cluster of a client. Explain has what makes an error one that its reader can do something about.
+func Status(ctx context.Context, c *client.Client, now time.Time, explain func(error) error) api.ClusterStatus {
+	s := read(ctx, temporal{c}, now, explain)
 	s.Cluster = c.Cluster()
 	return s
 }
@@ -46,8 +46,9 @@ func Unknown(s api.ClusterStatus) bool {
 
 // reading is a status that is being read.
 type reading struct {
-	source source
-	status api.ClusterStatus
+	source  source
+	explain func(error) error
+	status  api.ClusterStatus
 	// silent is why nobody is asked: no worker answers.
 	silent error
 
@@ -67,10 +68,10 @@ const (
 
 var parts = []string{partScheduler, partMaintenances, partPlans, partChecks, partProfiles}
 
-func read(ctx context.Context, from source, now time.Time) api.ClusterStatus {
+func read(ctx context.Context, from source, now time.Time, explain func(error) error) api.ClusterStatus {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	r := &reading{source: from, status: api.ClusterStatus{At: now.UTC()}, attention: map[string][]api.Attention{}}
+	r := &reading{source: from, explain: explain, status: api.ClusterStatus{At: now.UTC()}, attention: map[string][]api.Attention{}}
 	// What the scheduler says tells which maintenances to ask, and its silence that there is nobody to ask.
 	state, known := r.scheduler(ctx)
 	var rest sync.WaitGroup
@@ -100,7 +101,7 @@ func first[T any](all []T) (some []T, more int) {
 func (r *reading) unread(part string, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	why := terminal.OneLine(invocation.WithoutKeys(err).Error())
+	why := visible.Line(r.explain(err).Error())
 	if errors.Is(err, context.DeadlineExceeded) {
 		why = fmt.Sprintf("no answer within %s", within)
 	}
@@ -154,7 +155,7 @@ func (r *reading) scheduler(ctx context.Context) (state api.State, known bool) {
 			what += ", and running maintenances are held"
 		}
 		r.needs(partScheduler, api.Attention{
-			About: "freeze by " + f.By, What: what + terminal.Colon(f.Reason), Since: &f.At, Next: []string{"drydock thaw --by " + quoted(f.By)},
+			About: "freeze by " + f.By, What: what + colon(f.Reason), Since: &f.At, Next: []string{"drydock thaw --by " + quoted(f.By)},
 		})
 	}
 	r.needs(partScheduler, tooLarge(state.Pending)...)
@@ -184,6 +185,14 @@ func tooLarge(pending []api.PendingRequest) (all []api.Attention) {
 		all = append(all, a)
 	}
 	return all
+}
+
+// colon puts a colon before a text that is not empty.
+func colon(text string) string {
+	if text == "" {
+		return ""
+	}
+	return ": " + text
 }
 
 // quoted is an argument as a shell takes it.
@@ -227,7 +236,7 @@ func (r *reading) maintenances(ctx context.Context, state api.State, known bool)
 		return waits || !v.Running()
 	})
 	slices.SortStableFunc(found, func(a, b client.View) int {
-		return cmp.Or(cmp.Compare(r.rank(a), r.rank(b)), terminal.CompareNames(a.Node, b.Node), cmp.Compare(a.Requestor, b.Requestor))
+		return cmp.Or(cmp.Compare(r.rank(a), r.rank(b)), plan.CompareNames(a.Node, b.Node), cmp.Compare(a.Requestor, b.Requestor))
 	})
 	for _, v := range found {
 		if a, needed := attentionOf(v, several[v.Node], r.status.At); needed {

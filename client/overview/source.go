@@ -1,4 +1,4 @@
-package cluster
+package overview
 
 import (
 	"context"
@@ -9,7 +9,6 @@ import (
 	"drydock.dev/drydock/client"
 	"drydock.dev/drydock/rules/profile/state"
 	"drydock.dev/drydock/rules/schedule"
-	"drydock.dev/drydock/starter/invocation"
 )
 
 // source is what a cluster's status is read from.
@@ -28,33 +27,33 @@ type source interface {
 }
 
 // temporal reads from Temporal and asks workers.
-type temporal struct{ c *invocation.Connection }
+type temporal struct{ *client.Client }
 
 func (t temporal) state(ctx context.Context, pending int, code schedule.Code) (api.State, error) {
-	return t.c.Scheduler().StateWith(ctx, pending, code)
+	return t.Scheduler().StateWith(ctx, pending, code)
 }
 
 func (t temporal) maintenances(ctx context.Context, limit int) ([]client.Maintenance, error) {
-	return t.c.List(ctx, client.ListOptions{Running: true, Limit: limit})
+	return t.List(ctx, client.ListOptions{Running: true, Limit: limit})
 }
 
 func (t temporal) look(ctx context.Context, some []client.Maintenance) ([]client.View, error) {
-	return t.c.ObserveAll(ctx, some)
+	return t.ObserveAll(ctx, some)
 }
 
 func (t temporal) plans(ctx context.Context, ask int) ([]client.PlanView, error) {
-	runs, err := client.ListPlans(ctx, t.c.Client, true)
+	runs, err := client.ListPlans(ctx, t.Client, true)
 	if err != nil {
 		return nil, err
 	}
-	return Plans(ctx, t.c, runs, ask)
+	return Plans(ctx, t.Client, runs, ask)
 }
 
 // Plans looks at runs of plans: it asks the first of those that run, and reads what those that ended returned.
-func Plans(ctx context.Context, c *invocation.Connection, runs []client.Run, ask int) ([]client.PlanView, error) {
+func Plans(ctx context.Context, c *client.Client, runs []client.Run, ask int) ([]client.PlanView, error) {
 	return each(ctx, runs, ask, func(run client.Run) client.PlanView { return client.PlanView{Run: run} },
 		func(ctx context.Context, run client.Run) (client.PlanView, error) {
-			p := client.PlanOf(c.Client, run.Name)
+			p := client.PlanOf(c, run.Name)
 			if !run.Running() {
 				return p.Ended(ctx, run)
 			}
@@ -63,20 +62,20 @@ func Plans(ctx context.Context, c *invocation.Connection, runs []client.Run, ask
 }
 
 func (t temporal) checks(ctx context.Context, ask int) ([]client.HealthCheckView, error) {
-	runs, err := client.ListHealthChecks(ctx, t.c.Client, true)
+	runs, err := client.ListHealthChecks(ctx, t.Client, true)
 	if err != nil {
 		return nil, err
 	}
-	return HealthChecks(ctx, t.c, runs, ask)
+	return HealthChecks(ctx, t.Client, runs, ask)
 }
 
 // HealthChecks looks at runs of health checks as Plans does at those of plans.
-func HealthChecks(ctx context.Context, c *invocation.Connection, runs []client.HealthCheckRun, ask int) ([]client.HealthCheckView, error) {
+func HealthChecks(ctx context.Context, c *client.Client, runs []client.HealthCheckRun, ask int) ([]client.HealthCheckView, error) {
 	return each(ctx, runs, ask, func(run client.HealthCheckRun) client.HealthCheckView {
 		return client.HealthCheckView{HealthCheckRun: run}
 	},
 		func(ctx context.Context, run client.HealthCheckRun) (client.HealthCheckView, error) {
-			return client.HealthCheckOf(c.Client, run.Name).Look(ctx, run, api.HealthStatusRequest{Limit: 1})
+			return client.HealthCheckOf(c, run.Name).Look(ctx, run, api.HealthStatusRequest{Limit: 1})
 		})
 }
 
@@ -102,9 +101,9 @@ func each[R, V any](ctx context.Context, runs []R, ask int, known func(R) V, loo
 }
 
 func (t temporal) profiles(ctx context.Context) (*api.ProfileReport, error) {
-	if runs, err := client.RunsProfiles(ctx, t.c.Client); err != nil || !runs {
+	if runs, err := client.RunsProfiles(ctx, t.Client); err != nil || !runs {
 		return nil, err
 	}
-	report, err := t.c.ProfileReport(ctx, api.ProfileReportInput{State: state.Maintenance, Limit: shown}, within)
+	report, err := t.ProfileReport(ctx, api.ProfileReportInput{State: state.Maintenance, Limit: shown}, within)
 	return &report, err
 }

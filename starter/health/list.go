@@ -10,7 +10,7 @@ import (
 
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/client"
-	"drydock.dev/drydock/starter/cluster"
+	"drydock.dev/drydock/client/overview"
 	"drydock.dev/drydock/starter/input"
 	"drydock.dev/drydock/starter/invocation"
 	"drydock.dev/drydock/starter/terminal"
@@ -63,7 +63,7 @@ func (o *listOptions) run(ctx context.Context) error {
 	if err != nil {
 		return c.Explain(err)
 	}
-	observed, err := cluster.HealthChecks(ctx, c, runs, len(runs))
+	observed, err := overview.HealthChecks(ctx, c.Client, runs, len(runs))
 	if err != nil {
 		return c.Explain(err)
 	}

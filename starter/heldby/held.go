@@ -1,4 +1,5 @@
-package cluster
+// Package heldby says which nodes profiles hold in maintenance.
+package heldby
 
 import (
 	"context"
@@ -7,6 +8,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/client"
@@ -16,12 +18,21 @@ import (
 	"drydock.dev/drydock/starter/terminal"
 )
 
+const (
+	// within bounds the wait for an answer, shown the nodes that are listed.
+	within = 30 * time.Second
+	shown  = 20
+)
+
 // evaluator knows what becomes of nodes by their profiles.
 type evaluator interface {
 	// runs reports whether nodes are evaluated at all.
 	runs(ctx context.Context) (bool, error)
 	report(ctx context.Context, in api.ProfileReportInput) (api.ProfileReport, error)
 }
+
+// temporal asks workers.
+type temporal struct{ c *invocation.Connection }
 
 func (t temporal) runs(ctx context.Context) (bool, error) {
 	return client.RunsProfiles(ctx, t.c.Client)
@@ -31,9 +42,9 @@ func (t temporal) report(ctx context.Context, in api.ProfileReportInput) (api.Pr
 	return t.c.ProfileReport(ctx, in, within)
 }
 
-// HeldByProfiles are the nodes that profiles hold in maintenance, the first of them, or of a node itself alone. Those of maintenances that
+// Profiles are the nodes that profiles hold in maintenance, the first of them, or of a node itself alone. Those of maintenances that
 // profiles have begun are left out: they are listed as such. What cannot be found out is a warning.
-func HeldByProfiles(ctx context.Context, c *invocation.Connection, node string, begun []api.MaintenanceSummary, warnings io.Writer) api.HeldByProfiles {
+func Profiles(ctx context.Context, c *invocation.Connection, node string, begun []api.MaintenanceSummary, warnings io.Writer) api.HeldByProfiles {
 	held, err := heldByProfiles(ctx, temporal{c}, node, begun)
 	warn(ctx, err, warnings)
 	return held
@@ -78,9 +89,9 @@ func holdingOf(ctx context.Context, e evaluator, node string) Holding {
 	return h
 }
 
-// HeldOf are those of some nodes that profiles hold in maintenance, as the nodes themselves say. It asks no worker, and finds none where it
+// Of are those of some nodes that profiles hold in maintenance, as the nodes themselves say. It asks no worker, and finds none where it
 // cannot find out whether nodes are evaluated here.
-func HeldOf(ctx context.Context, c *invocation.Connection, nodes []invocation.Node) []api.ProfileNode {
+func Of(ctx context.Context, c *invocation.Connection, nodes []invocation.Node) []api.ProfileNode {
 	return heldOf(ctx, temporal{c}, nodes)
 }
 

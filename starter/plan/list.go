@@ -9,7 +9,7 @@ import (
 
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/client"
-	"drydock.dev/drydock/starter/cluster"
+	"drydock.dev/drydock/client/overview"
 	"drydock.dev/drydock/starter/exit"
 	"drydock.dev/drydock/starter/invocation"
 	"drydock.dev/drydock/starter/terminal"
@@ -60,7 +60,7 @@ func (o *listOptions) run(ctx context.Context) error {
 	if o.limit > 0 {
 		runs = runs[:min(o.limit, len(runs))]
 	}
-	observed, err := cluster.Plans(ctx, c, runs, len(runs))
+	observed, err := overview.Plans(ctx, c.Client, runs, len(runs))
 	if err != nil {
 		return c.Explain(err)
 	}

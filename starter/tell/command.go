@@ -15,8 +15,8 @@ import (
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/bridge/v1alpha1"
 	"drydock.dev/drydock/client"
-	"drydock.dev/drydock/starter/cluster"
 	"drydock.dev/drydock/starter/exit"
+	"drydock.dev/drydock/starter/heldby"
 	"drydock.dev/drydock/starter/invocation"
 	"drydock.dev/drydock/starter/terminal"
 )
@@ -179,7 +179,7 @@ func (o *order) run(ctx context.Context) (err error) {
 	defer o.conn.Close()
 	var note string
 	if o.found, note, err = o.conn.FindByFlag(ctx, o.node(), o.requestor, cmp.Or(o.of, "--requestor")); err != nil {
-		return cluster.WhyNone(ctx, o.conn, err)
+		return heldby.WhyNone(ctx, o.conn, err)
 	}
 	m, err := o.message(ctx)
 	if err != nil {
