@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -80,7 +81,29 @@ func controllerManagerArgs(o upOptions, l layout, p *pki, ports *clusterPorts) [
 }
 
 func schedulerArgs(o upOptions, l layout, p *pki, ports *clusterPorts) []string {
-	return append(controllerArgs(l, p, schedulerName, ports.scheduler), featureGateArgs(o)...)
+	args := append(controllerArgs(l, p, schedulerName, ports.scheduler), featureGateArgs(o)...)
+	if o.packNodes {
+		args = append(args, "--config="+l.packing())
+	}
+	return args
+}
+
+// packingYAML has kube-scheduler fill nodes up, in place of its default, which prefers empty ones. With a file of its own it reads the
+// connection from there.
+func packingYAML(l layout) []byte {
+	return fmt.Appendf(nil, `apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+clientConnection: {kubeconfig: %q, qps: 2000, burst: 4000}
+leaderElection: {leaderElect: false}
+profiles:
+- pluginConfig:
+  - name: NodeResourcesFit
+    args: {scoringStrategy: {type: MostAllocated, resources: [{name: cpu, weight: 1}, {name: memory, weight: 1}]}}
+  plugins:
+    score:
+      disabled: [{name: NodeResourcesFit}, {name: NodeResourcesBalancedAllocation}]
+      enabled: [{name: NodeResourcesFit, weight: 10}]
+`, l.componentKubeconfig(schedulerName))
 }
 
 // controllerArgs are the flags that the controller manager and the scheduler share.

@@ -88,6 +88,7 @@ func newCluster(ctx context.Context, o upOptions, stderr io.Writer) (*cluster, e
 	c.ctx, c.cancel = context.WithCancelCause(ctx)
 	return c, errors.Join(
 		writeFile(c.files.auditPolicy(), []byte(auditPolicyYAML), 0o600),
+		writeFile(c.files.packing(), packingYAML(c.files), 0o600),
 		c.issueClients(),
 	)
 }

@@ -14,6 +14,7 @@ func (l layout) pki() string                 { return filepath.Join(l.dir, "pki"
 func (l layout) logs() string                { return filepath.Join(l.dir, "logs") }
 func (l layout) log(component string) string { return filepath.Join(l.logs(), component+".log") }
 func (l layout) config() string              { return filepath.Join(l.dir, "config") }
+func (l layout) packing() string             { return filepath.Join(l.config(), "scheduler.yaml") }
 func (l layout) auditPolicy() string         { return filepath.Join(l.config(), "audit-policy.yaml") }
 func (l layout) componentKubeconfig(component string) string {
 	return filepath.Join(l.config(), component+".kubeconfig")

@@ -24,6 +24,7 @@ type upOptions struct {
 	port          int
 	runtimeConfig string
 	featureGates  string
+	packNodes     bool
 	auditLog      string
 	timeout       time.Duration
 	dieWithParent bool
@@ -99,6 +100,7 @@ func newUpCommand() *cobra.Command {
 	f.IntVar(&o.port, "port", 0, "port of the API server; 0 for a free one")
 	f.StringVar(&o.runtimeConfig, "runtime-config", "", "passed to kube-apiserver (comma separated API=true|false)")
 	f.StringVar(&o.featureGates, "feature-gates", "", "passed to kube-apiserver, kube-controller-manager and kube-scheduler (comma separated Gate=true|false)")
+	f.BoolVar(&o.packNodes, "pack-nodes", false, "have kube-scheduler fill nodes up (NodeResourcesFit with MostAllocated), as clusters that save cost do")
 	f.StringVar(&o.auditLog, "audit-log", "", "write an audit log at level Metadata to this `FILE`, as JSON lines")
 	f.DurationVar(&o.timeout, "timeout", 5*time.Minute, "give up when the cluster is not ready by then")
 	f.BoolVar(&o.dieWithParent, "die-with-parent", true, "stop when the process that started this one ends; =false to outlive a script or a make recipe")

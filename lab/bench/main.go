@@ -136,6 +136,14 @@ var suites = []suite{
 		},
 	},
 	{
+		nodes: func(sizes) int { return movesNodes }, config: new(unlimited()),
+		benchmarks: []benchmark{{"moves", 15 * time.Minute, moves(movesWithDefaults)}},
+	},
+	{
+		nodes: func(sizes) int { return movesNodes }, args: []string{"--pack-nodes"}, config: new(unlimited()),
+		benchmarks: []benchmark{{"moves-packed", 15 * time.Minute, moves(movesPacked)}},
+	},
+	{
 		nodes: func(s sizes) int { return s.togetherNodes }, config: new(unlimited()),
 		benchmarks: []benchmark{{"plan-together", 15 * time.Minute, (*bench).planTogether}},
 	},
