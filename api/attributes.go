@@ -3,6 +3,7 @@ package api
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"go.temporal.io/api/common/v1"
 	"go.temporal.io/api/history/v1"
@@ -57,6 +58,18 @@ const MemoBegun = "drydockBegun"
 
 // MemoNexus is in the memo of what a worker has started for a caller by Nexus: a digest of the request, a space, and NAMESPACE/WORKFLOW.
 const MemoNexus = "drydockNexus"
+
+// MemoPlanBegan is in the memo of a maintenance that a plan has begun: when that plan began.
+const MemoPlanBegan = "drydockPlanBegan"
+
+// PlanBegan is the MemoPlanBegan of a maintenance; zero if no plan has begun it.
+func PlanBegan(memo *common.Memo) (began time.Time) {
+	payload := memo.GetFields()[MemoPlanBegan]
+	if payload == nil || converter.GetDefaultDataConverter().FromPayload(payload, &began) != nil {
+		return time.Time{}
+	}
+	return began
+}
 
 // OriginByNexus is the MemoNexus of a workflow; empty if it was not started by Nexus.
 func OriginByNexus(memo *common.Memo) (origin string) {

@@ -6,6 +6,7 @@ import (
 
 	"drydock.dev/drydock/rules/bounds"
 	"drydock.dev/drydock/rules/drainplan"
+	"drydock.dev/drydock/rules/record"
 )
 
 // DrainProgress is how far a drain, or a wait for pods, has come: the heartbeat details of the activity, and in the
@@ -24,6 +25,8 @@ type DrainProgress struct {
 	// DirectWhy says why the last of them is.
 	Direct    int    `json:"direct,omitempty"`
 	DirectWhy string `json:"directWhy,omitempty"`
+	// Moves counts those that move; only where a plan began the maintenance.
+	Moves record.PodMoves `json:"moves,omitzero"`
 	// Pods are the first of those that were evicted or deleted, MorePods counts the rest.
 	Pods     []EndedPod `json:"pods,omitempty"`
 	MorePods int        `json:"morePods,omitempty"`

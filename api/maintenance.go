@@ -167,6 +167,8 @@ type EarlierDrains struct {
 	Evicted  int `json:"evicted"`
 	Deleted  int `json:"deleted,omitempty"`
 	MorePods int `json:"morePods,omitempty"`
+	// Moves is as in DrainProgress.
+	Moves record.PodMoves `json:"moves,omitzero"`
 }
 
 // Sender is who sent a message, or started a workflow, by the event of that in the history. Identity is what the sender's
@@ -340,7 +342,9 @@ type Result struct {
 	Phase      Phase  `json:"phase"`
 	Message    string `json:"message,omitempty"`
 	// DoneID is as in MaintenanceReport; only of a maintenance whose input has reportTo.
-	DoneID      string       `json:"doneId,omitempty"`
-	CreatedAt   time.Time    `json:"createdAt,omitzero"`
-	Transitions []Transition `json:"transitions,omitempty"`
+	DoneID string `json:"doneId,omitempty"`
+	// Moves is as in DrainProgress, of all attempts.
+	Moves       record.PodMoves `json:"moves,omitzero"`
+	CreatedAt   time.Time       `json:"createdAt,omitzero"`
+	Transitions []Transition    `json:"transitions,omitempty"`
 }

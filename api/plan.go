@@ -107,9 +107,11 @@ type PlanStatus struct {
 	WaitingFor string     `json:"waitingFor,omitempty"`
 	Until      *time.Time `json:"until,omitempty"`
 	// Failure says why it paused or ended.
-	Failure  string      `json:"failure,omitempty"`
-	Counts   plan.Counts `json:"counts"`
-	Warnings []string    `json:"warnings,omitempty"`
+	Failure string      `json:"failure,omitempty"`
+	Counts  plan.Counts `json:"counts"`
+	// Moves counts the pods that its maintenances had moved; absent of a plan of strategy allAtOnce.
+	Moves    record.PodMoves `json:"moves,omitzero"`
+	Warnings []string        `json:"warnings,omitempty"`
 	// Troubles are what fails and is tried again.
 	Troubles []Trouble `json:"troubles,omitempty"`
 	// Nodes are a page of them; NextOffset is where the next one begins, 0 after the last.
@@ -233,6 +235,8 @@ type PlanResult struct {
 	CreatedAt  time.Time   `json:"createdAt"`
 	EndedAt    time.Time   `json:"endedAt"`
 	Counts     plan.Counts `json:"counts"`
+	// Moves is as in PlanStatus.
+	Moves record.PodMoves `json:"moves,omitzero"`
 	// Failures are the nodes that failed, the first of them; MoreFailures counts the rest.
 	Failures     []PlanNode `json:"failures,omitempty"`
 	MoreFailures int        `json:"moreFailures,omitempty"`
@@ -266,7 +270,7 @@ func RecordOfPlan(s PlanStatus, cluster string) record.Record {
 		Reason: s.Plan.Reason, Ticket: s.Plan.Ticket, Owner: s.Plan.Owner, Phase: string(s.Phase), Failure: s.Failure,
 		CreatedAt: s.CreatedAt, Plan: &record.Plan{
 			Name: s.Name, Total: s.Counts.Total, Done: s.Counts.Done, Failed: s.Counts.Failures(), Skipped: s.Counts.Skipped,
-			Untouched: s.Counts.Waiting,
+			Untouched: s.Counts.Waiting, Moves: s.Moves,
 		},
 	}
 	if r.Requestor == "" {

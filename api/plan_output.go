@@ -7,6 +7,7 @@ import (
 	"drydock.dev/drydock/rules/period"
 	"drydock.dev/drydock/rules/plan"
 	"drydock.dev/drydock/rules/preflight"
+	"drydock.dev/drydock/rules/record"
 )
 
 // PlanSummary is a plan as lists have it, as far as it is known. What a maintenance has too has the same name here.
@@ -56,6 +57,8 @@ type Plan struct {
 	Events   []PlanEvent `json:"events,omitempty"`
 	// Stages is how far a plan of strategy allAtOnce is; absent of others.
 	Stages *PlanStages `json:"stages,omitempty"`
+	// Moves is as in PlanStatus.
+	Moves record.PodMoves `json:"moves,omitzero"`
 }
 
 // SlowNode is a node of a plan that is not finished, and what is in its way.
@@ -81,7 +84,7 @@ func PlanOf(s PlanStatus) Plan {
 			Execution: Execution{WorkflowID: s.WorkflowID, RunID: s.RunID, CreatedAt: s.CreatedAt},
 		},
 		Spec: &s.Plan, MoreNames: s.MoreNames, Starter: s.Starter, Warnings: slices.Clone(s.Warnings),
-		Messages: s.Messages, Events: s.Events, Stages: s.Stages,
+		Messages: s.Messages, Events: s.Events, Stages: s.Stages, Moves: s.Moves,
 	}
 	for _, t := range s.Troubles {
 		p.Warnings = append(p.Warnings, t.String())

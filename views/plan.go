@@ -39,6 +39,7 @@ func Plan(p api.Plan, r Reader) document.Document {
 	if p.Counts != nil {
 		d.Fact("Nodes", countsText(*p.Counts))
 	}
+	d.Fact("Pods", p.Moves.String())
 	d.Fact("Waiting for", waitText(p.PlanSummary, r, r.in))
 	d.Fact("Message", r.said(r.words(p.Message)))
 	if !r.brief {

@@ -71,6 +71,8 @@ type Input struct {
 	EndsStuck bool `json:"endsStuck,omitempty"`
 	// Skip are the pods, "namespace/name", that an operator asked to leave on the node.
 	Skip []string `json:"skip,omitempty"`
+	// PlanBegan is when the plan began that began the maintenance; zero if none did.
+	PlanBegan time.Time `json:"planBegan,omitzero"`
 	// Before is how far earlier drains of the same attempt came.
 	Before *api.DrainProgress `json:"before,omitempty"`
 	// ReportCounts sends the workflow also how many pods are left, a bounded number of times.

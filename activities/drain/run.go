@@ -47,7 +47,7 @@ func (d *Activities) newRun(ctx context.Context, heartbeats *heartbeat.Loop, in 
 	}
 	bindings.node = node
 	r := &run{
-		Activities: d, in: in, node: node, observer: observer, bindings: bindings, budgets: newBudgets(d.Sources.Budgets), account: accountFrom(before),
+		Activities: d, in: in, node: node, observer: observer, bindings: bindings, budgets: newBudgets(d.Sources.Budgets), account: accountFrom(before, in.PlanBegan),
 		reporter: reporting.Reporter{
 			Temporal: d.Temporal, Signal: in.BlockedSignal, Counts: in.ReportCounts, Heartbeats: heartbeats, Last: before,
 			Blocked: blockedPods{d.Metrics, in.Node},

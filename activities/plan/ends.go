@@ -16,6 +16,7 @@ import (
 	"drydock.dev/drydock/activities/heartbeat"
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/rules/bounds"
+	"drydock.dev/drydock/rules/record"
 )
 
 // Execution is a maintenance, or a plan. RunID is the first run of its chain; empty is that of the latest of its workflow ID, if the caller
@@ -32,6 +33,8 @@ type Ended struct {
 	// Kind is the type of its error, where it failed.
 	Kind    string `json:"kind,omitempty"`
 	Message string `json:"message,omitempty"`
+	// Moves counts the pods that it had moved.
+	Moves record.PodMoves `json:"moves,omitzero"`
 	// Going: it has not ended. The caller gave no run, and this is the run.
 	Going bool `json:"going,omitempty"`
 	// Foreign: what runs under this workflow ID is not the caller's. Unknown: nothing is known of it.
@@ -204,9 +207,12 @@ func EndOf(e Execution, result api.Result, err error) Ended {
 		ended.Phase, ended.Message = api.Failed, "its workflow was terminated"
 	case errors.As(err, &application):
 		ended.Phase, ended.Kind, ended.Message = api.Failed, application.Type(), application.Message()
+		if application.HasDetails() {
+			_ = application.Details(&result) // other errors have other details
+		}
 	default:
 		ended.Phase, ended.Message = api.Failed, err.Error()
 	}
-	ended.Message = bounds.Cut(ended.Message, bounds.Text)
+	ended.Message, ended.Moves = bounds.Cut(ended.Message, bounds.Text), result.Moves
 	return ended
 }

@@ -17,6 +17,8 @@ type Plan struct {
 	Skipped int `json:"skipped"`
 	// Untouched are those that were left as they were.
 	Untouched int `json:"untouched"`
+	// Moves counts the pods that its maintenances had moved.
+	Moves PodMoves `json:"moves,omitzero"`
 	// Nodes are those with something to say, the first of them; MoreNodes counts the rest.
 	Nodes     []PlanNode `json:"nodes,omitempty"`
 	MoreNodes int        `json:"moreNodes,omitempty"`

@@ -44,6 +44,7 @@ func describe(r Record, when func(time.Time) string) document.Document {
 	} else {
 		d.Fact("Plan", r.Plan.Name)
 		d.Fact("Nodes", r.Plan.text())
+		d.Fact("Pods", r.Plan.Moves.String())
 	}
 	if r.Remediation != nil {
 		d.Fact("Health check", r.Remediation.Check)

@@ -170,6 +170,7 @@ func rememberPods(s *api.Status) {
 	earlier.Total = earlier.Evicted + earlier.Deleted + s.Drain.Total
 	earlier.Evicted += s.Drain.Evicted
 	earlier.Deleted += s.Drain.Deleted
+	earlier.Moves = earlier.Moves.Plus(s.Drain.Moves)
 }
 
 // empty runs one drain, or waits for the message "drained", unless something interrupts that.
@@ -244,7 +245,7 @@ func (d *drainer) input() drain.Input {
 	in := drain.Input{
 		Node: d.spec.Node, UID: d.hold.UID, RunID: d.runID, Drain: d.consented(), Consents: d.consents(), Why: d.summary(),
 		Began: d.Ladder.Began, Cordoned: *status.CordonedAt, Force: status.Force, KillAt: d.Ladder.killAt(), Skip: status.SkippedPods,
-		BlockedSignal: api.SignalDrainBlocked,
+		BlockedSignal: api.SignalDrainBlocked, PlanBegan: d.planBegan,
 	}
 	in.Drain.Plan, in.ReportCounts = d.plan(), d.spec.Lockstep
 	if d.spec.Lockstep {
@@ -253,7 +254,7 @@ func (d *drainer) input() drain.Input {
 	if before := status.Drain; before != nil {
 		in.Before = &api.DrainProgress{
 			At: before.At, Total: before.Total, Evicted: before.Evicted, Deleted: before.Deleted, Tier: before.Tier, Tiers: before.Tiers,
-			Pods: before.Pods, MorePods: before.MorePods,
+			Moves: before.Moves, Pods: before.Pods, MorePods: before.MorePods,
 		}
 		if d.spec.Lockstep {
 			in.Before.Tier = 0 // of other tiers

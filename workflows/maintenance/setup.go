@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
@@ -29,7 +30,9 @@ type identity struct {
 	runID, original string
 	// planID is the workflow ID of the plan that began it, empty if none did.
 	planID string
-	spec   spec.Maintenance
+	// planBegan is when that plan began; zero of a plan of an earlier version.
+	planBegan time.Time
+	spec      spec.Maintenance
 	// prepared is what the worker's configuration makes of the input.
 	prepared *settings.Prepared
 }
@@ -45,7 +48,7 @@ func identityOf(ctx workflow.Context, s *state) *identity {
 		}
 	}
 	return &identity{
-		cluster: api.ClusterOf(info.TaskQueueName), planID: plan, prepared: &s.Prepared,
+		cluster: api.ClusterOf(info.TaskQueueName), planID: plan, planBegan: api.PlanBegan(info.Memo), prepared: &s.Prepared,
 		workflowID: info.WorkflowExecution.ID, runID: cmp.Or(info.FirstRunID, original), original: original,
 	}
 }
@@ -198,6 +201,10 @@ func (m *maintenance) result() (api.Result, error) {
 	result := api.Result{
 		WorkflowID: m.workflowID, RunID: m.runID, Node: m.spec.Node, Requestor: m.spec.Requestor,
 		Phase: status.Phase, Message: status.Failure, CreatedAt: status.CreatedAt, Transitions: status.Transitions,
+	}
+	result.Moves = status.EarlierDrains.Moves
+	if status.Drain != nil {
+		result.Moves = result.Moves.Plus(status.Drain.Moves)
 	}
 	if m.spec.ReportTo != nil {
 		result.DoneID = doneID(status, m.spec.Requestor)

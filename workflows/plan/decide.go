@@ -270,7 +270,7 @@ func (p *maintenancePlan) result() api.PlanResult {
 	}
 	result := api.PlanResult{
 		Name: p.name, WorkflowID: p.Info.WorkflowID, RunID: p.Info.Run, Phase: p.Phase, Message: p.summary(),
-		CreatedAt: p.CreatedAt, EndedAt: p.Since, Counts: plan.Count(p.Nodes),
+		CreatedAt: p.CreatedAt, EndedAt: p.Since, Counts: plan.Count(p.Nodes), Moves: p.Moves,
 	}
 	for i := range p.Nodes {
 		if n := &p.Nodes[i]; (n.State == plan.Failed || n.State == plan.Held) && len(result.Failures) < maxFailures {

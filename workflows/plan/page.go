@@ -40,7 +40,7 @@ func (q status) Answer(p *maintenancePlan, _ time.Time) (any, error) {
 func (p *maintenancePlan) page(asked api.PlanStatusRequest) (api.PlanStatus, error) {
 	status := api.PlanStatus{
 		Name: p.name, WorkflowID: p.Info.WorkflowID, RunID: p.Info.Run, Phase: p.Phase, Since: p.Since, CreatedAt: p.CreatedAt,
-		WaitingFor: p.WaitingFor, Failure: p.Failure, Counts: plan.Count(p.Nodes), Warnings: p.Warnings, Troubles: p.Troubles(),
+		WaitingFor: p.WaitingFor, Failure: p.Failure, Counts: plan.Count(p.Nodes), Moves: p.Moves, Warnings: p.Warnings, Troubles: p.Troubles(),
 		Nodes: []api.PlanNode{}, Events: latest(p.Events, maxEventText), Messages: latest(p.Messages, maxMessageText),
 	}
 	if p.Prepared != nil {

@@ -14,6 +14,7 @@ import (
 	"drydock.dev/drydock/rules/bounds"
 	"drydock.dev/drydock/rules/drainplan"
 	"drydock.dev/drydock/rules/plan"
+	"drydock.dev/drydock/rules/record"
 	"drydock.dev/drydock/rules/spec"
 	"drydock.dev/drydock/workflows/announce"
 	"drydock.dev/drydock/workflows/controller"
@@ -25,10 +26,11 @@ type maintenancePlan struct {
 	controller.Base
 	controller.Recorder
 	announce.Outbox
-	Phase     api.PlanPhase `json:"phase"`
-	Since     time.Time     `json:"since"`
-	CreatedAt time.Time     `json:"createdAt"`
-	Failure   string        `json:"failure,omitempty"`
+	Phase     api.PlanPhase   `json:"phase"`
+	Since     time.Time       `json:"since"`
+	CreatedAt time.Time       `json:"createdAt"`
+	Moves     record.PodMoves `json:"moves,omitzero"`
+	Failure   string          `json:"failure,omitempty"`
 	// WaitingFor and Until are what the last decision waits for.
 	WaitingFor string    `json:"waitingFor,omitempty"`
 	Until      time.Time `json:"until,omitzero"`

@@ -166,6 +166,7 @@ func (p *maintenancePlan) starts(t controller.Turn) (all []controller.Effect) {
 		all = append(all, controller.Start{
 			Meta: controller.Meta{Key: key, Summary: fmt.Sprintf("maintenance of %s by plan %s", n.Name, p.name)},
 			Type: api.NodeMaintenanceType, ID: p.maintenanceID(n.Name), Input: json.RawMessage(input),
+			Memo: map[string]any{api.MemoPlanBegan: p.CreatedAt},
 		})
 	}
 	return all

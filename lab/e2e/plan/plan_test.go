@@ -91,6 +91,9 @@ func TestAPlanRollsOverItsNodesInItsOrder(t *testing.T) {
 	if err := run.Get(s.Ctx, &result); err != nil || result.Phase != api.PlanCompleted {
 		t.Errorf("result %+v: %v", result, err)
 	}
+	if m := result.Moves; m.Ended < 1 || m.Ended-m.Again > 6 || status.Moves != m {
+		t.Errorf("of 6 pods it counts %+v, its status %+v", m, status.Moves)
+	}
 }
 
 func TestAPlanPausesWhereANodeFailsAndGoesOnWhenToldTo(t *testing.T) {
