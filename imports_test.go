@@ -98,8 +98,15 @@ var layers = []layer{
 	{folder: "drydock.dev/drydock/config", refused: slices.Concat(sdks, effects, processes)},
 	{folder: "drydock.dev/drydock/activities", refused: slices.Concat(sdks, []string{"drydock.dev/drydock/workflows"}, processes)},
 	{folder: "drydock.dev/drydock/workflows", refused: slices.Concat(sdks, processes)},
-	{folder: "drydock.dev/drydock/worker", refused: []string{"drydock.dev/drydock/starter", "drydock.dev/drydock/client"}},
+	{folder: "drydock.dev/drydock/worker", refused: []string{"drydock.dev/drydock/starter"}},
 	{folder: "drydock.dev/drydock/client", refused: slices.Concat(clients, receivers, effects, rulesInCEL), own: []string{"drydock.dev/drydock/rules", "drydock.dev/drydock/api"}},
+	{folder: "drydock.dev/drydock/overview", refused: slices.Concat(clients, receivers, effects, rulesInCEL), own: []string{
+		"drydock.dev/drydock/rules", "drydock.dev/drydock/api", "drydock.dev/drydock/client", "drydock.dev/drydock/views",
+	}},
+	{folder: "drydock.dev/drydock/page", refused: slices.Concat(receivers, effects, rulesInCEL), own: []string{
+		"drydock.dev/drydock/rules", "drydock.dev/drydock/api", "drydock.dev/drydock/client", "drydock.dev/drydock/views",
+		"drydock.dev/drydock/overview", "drydock.dev/drydock/inbound", "drydock.dev/drydock/k8s",
+	}},
 	{folder: "drydock.dev/drydock/maintain", refused: slices.Concat(clients, receivers, rulesInCEL), own: []string{
 		"drydock.dev/drydock/rules", "drydock.dev/drydock/api", "drydock.dev/drydock/workflows/reset",
 	}},
@@ -111,7 +118,8 @@ var layers = []layer{
 		"drydock.dev/drydock/inbound", "drydock.dev/drydock/secret",
 	}},
 	{folder: "drydock.dev/drydock/bridge/v1alpha1", refused: slices.Concat(clients, []string{"sigs.k8s.io/controller-runtime"}), own: []string{"drydock.dev/drydock/rules", "drydock.dev/drydock/api"}},
-	{folder: lab + "/chaos", refused: slices.Concat(receivers, effects)},
+	// Its own workflow calls package maintain, which needs a package of workflows.
+	{folder: lab + "/chaos", refused: slices.Concat(receivers, []string{"drydock.dev/drydock/activities"})},
 	{folder: lab + "/soak", refused: slices.Concat(receivers, effects, []string{lab + "/chaos"})},
 	{folder: "drydock.dev/drydock/deploy", refused: slices.Concat(receivers, effects)},
 	{folder: lab + "/demo", refused: slices.Concat(receivers, effects)},

@@ -74,6 +74,8 @@ type Config struct {
 	Profiles Profiles `json:"profiles,omitzero"`
 	// Nexus offers maintenances to workflows of other namespaces and in other languages: see [Nexus](../tasks/workflows.md#other-namespaces-and-languages-nexus).
 	Nexus Nexus `json:"nexus,omitzero"`
+	// Page is a web page with what goes on in the cluster: see [the page](../tasks/page.md).
+	Page Page `json:"page,omitzero"`
 	// Audit says where the records of ended maintenances are written: see [audit](#audit).
 	Audit audit.Config `json:"audit,omitzero"`
 	// Kubernetes is what the worker asks of the API server.
@@ -261,6 +263,7 @@ func (c Config) Validate() error {
 	problems = append(problems, c.checkHealth()...)
 	problems = append(problems, c.Profiles.validate()...)
 	problems = append(problems, c.Nexus.validate()...)
+	problems = append(problems, c.Page.validate()...)
 	_, err = c.Outbound.nodeAddresses()
 	problems = append(problems, err)
 	problems = append(problems, c.Kubernetes.validate()...)

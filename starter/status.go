@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"drydock.dev/drydock/client"
-	"drydock.dev/drydock/client/overview"
+	"drydock.dev/drydock/overview"
 	"drydock.dev/drydock/rules/spec"
 	"drydock.dev/drydock/starter/exit"
 	"drydock.dev/drydock/starter/heldby"
@@ -111,6 +111,11 @@ func (o *statusOptions) mustName(ctx context.Context, c *invocation.Connection, 
 	return err != nil || slices.ContainsFunc(running, func(other client.Maintenance) bool { return other.Requestor != m.Requestor })
 }
 
+// withoutKeys says of errors how to name the keys of payloads.
+type withoutKeys struct{}
+
+func (withoutKeys) Explain(err error) error { return invocation.WithoutKeys(err) }
+
 // ofCluster shows what goes on in the cluster.
 func (o *statusOptions) ofCluster(ctx context.Context) error {
 	if o.requestor != "" {
@@ -121,7 +126,7 @@ func (o *statusOptions) ofCluster(ctx context.Context) error {
 		return err
 	}
 	defer c.Close()
-	s := overview.Status(ctx, c.Client, c.Clock(), invocation.WithoutKeys)
+	s := overview.Status(ctx, c.Client, c.Clock(), withoutKeys{})
 	if err := exit.OrStopped(ctx, ctx.Err()); err != nil {
 		return err
 	}

@@ -34,6 +34,14 @@ func metricsHandler(o Options, registry *prometheus.Registry) (http.Handler, err
 	if o.Config.Metrics.Authentication != config.AuthenticationToken {
 		return metrics, nil
 	}
+	guard, err := newGuard(o)
+	if err != nil {
+		return nil, err
+	}
+	return guard.Before("/metrics", "bind the ClusterRole drydock-worker-metrics-reader to it", metrics), nil
+}
+
+func newGuard(o Options) (*scrape.Guard, error) {
 	client, err := k8s.NewClient(k8s.Options{
 		Kubeconfig: o.Config.Kubernetes.Kubeconfig, Context: o.Config.Kubernetes.Context,
 		QPS: reviewsPerSecond, Burst: 2 * reviewsPerSecond, UserAgent: "drydock-worker/" + o.Version,
@@ -41,10 +49,10 @@ func metricsHandler(o Options, registry *prometheus.Registry) (http.Handler, err
 	if err != nil {
 		return nil, err
 	}
-	return scrape.New(client, o.Logger, time.Now).Before(metrics), nil
+	return scrape.New(client, o.Logger, time.Now), nil
 }
 
-// reviewsPerSecond bounds the questions to the API server who may read metrics; each new token is two.
+// reviewsPerSecond bounds the questions to the API server who may read metrics or the page; each new token is two.
 const reviewsPerSecond = 10
 
 func (h *health) handler(metrics http.Handler) http.Handler {

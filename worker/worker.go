@@ -146,6 +146,11 @@ func Run(ctx context.Context, o Options) error {
 func work(
 	ctx context.Context, o Options, temporal client.Client, options client.Options, acts workflows.Activities, state *health, registry prometheus.Registerer,
 ) error {
+	stopPage, err := servePage(o, temporal, options.Namespace, acts.Cluster.Nodes)
+	if err != nil {
+		return err
+	}
+	defer stopPage()
 	queue := api.TaskQueue(o.Config.Cluster, o.Config.TaskQueue)
 	refused := make(chan error, 1+len(api.Lanes))
 	self := takeover.Worker{

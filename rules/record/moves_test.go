@@ -8,10 +8,10 @@ import (
 
 func TestPodMovesInWords(t *testing.T) {
 	for moves, want := range map[record.PodMoves]string{
-		{}:                     "",
-		{Ended: 160}:           "160 moved, each 1.00 times",
+		{}:                      "",
+		{Ended: 160}:            "160 moved, each 1.00 times",
 		{Ended: 176, Again: 16}: "160 moved, each 1.10 times",
-		{Ended: 3, Again: 3}:   "3 moved, all younger than the plan",
+		{Ended: 3, Again: 3}:    "3 moved, all younger than the plan",
 	} {
 		if got := moves.String(); got != want {
 			t.Errorf("%+v: %q, want %q", moves, got, want)

@@ -1,4 +1,4 @@
-// Package scrape guards the metrics: only accounts that the Kubernetes API server authenticates and authorizes may read them.
+// Package scrape guards what the worker serves: only accounts that the Kubernetes API server authenticates and authorizes may read it.
 package scrape
 
 import (
@@ -35,7 +35,7 @@ type Reviews interface {
 	AuthorizationV1() kube.Authorization
 }
 
-// Guard stands before the metrics.
+// Guard stands before the metrics, or the page.
 type Guard struct {
 	kube   Reviews
 	logger *slog.Logger
@@ -56,37 +56,37 @@ func New(kube Reviews, logger *slog.Logger, now func() time.Time) *Guard {
 	return &Guard{kube: kube, logger: logger, now: now, verdicts: map[[sha256.Size]byte]verdict{}}
 }
 
-// Before answers only requests whose bearer token belongs to somebody who may get the path.
-func (g *Guard) Before(next http.Handler) http.Handler {
+// Before answers only requests whose bearer token belongs to somebody who may get the nonResourceURL path. Advice says what permits that.
+func (g *Guard) Before(path, advice string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch g.judge(r) {
+		switch g.judge(r, path) {
 		case http.StatusOK:
 			next.ServeHTTP(w, r)
 		case http.StatusUnauthorized:
 			w.Header().Set("WWW-Authenticate", "Bearer")
 			http.Error(w, "want the token of an account of this cluster, as the header Authorization: Bearer TOKEN", http.StatusUnauthorized)
 		case http.StatusForbidden:
-			http.Error(w, "the account may not get the nonResourceURL "+r.URL.Path+": bind the ClusterRole drydock-worker-metrics-reader to it", http.StatusForbidden)
+			http.Error(w, "the account may not get the nonResourceURL "+path+": "+advice, http.StatusForbidden)
 		default:
 			http.Error(w, "the API server does not say whose token this is: the worker's log has the reason", http.StatusServiceUnavailable)
 		}
 	})
 }
 
-func (g *Guard) judge(r *http.Request) int {
+func (g *Guard) judge(r *http.Request, path string) int {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if token = strings.TrimSpace(token); !strings.EqualFold(scheme, "Bearer") || token == "" || len(token) > maxToken {
 		return http.StatusUnauthorized
 	}
-	key := sha256.Sum256([]byte(r.URL.Path + "\x00" + token))
+	key := sha256.Sum256([]byte(path + "\x00" + token))
 	if status, ok := g.remembered(key); ok {
 		return status
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), answersWithin)
 	defer cancel()
-	status, err := g.ask(ctx, token, r.URL.Path)
+	status, err := g.ask(ctx, token, path)
 	if err != nil {
-		g.logger.Warn("metrics are refused: the API server could not be asked who requests them (rbac-metrics.yaml has the permissions)", "error", err)
+		g.logger.Warn("a reader is refused: the API server could not be asked who it is (rbac-metrics.yaml has the permissions)", "path", path, "error", err)
 		return http.StatusServiceUnavailable
 	}
 	g.remember(key, status)

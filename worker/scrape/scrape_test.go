@@ -59,7 +59,7 @@ func (s *site) get(authorization string) *httptest.ResponseRecorder {
 		request.Header.Set("Authorization", authorization)
 	}
 	answer := httptest.NewRecorder()
-	s.guard.Before(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "drydock_maintenances 1") })).ServeHTTP(answer, request)
+	s.guard.Before("/metrics", "bind the ClusterRole drydock-worker-metrics-reader to it", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "drydock_maintenances 1") })).ServeHTTP(answer, request)
 	return answer
 }
 

@@ -32,9 +32,18 @@ const (
 	shown = 20
 )
 
-// Status is what goes on in the cluster of a client. Explain has what makes an error one that its reader can do something about.
-func Status(ctx context.Context, c *client.Client, now time.Time, explain func(error) error) api.ClusterStatus {
-	s := read(ctx, temporal{c}, now, explain)
+// Explainer makes of an error one that its reader can do something about.
+type Explainer interface{ Explain(err error) error }
+
+// AsIs leaves errors as they are.
+type AsIs struct{}
+
+// Explain implements Explainer.
+func (AsIs) Explain(err error) error { return err }
+
+// Status is what goes on in the cluster of a client.
+func Status(ctx context.Context, c *client.Client, now time.Time, e Explainer) api.ClusterStatus {
+	s := read(ctx, temporal{c}, now, e)
 	s.Cluster = c.Cluster()
 	return s
 }
@@ -46,9 +55,9 @@ func Unknown(s api.ClusterStatus) bool {
 
 // reading is a status that is being read.
 type reading struct {
-	source  source
-	explain func(error) error
-	status  api.ClusterStatus
+	Explainer
+	source source
+	status api.ClusterStatus
 	// silent is why nobody is asked: no worker answers.
 	silent error
 
@@ -68,10 +77,10 @@ const (
 
 var parts = []string{partScheduler, partMaintenances, partPlans, partChecks, partProfiles}
 
-func read(ctx context.Context, from source, now time.Time, explain func(error) error) api.ClusterStatus {
+func read(ctx context.Context, from source, now time.Time, e Explainer) api.ClusterStatus {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	r := &reading{source: from, explain: explain, status: api.ClusterStatus{At: now.UTC()}, attention: map[string][]api.Attention{}}
+	r := &reading{Explainer: e, source: from, status: api.ClusterStatus{At: now.UTC()}, attention: map[string][]api.Attention{}}
 	// What the scheduler says tells which maintenances to ask, and its silence that there is nobody to ask.
 	state, known := r.scheduler(ctx)
 	var rest sync.WaitGroup
@@ -101,7 +110,7 @@ func first[T any](all []T) (some []T, more int) {
 func (r *reading) unread(part string, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	why := visible.Line(r.explain(err).Error())
+	why := visible.Line(r.Explain(err).Error())
 	if errors.Is(err, context.DeadlineExceeded) {
 		why = fmt.Sprintf("no answer within %s", within)
 	}

@@ -146,24 +146,22 @@ func busy() *fake {
 	}
 }
 
-func asIs(err error) error { return err }
-
 func draw(s api.ClusterStatus) func(io.Writer) {
 	return func(w io.Writer) { terminal.Show(w, views.Cluster(s, views.At(startertest.Noon))) }
 }
 
 func TestStatus(t *testing.T) {
-	s := read(t.Context(), busy(), startertest.Noon, asIs)
+	s := read(t.Context(), busy(), startertest.Noon, AsIs{})
 	s.Cluster = "prod"
 	startertest.GoldenInWidths(t, "cluster", draw(s))
-	startertest.Golden(t, "cluster_quiet", draw(read(t.Context(), &fake{scheduler: api.State{Limits: api.LimitsInForce{Limits: schedule.Limits{MaxParallel: schedule.Count(1)}}}}, startertest.Noon, asIs)))
+	startertest.Golden(t, "cluster_quiet", draw(read(t.Context(), &fake{scheduler: api.State{Limits: api.LimitsInForce{Limits: schedule.Limits{MaxParallel: schedule.Count(1)}}}}, startertest.Noon, AsIs{})))
 }
 
 func TestPartsThatCannotBeReadDoNotHideTheOthers(t *testing.T) {
 	silent := &client.NoWorkerError{TaskQueue: "drydock", Namespace: "default"}
 	f := busy()
 	f.failed = map[string]error{partScheduler: silent}
-	s := read(t.Context(), f, startertest.Noon, asIs)
+	s := read(t.Context(), f, startertest.Noon, AsIs{})
 	startertest.Golden(t, "cluster_silent", draw(s))
 	if f.looked > 0 {
 		t.Errorf("%d maintenances were asked, and there is nobody to answer", f.looked)
@@ -172,7 +170,7 @@ func TestPartsThatCannotBeReadDoNotHideTheOthers(t *testing.T) {
 		t.Run(part, func(t *testing.T) {
 			f := busy()
 			f.failed = map[string]error{part: errors.New("permission\ndenied")}
-			s := read(t.Context(), f, startertest.Noon, asIs)
+			s := read(t.Context(), f, startertest.Noon, AsIs{})
 			if len(s.Unread) != 1 || s.Unread[0].Part != part || !strings.Contains(s.Unread[0].Why, "denied") {
 				t.Errorf("unread: %+v", s.Unread)
 			}
@@ -191,7 +189,7 @@ func TestPartsThatCannotBeReadDoNotHideTheOthers(t *testing.T) {
 	for _, part := range parts {
 		all[part] = context.DeadlineExceeded
 	}
-	if s := read(t.Context(), &fake{failed: all}, startertest.Noon, asIs); !Unknown(s) || len(s.Unread) != len(parts) || !strings.Contains(s.Unread[0].Why, "no answer within") {
+	if s := read(t.Context(), &fake{failed: all}, startertest.Noon, AsIs{}); !Unknown(s) || len(s.Unread) != len(parts) || !strings.Contains(s.Unread[0].Why, "no answer within") {
 		t.Errorf("%+v", s)
 	}
 }
@@ -209,7 +207,7 @@ func TestEveryPartIsBounded(t *testing.T) {
 		f.running = append(f.running, f.running[0])
 		f.watching = append(f.watching, f.watching[0])
 	}
-	s := read(t.Context(), f, startertest.Noon, asIs)
+	s := read(t.Context(), f, startertest.Noon, AsIs{})
 	m := s.Maintenances
 	if m.Running != listed || !m.AtLeast || f.looked != asked || m.Phases[api.RequestorFailed] != asked || len(m.First) != shown || m.More != listed-shown {
 		t.Errorf("running %d, at least %t, looked at %d, phases %v, first %d, more %d", m.Running, m.AtLeast, f.looked, m.Phases, len(m.First), m.More)
@@ -250,7 +248,7 @@ func TestTheRestIsCounted(t *testing.T) {
 			v.Execution = enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED
 			f.views = append(f.views, v)
 		}
-		s := read(t.Context(), f, startertest.Noon, asIs)
+		s := read(t.Context(), f, startertest.Noon, AsIs{})
 		if got := fmt.Sprintf("%d running, %d more", s.Maintenances.Running, s.Maintenances.More); got != c.want || s.Maintenances.Phases[api.Completed] > 0 {
 			t.Errorf("%s: %s, %v, want %s", name, got, s.Maintenances.Phases, c.want)
 		}
@@ -285,7 +283,7 @@ func TestABlockedDrainNeedsAttention(t *testing.T) {
 			Pod: "default/db-0", Reason: "DisruptionBudget", Message: "budget db allows 0 disruptions", Since: startertest.Before(6 * time.Minute),
 		}}}
 	})
-	s := read(t.Context(), &fake{views: []client.View{v}}, startertest.Noon, asIs)
+	s := read(t.Context(), &fake{views: []client.View{v}}, startertest.Noon, AsIs{})
 	next := []string{"drydock drain skip worker-01 default/db-0", "drydock escalate worker-01 --do bypassBudget --comment WHY", "drydock cancel worker-01"}
 	if len(s.Attention) != 1 || !slices.Equal(s.Attention[0].Next, next) || !strings.Contains(s.Attention[0].What, "budget db allows 0 disruptions") {
 		t.Errorf("%+v", s.Attention)
@@ -309,7 +307,7 @@ func TestWhatWaitsForAPersonNeedsAttention(t *testing.T) {
 		"its nodes' drain": {&fake{running: []client.PlanView{staged("tier 1 of 2: 0 of 3 nodes are drained up to it")}}, ""},
 	} {
 		next := ""
-		if all := read(t.Context(), c.has, startertest.Noon, asIs).Attention; len(all) > 0 {
+		if all := read(t.Context(), c.has, startertest.Noon, AsIs{}).Attention; len(all) > 0 {
 			next = all[0].Next[0]
 		}
 		if next != c.next {
@@ -332,7 +330,7 @@ func TestAGangThatCanNeverGoNeedsAttentionOnce(t *testing.T) {
 				"drydock limits set --max-parallel 3 (maxParallel 2)",
 		})
 	}
-	s := read(t.Context(), &fake{scheduler: api.State{Pending: waiting, PendingAll: len(waiting)}}, startertest.Noon, asIs)
+	s := read(t.Context(), &fake{scheduler: api.State{Pending: waiting, PendingAll: len(waiting)}}, startertest.Noon, AsIs{})
 	if len(s.Slots.Waiting) != shown || len(s.Attention) != 1 || !slices.Equal(s.Attention[0].Next, []string{"drydock limits set --max-parallel 3"}) {
 		t.Errorf("%+v", s.Attention)
 	}
@@ -344,7 +342,7 @@ func TestAGangThatCanNeverGoNeedsAttentionOnce(t *testing.T) {
 }
 
 func TestOutputHoldsToItsSchema(t *testing.T) {
-	for _, s := range []api.ClusterStatus{read(t.Context(), busy(), startertest.Noon, asIs), read(t.Context(), &fake{}, startertest.Noon, asIs)} {
+	for _, s := range []api.ClusterStatus{read(t.Context(), busy(), startertest.Noon, AsIs{}), read(t.Context(), &fake{}, startertest.Noon, AsIs{})} {
 		for _, format := range []string{terminal.FormatJSON, terminal.FormatYAML} {
 			var out strings.Builder
 			o := terminal.Output{Format: format}

@@ -1,0 +1,130 @@
+package page
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/client"
+	"drydock.dev/drydock/rules/document"
+	"drydock.dev/drydock/rules/moment"
+	"drydock.dev/drydock/rules/period"
+	"drydock.dev/drydock/rules/record"
+	"drydock.dev/drydock/rules/spec"
+	"drydock.dev/drydock/rules/visible"
+	"drydock.dev/drydock/views"
+)
+
+// span is one maintenance in the timeline of a node.
+type span struct {
+	// Name says when it began, how long it took, and how it ended.
+	Name string
+	Bar  []segment
+	// Phases are its parts in words.
+	Phases []string
+}
+
+func (p *Page) serveNode(w http.ResponseWriter, r *http.Request) {
+	name := r.PathValue("node")
+	if spec.NodeName(name) != nil {
+		p.show(w, r, http.StatusNotFound, screen{Title: "No such node", Problem: "That is not the name of a node."})
+		return
+	}
+	p.reading(w, r, func(ctx context.Context) {
+		now := p.from.now()
+		nodes, err := p.from.nodes(ctx)
+		if err != nil {
+			p.fails(w, r, fmt.Errorf("reading the nodes: %w", err))
+			return
+		}
+		s := screen{Title: name, Here: "/nodes/" + url.PathEscape(name), At: now}
+		at := slices.IndexFunc(nodes, func(n *corev1.Node) bool { return n.Name == name })
+		if at < 0 {
+			s.Problem = "There is no node of this name."
+		} else {
+			s.Parts = append(s.Parts, part{Line: "It is " + strings.TrimSpace(stateWords[p.stateOf(nodes[at])]) + "."})
+		}
+		running, err := p.from.maintenances(ctx, name)
+		if err != nil {
+			p.fails(w, r, err)
+			return
+		}
+		for _, v := range running {
+			s.add(p, views.Maintenance(v.Known(), views.At(now)), v)
+		}
+		had, err := p.from.records(ctx, name)
+		if err != nil {
+			s.Problem = "Its earlier maintenances cannot be read at the moment: " + visible.Line(err.Error())
+		}
+		if len(had) > 0 {
+			list := partsOf(record.List(had, now), func(document.Table, int, string) string { return "" })
+			list[0].Table.Title = "Earlier maintenances"
+			s.Parts = append(s.Parts, list...)
+		}
+		s.Spans = spansOf(had, now)
+		if len(running)+len(had) == 0 && err == nil {
+			s.Parts = append(s.Parts, part{Line: "No maintenance of it is on record."})
+		}
+		status := http.StatusOK
+		if at < 0 && len(running)+len(had) == 0 {
+			status = http.StatusNotFound
+		}
+		p.show(w, r, status, s)
+	})
+}
+
+// add adds a maintenance that runs, and the link to its history.
+func (s *screen) add(p *Page, d document.Document, v client.View) {
+	s.Parts = append(s.Parts, part{Table: &table{Title: d.Title}})
+	s.Parts = append(s.Parts, partsOf(d, linked)...)
+	if to := p.history(v.WorkflowID, v.RunID); to != "" {
+		s.Links = append(s.Links, link{Text: d.Title, To: to})
+	}
+}
+
+// history is the URL of a workflow's history in Temporal's web interface; empty if there is none.
+func (p *Page) history(workflow, run string) string {
+	if p.TemporalUI == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s/namespaces/%s/workflows/%s/%s/history", strings.TrimRight(p.TemporalUI, "/"),
+		url.PathEscape(p.Namespace), url.PathEscape(workflow), url.PathEscape(run))
+}
+
+// spansOf shows how long the phases of maintenances took.
+func spansOf(all []record.Record, now time.Time) (spans []span) {
+	for i := range all {
+		r := &all[i]
+		took := r.EndedAt.Sub(r.CreatedAt)
+		if took <= 0 {
+			continue
+		}
+		s := span{Name: fmt.Sprintf("%s: %s in %s, by %s", moment.Clock(r.CreatedAt, now), r.Phase, period.Age(took), visible.Line(r.Requestor))}
+		for j, phase := range r.Phases {
+			until := r.EndedAt
+			if j+1 < len(r.Phases) {
+				until = r.Phases[j+1].At
+			}
+			from, to := thousandths(phase.At.Sub(r.CreatedAt), took), thousandths(until.Sub(r.CreatedAt), took)
+			if lasted := until.Sub(phase.At); lasted > 0 {
+				class := cmp.Or(string(views.PhaseStyle(api.Phase(phase.Phase))), "plain")
+				s.Bar = append(s.Bar, segment{Class: class, From: from, Width: max(to-from, 1)})
+				s.Phases = append(s.Phases, fmt.Sprintf("%s %s", visible.Line(phase.Phase), period.Age(lasted)))
+			}
+		}
+		spans = append(spans, s)
+	}
+	return spans
+}
+
+func thousandths(part, whole time.Duration) int {
+	return int(min(max(part, 0), whole) * 1000 / whole)
+}
