@@ -82,10 +82,12 @@ func (c cell) canHappenToCallers() bool {
 	switch {
 	case c.kind == terminateCaller && c.step.name == "call-end" && c.when == after:
 		return false // it has ended
+	case c.kind == resetMaintenance:
+		return !slices.Contains([]string{"call-node", "call-plan", "call-end"}, c.step.name) // there is none yet, or all have ended
 	case c.kind.onCaller():
 		return true
 	}
-	return slices.Contains([]kind{killWorker, cutTemporal, restartTemporal, resetMaintenance, resetScheduler, poison, stripMark, liftCordon, expireCredentials}, c.kind)
+	return slices.Contains([]kind{killWorker, cutTemporal, restartTemporal, resetScheduler, poison, stripMark, liftCordon, expireCredentials}, c.kind)
 }
 
 // caller is an attempt whose maintenances are a workflow's that is not Drydock's.
@@ -196,7 +198,7 @@ func (c *caller) isOut(ctx context.Context, m maintain.Held) error {
 func (c *caller) queue() string { return c.id }
 
 // start starts the workflow's worker, which reaches Temporal through a proxy of its own.
-func (c *caller) start() (err error) {
+func (c *caller) start(ctx context.Context) (err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.proxy, err = newTemporalProxy(c.attempt.temporal.Address, c.board); err != nil {
@@ -209,10 +211,8 @@ func (c *caller) start() (err error) {
 	c.worker = worker.New(c.client, c.queue(), worker.Options{Identity: callerType})
 	c.worker.RegisterWorkflowWithOptions(callerWorkflow, workflow.RegisterOptions{Name: callerType})
 	c.worker.RegisterActivityWithOptions(c.work, activity.RegisterOptions{Name: callerWork})
-	if err = c.worker.Start(); err == nil {
-		c.running = true
-	}
-	return err
+	c.running = true
+	return world.Eventually(ctx, 15*time.Second, "starting the caller's worker", c.worker.Start)
 }
 
 // cut ends all connections of the workflow's worker: what was held back is lost.
@@ -240,7 +240,7 @@ func (c *caller) hit(ctx context.Context) (strike, recovery func() error) {
 	switch c.cell.kind {
 	case killCaller:
 		strike = func() error { c.cut(); return nil }
-		recovery = func() error { c.stop(); return c.start() }
+		recovery = func() error { c.stop(); return c.start(ctx) }
 	case resetCaller:
 		strike = func() error { return c.resetRunning(ctx, c.id) }
 	default:
@@ -284,7 +284,7 @@ func (c *caller) call(ctx context.Context) error {
 	for _, node := range c.nodes {
 		c.begun.add(maintained{node: node, requestor: c.requestor(), id: api.MaintenanceID(c.cluster, node, c.requestor())})
 	}
-	if err := errors.Join(c.start(), c.begin(ctx)); err != nil {
+	if err := errors.Join(c.start(ctx), c.begin(ctx)); err != nil {
 		return err
 	}
 	if c.cell.step.calls.again() {
@@ -333,8 +333,8 @@ func (c *caller) returns(ctx context.Context) error {
 	return errors.Join(err, failure)
 }
 
-// repeats are faults after which the work on a node may be done again: it is not known whether it was, or the hold was lost.
-var repeats = []kind{killCaller, resetCaller, terminateCaller, restartTemporal, resetMaintenance, stripMark, liftCordon}
+// repeats are faults after which the work on a node may be done again: it is not known whether it was, or the hold was lost, as by a forged refusal of the slot.
+var repeats = []kind{killCaller, resetCaller, terminateCaller, restartTemporal, resetMaintenance, poison, stripMark, liftCordon}
 
 // hasCalled looks whether the workflow has completed, and each node was worked on, while it was held, and no more often than it must.
 func (c *caller) hasCalled(ctx context.Context) error {
