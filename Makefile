@@ -14,7 +14,7 @@ export GOFLAGS     := $(GOFLAGS) -trimpath
 STATIC_GO          := CGO_ENABLED=0 go
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-stop up cluster-answers down test test-all test-rest test-site test-chart test-monitoring build lint vuln unit race e2e e2e-short e2e-slow record devcluster-test devtemporal-test frozen bench fuzz chaos chaos-short soak rolling unavailable objects images trial-images push test-compose test-habits manifests chart clean drydock
+.PHONY: chromium help demo demo-stop up cluster-answers down test test-all test-rest test-site test-chart test-monitoring build lint vuln unit race e2e e2e-short e2e-slow record devcluster-test devtemporal-test frozen bench fuzz chaos chaos-short soak rolling unavailable objects images trial-images push test-compose test-habits manifests chart clean drydock
 
 help: ## show the targets
 	@grep -hE '^[a-z][a-z-]*:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -135,7 +135,13 @@ e2e-short: drydock $(BIN)/devcluster $(BIN)/devtemporal ## the end-to-end tests 
 	@$(E2E_TEST) -skip '^TestSlow'
 	@touch $(PERMISSIONS)/e2e-short
 
-e2e-slow: drydock $(BIN)/devcluster $(BIN)/devtemporal ## the end-to-end tests TestSlow...; and after those of e2e-short: which permission none has used
+# The page is tested in a browser, which comes from Debian's packages where there is none.
+chromium:
+	@command -v chromium >/dev/null || { echo "== installing Debian's package chromium"; \
+		$(if $(filter 0,$(shell id -u)),,sudo) sh -c 'apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends chromium fonts-dejavu-core' >$(BIN)/chromium.log 2>&1 || \
+		{ tail -5 $(BIN)/chromium.log >&2; echo "install chromium, by which the page is tested, and try again" >&2; exit 1; }; }
+
+e2e-slow: drydock $(BIN)/devcluster $(BIN)/devtemporal chromium ## the end-to-end tests TestSlow...; and after those of e2e-short: which permission none has used
 	@echo "== end-to-end tests that take long (about seven minutes)"
 	@mkdir -p $(PERMISSIONS)
 	@$(E2E_TEST) -run '^TestSlow'

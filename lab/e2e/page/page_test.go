@@ -3,12 +3,9 @@ package page
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -28,31 +25,48 @@ type browser struct {
 	address string
 }
 
-// newBrowser has a worker serve its page, with further settings of it.
-func newBrowser(t *testing.T, settings string) browser {
+// newBrowser has a worker serve its page, with further settings of it, and of the worker.
+func newBrowser(t *testing.T, settings, config string) browser {
 	t.Helper()
 	ports, err := devstack.FreePorts(1)
 	if err != nil {
 		t.Fatal(err)
 	}
 	address := fmt.Sprintf("127.0.0.1:%d", ports[0])
-	return browser{site.New(t, fmt.Sprintf("page: {listen: %q%s}", address, settings)), address}
+	return browser{site.New(t, fmt.Sprintf("page: {listen: %q%s}\n%s", address, settings, config)), address}
 }
 
-// asks sends a request, and returns its answer.
-func (b browser) asks(ctx context.Context, path string, change func(*http.Request)) *http.Response {
+// answer is what came of a request. Text is empty of a stream.
+type answer struct {
+	status int
+	header http.Header
+	text   string
+}
+
+// asks sends a request.
+func (b browser) asks(path string, change func(*http.Request)) answer {
 	b.Helper()
+	ctx, cancel := context.WithCancel(b.Ctx)
+	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+b.address+path, http.NoBody)
 	if err != nil {
 		b.Fatal(err)
 	}
 	change(r)
-	answer, err := http.DefaultClient.Do(r)
+	got, err := http.DefaultClient.Do(r)
 	if err != nil {
 		b.Fatal(err)
 	}
-	b.Cleanup(func() { answer.Body.Close() })
-	return answer
+	defer got.Body.Close()
+	a := answer{status: got.StatusCode, header: got.Header}
+	if got.Header.Get("Content-Type") != "text/event-stream" {
+		text, err := io.ReadAll(got.Body)
+		if err != nil {
+			b.Fatal(err)
+		}
+		a.text = string(text)
+	}
+	return a
 }
 
 func asIs(*http.Request) {}
@@ -60,18 +74,35 @@ func asIs(*http.Request) {}
 // reads is the text of a page.
 func (b browser) reads(path string, status int) string {
 	b.Helper()
-	answer := b.asks(b.Ctx, path, asIs)
-	text, err := io.ReadAll(answer.Body)
-	if err != nil || answer.StatusCode != status {
-		b.Fatalf("%s: %s, %v\n%s", path, answer.Status, err, text)
+	a := b.asks(path, asIs)
+	if a.status != status {
+		b.Fatalf("%s: %d\n%s", path, a.status, a.text)
 	}
-	if dir := os.Getenv("DRYDOCK_PAGES"); dir != "" {
-		name := b.Name() + strings.ReplaceAll(path, "/", "_") + ".html"
-		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
-			b.Fatal(err)
+	return a.text
+}
+
+// changes says whenever the page has changed, and first how it is.
+func (b browser) changes() <-chan string {
+	b.Helper()
+	changed := make(chan string, 100)
+	r, err := http.NewRequestWithContext(b.Ctx, http.MethodGet, "http://"+b.address+"/live", http.NoBody)
+	if err != nil {
+		b.Fatal(err)
+	}
+	go func() {
+		defer close(changed)
+		got, err := http.DefaultClient.Do(r)
+		if err != nil {
+			return
 		}
-	}
-	return string(text)
+		defer got.Body.Close()
+		for events := bufio.NewScanner(got.Body); events.Scan(); {
+			if digest, is := strings.CutPrefix(events.Text(), "data: "); is {
+				changed <- digest
+			}
+		}
+	}()
+	return changed
 }
 
 // shows waits until a page has all of some texts.
@@ -89,23 +120,13 @@ func (b browser) shows(path string, texts ...string) {
 }
 
 func TestThePageFollowsAMaintenance(t *testing.T) {
-	b := newBrowser(t, `, temporalUI: "https://temporal.example.com/"`)
+	b := newBrowser(t, `, temporalUI: "https://temporal.example.com/"`, "")
 	b.shows("/", "zone-a", "7 in service", `<a href="/nodes/worker-01">worker-01</a>`, "Nothing needs attention")
-	events := bufio.NewScanner(b.asks(b.Ctx, "/live", asIs).Body)
-	changed := make(chan string, 100)
-	go func() {
-		for events.Scan() {
-			if digest, is := strings.CutPrefix(events.Text(), "data: "); is {
-				changed <- digest
-			}
-		}
-	}()
-	<-changed // how it is
+	changed := b.changes()
+	before := <-changed
 	run := b.Start("worker-01", "ops", `{"node":"worker-01","requestor":"ops","reason":"<b>BIOS</b> \u202e2.4"}`)
 	b.Until(run, api.Ready)
-	select {
-	case <-changed:
-	case <-b.Ctx.Done():
+	if now, told := <-changed; !told || now == before {
 		t.Fatal("nobody says that something has changed")
 	}
 	b.shows("/", "1 Ready for work", `<a href="/nodes/worker-01">worker-01</a> <bdi>Ready</bdi>`)
@@ -127,7 +148,7 @@ func TestThePageFollowsAMaintenance(t *testing.T) {
 }
 
 func TestThePageShowsAPlan(t *testing.T) {
-	b := newBrowser(t, "")
+	b := newBrowser(t, "", "")
 	b.MustDrydock("plan", "create", "kernel", "worker-01", "worker-02", "--reason", "6.12", "--yes")
 	b.shows("/", `<a href="/plans/kernel">`)
 	b.shows("/plans/kernel", "0 of 2 nodes done", `<a href="/nodes/worker-01">`, "Running")
@@ -137,7 +158,7 @@ func TestThePageShowsAPlan(t *testing.T) {
 
 // Who is to be refused learns nothing: other names of the server, pages of other origins, and who would change something.
 func TestThePageRefusesStrangers(t *testing.T) {
-	b := newBrowser(t, ", names: [drydock.example.com]")
+	b := newBrowser(t, ", names: [drydock.example.com]", "")
 	for name, strange := range map[string]struct {
 		change func(*http.Request)
 		status int
@@ -150,44 +171,41 @@ func TestThePageRefusesStrangers(t *testing.T) {
 		"its own name":   {func(r *http.Request) { r.Host = "drydock.example.com:443" }, http.StatusOK},
 	} {
 		for _, path := range []string{"/", "/live", "/nodes/worker-01"} {
-			ctx, cancel := context.WithCancel(b.Ctx)
-			answer := b.asks(ctx, path, strange.change)
-			if answer.StatusCode != strange.status {
-				t.Errorf("%s asks for %s: %s, want %d", name, path, answer.Status, strange.status)
+			got := b.asks(path, strange.change)
+			if got.status != strange.status {
+				t.Errorf("%s asks for %s: %d, want %d", name, path, got.status, strange.status)
 			}
-			if policy := answer.Header.Get("Content-Security-Policy"); !strings.Contains(policy, "default-src 'none'") && answer.StatusCode < 400 {
+			if policy := got.header.Get("Content-Security-Policy"); got.status < 400 && !strings.Contains(policy, "default-src 'none'") {
 				t.Errorf("%s asks for %s: policy %q", name, path, policy)
 			}
-			cancel()
 		}
 	}
 }
 
 func TestThePageIsForThoseWhomAProxyNames(t *testing.T) {
-	b := newBrowser(t, ", authentication: proxy, header: X-Forwarded-User")
-	if answer := b.asks(b.Ctx, "/", asIs); answer.StatusCode != http.StatusUnauthorized {
-		t.Errorf("nobody gets %s", answer.Status)
+	b := newBrowser(t, ", authentication: proxy, header: X-Forwarded-User", "")
+	if got := b.asks("/", asIs); got.status != http.StatusUnauthorized {
+		t.Errorf("nobody gets %d", got.status)
 	}
 	named := func(r *http.Request) { r.Header.Set("X-Forwarded-User", "jane") }
-	if answer := b.asks(b.Ctx, "/", named); answer.StatusCode != http.StatusOK {
-		t.Errorf("jane gets %s", answer.Status)
+	if got := b.asks("/", named); got.status != http.StatusOK {
+		t.Errorf("jane gets %d", got.status)
 	}
 }
 
 func TestThePageIsForThoseWithAToken(t *testing.T) {
-	b := newBrowser(t, ", authentication: token")
+	b := newBrowser(t, ", authentication: token", "")
 	mayReview(b)
 	for header, status := range map[string]int{"": http.StatusUnauthorized, "Bearer made.up.token": http.StatusUnauthorized} {
-		if answer := b.asks(b.Ctx, "/", func(r *http.Request) { r.Header.Set("Authorization", header) }); answer.StatusCode != status {
-			t.Errorf("%q gets %s", header, answer.Status)
+		if got := b.asks("/", func(r *http.Request) { r.Header.Set("Authorization", header) }); got.status != status {
+			t.Errorf("%q gets %d", header, got.status)
 		}
 	}
 	for permitted, status := range map[bool]int{false: http.StatusForbidden, true: http.StatusOK} {
 		token := tokenOf(b, permitted)
 		b.Eventually(fmt.Sprintf("an account with the permission %v gets %d", permitted, status), func() error {
-			answer := b.asks(b.Ctx, "/", func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+token) })
-			if answer.StatusCode != status {
-				return errors.New(answer.Status)
+			if got := b.asks("/", func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+token) }); got.status != status {
+				return fmt.Errorf("it gets %d", got.status)
 			}
 			return nil
 		})
