@@ -109,7 +109,8 @@ type PlanStatus struct {
 	// Failure says why it paused or ended.
 	Failure string      `json:"failure,omitempty"`
 	Counts  plan.Counts `json:"counts"`
-	// Moves counts the pods that its maintenances had moved; absent of a plan of strategy allAtOnce.
+	// Moves counts the pods that its maintenances had moved; absent of a plan of strategy allAtOnce. Those that it has adopted tell by the
+	// beginning of their own plan which pods are younger.
 	Moves    record.PodMoves `json:"moves,omitzero"`
 	Warnings []string        `json:"warnings,omitempty"`
 	// Troubles are what fails and is tried again.

@@ -3,9 +3,8 @@ package config
 import (
 	"errors"
 	"fmt"
-	"net/textproto"
 	"net/url"
-	"strings"
+	"regexp"
 
 	"drydock.dev/drydock/outbound"
 )
@@ -47,19 +46,19 @@ func (p Page) validate() (wrong []error) {
 		problem("names", "%d names: at most %d are taken", len(p.Names), maxPageNames)
 	}
 	for i, name := range p.Names {
-		if u, err := url.Parse("http://" + name); name == "" || len(name) > 253 || err != nil || u.Hostname() != name {
-			problem(fmt.Sprintf("names[%d]", i), "%.253q is not a host name; it has no port", name)
+		if !hostName.MatchString(name) {
+			problem(fmt.Sprintf("names[%d]", i), "%.253q is not a host name: give the name alone, without a port", name)
 		}
 	}
 	if p.TemporalUI != "" && !isPlainURL(p.TemporalUI) {
-		problem("temporalUI", "%.300q is not an http or https URL without a password", p.TemporalUI)
+		problem("temporalUI", "%.300q is not an http or https URL without a password, a query or a fragment", p.TemporalUI)
 	}
 	return append(wrong, p.validateAccess()...)
 }
 
 func isPlainURL(text string) bool {
 	u, err := url.Parse(text)
-	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.User == nil
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.User == nil && u.RawQuery == "" && u.Fragment == ""
 }
 
 func (p Page) validateAccess() (wrong []error) {
@@ -69,13 +68,18 @@ func (p Page) validateAccess() (wrong []error) {
 		wrong = append(wrong, fmt.Errorf("page.authentication: %q is not one of %s, %s, %s",
 			p.Authentication, AuthenticationNone, AuthenticationToken, AuthenticationProxy))
 	}
-	if proxied := p.Authentication == AuthenticationProxy; proxied != (p.Header != "") {
-		wrong = append(wrong, errors.New("page.header: is for page.authentication: proxy, and needed there"))
-	}
-	if strings.Trim(p.Header, headerLetters) != "" || textproto.CanonicalMIMEHeaderKey(p.Header) == "Host" {
-		wrong = append(wrong, fmt.Errorf("page.header: %.100q is not the name of a header", p.Header))
+	switch proxied := p.Authentication == AuthenticationProxy; {
+	case proxied && p.Header == "":
+		wrong = append(wrong, errors.New("page.header: is missing: name the header in which the proxy names the reader, as X-Forwarded-User"))
+	case !proxied && p.Header != "":
+		wrong = append(wrong, errors.New("page.header: is for page.authentication: proxy alone: set that, or remove the header"))
+	case proxied && !proxyHeader.MatchString(p.Header): // a browser sends others by itself
+		wrong = append(wrong, fmt.Errorf("page.header: %.100q: want one that proxies set, which begins with X- or is Remote-User", p.Header))
 	}
 	return wrong
 }
 
-const headerLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-"
+var (
+	proxyHeader = regexp.MustCompile(`^(?i:x-[a-z0-9-]{1,100}|remote-user)$`)
+	hostName    = regexp.MustCompile(`^[a-zA-Z0-9]([a-zA-Z0-9.-]{0,251}[a-zA-Z0-9])?$`)
+)

@@ -36,7 +36,8 @@ type Input struct {
 	// {"drain": {"force": true}, "readyTimeout": "4h"}. What is in neither has the worker's default.
 	Fields map[string]any
 	// Requestor is who asks; node and requestor are the identity of a maintenance. If empty, it is made of the workflow's ID, so that the
-	// workflow adopts its maintenance when it begins again. Two workflows that name the same requestor take a node one after the other.
+	// workflow adopts its maintenance when it begins again; one that was said to be done it lets end, and has the node maintained again. Two
+	// workflows that name the same requestor take a node one after the other.
 	Requestor string
 	// AwaitDecision has Node wait where the work has failed, until somebody decides about the node: after "retry" the work is done again,
 	// after "done" Node returns nil. Otherwise Node returns the work's error at once. A node that waits for a decision when Node is called, or

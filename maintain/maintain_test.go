@@ -13,6 +13,7 @@ import (
 	sdklog "go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
 	"drydock.dev/drydock/api"
@@ -38,6 +39,7 @@ func newSite(t *testing.T) *site {
 	var suite testsuite.WorkflowTestSuite
 	suite.SetLogger(sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 	s := &site{T: t, TestWorkflowEnvironment: suite.NewTestWorkflowEnvironment(), in: maintain.Input{Node: "worker-01", Reason: "BIOS 2.4"}}
+	s.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: time.Minute}) // the machine may be busy
 	s.Maintenances = maintaintest.Register(s.TestWorkflowEnvironment)
 	s.SetTestTimeout(10 * time.Second)
 	return s
@@ -288,6 +290,7 @@ func ExampleNode() {
 	var suite testsuite.WorkflowTestSuite
 	suite.SetLogger(sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 	env := suite.NewTestWorkflowEnvironment()
+	env.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: time.Minute}) // the machine may be busy
 	env.RegisterActivity(FlashBIOS)
 	maintenances := maintaintest.Register(env)
 	env.ExecuteWorkflow(rollout, []string{"worker-01", "worker-02"})

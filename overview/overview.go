@@ -20,9 +20,10 @@ import (
 	"drydock.dev/drydock/views"
 )
 
+// Within bounds how long the parts are waited for: they are read at the same time.
+const Within = 30 * time.Second
+
 const (
-	// within bounds how long the parts are waited for: they are read at the same time.
-	within = 30 * time.Second
 	// listed bounds the maintenances that are found, asked those that are asked for their status.
 	listed = 1000
 	asked  = 200
@@ -78,7 +79,7 @@ const (
 var parts = []string{partScheduler, partMaintenances, partPlans, partChecks, partProfiles}
 
 func read(ctx context.Context, from source, now time.Time, e Explainer) api.ClusterStatus {
-	ctx, cancel := context.WithTimeout(ctx, within)
+	ctx, cancel := context.WithTimeout(ctx, Within)
 	defer cancel()
 	r := &reading{Explainer: e, source: from, status: api.ClusterStatus{At: now.UTC()}, attention: map[string][]api.Attention{}}
 	// What the scheduler says tells which maintenances to ask, and its silence that there is nobody to ask.
@@ -112,7 +113,7 @@ func (r *reading) unread(part string, err error) {
 	defer r.mu.Unlock()
 	why := visible.Line(r.Explain(err).Error())
 	if errors.Is(err, context.DeadlineExceeded) {
-		why = fmt.Sprintf("no answer within %s", within)
+		why = fmt.Sprintf("no answer within %s", Within)
 	}
 	r.status.Unread = append(r.status.Unread, api.UnreadPart{Part: part, Why: why})
 }

@@ -104,6 +104,6 @@ func (t temporal) profiles(ctx context.Context) (*api.ProfileReport, error) {
 	if runs, err := client.RunsProfiles(ctx, t.Client); err != nil || !runs {
 		return nil, err
 	}
-	report, err := t.ProfileReport(ctx, api.ProfileReportInput{State: state.Maintenance, Limit: shown}, within)
+	report, err := t.ProfileReport(ctx, api.ProfileReportInput{State: state.Maintenance, Limit: shown}, Within)
 	return &report, err
 }

@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/overview"
 	"drydock.dev/drydock/rules/number"
 	"drydock.dev/drydock/rules/plan"
 	"drydock.dev/drydock/views"
@@ -116,13 +117,13 @@ func (p *Page) zones(nodes []*corev1.Node) (zones []zone, digest uint64) {
 		names = append(names, name)
 	}
 	sort.Slice(names, func(i, j int) bool { return plan.CompareNames(names[i], names[j]) < 0 })
-	for i, name := range names {
-		zones = append(zones, zoneOf(i, name, byZone[name]))
+	for _, name := range names {
+		zones = append(zones, zoneOf(name, byZone[name]))
 	}
 	return zones, sum.Sum64()
 }
 
-func zoneOf(i int, name string, by *[states][]chip) zone {
+func zoneOf(name string, by *[states][]chip) zone {
 	total := 0
 	for _, nodes := range by {
 		total += len(nodes)
@@ -137,55 +138,62 @@ func zoneOf(i int, name string, by *[states][]chip) zone {
 		before += len(nodes)
 		z.Bar = append(z.Bar, segment{Class: stateClasses[at], From: from, Width: before*1000/total - from})
 		z.Groups = append(z.Groups, group{
-			ID: fmt.Sprintf("zone-%d-%s", i, stateClasses[at]), Class: stateClasses[at], Nodes: nodes, Folded: state(at) == inService,
+			ID: fmt.Sprintf("zone-%s-%s", name, stateClasses[at]), Class: stateClasses[at], Nodes: nodes, Folded: state(at) == inService,
 			Word: strconv.Itoa(len(nodes)) + " " + stateWords[at],
 		})
 	}
 	return z
 }
 
-// clusterReading is what was read of the cluster last.
-type clusterReading struct {
-	at     time.Time
-	status api.ClusterStatus
-}
+// rendered is a page as it is sent. Still is for readers without scripts who do not want it to load again by itself.
+type rendered struct{ moving, still sent }
 
-// rendered is a page as it is sent.
-type rendered struct {
-	at time.Time
-	// digest is of what it shows, without ages.
-	digest        string
+// sent is a page, and the same compressed.
+type sent struct {
 	plain, zipped []byte
+	// digest is of what it shows, without ages.
+	digest string
 }
 
-// read is the first page, made anew where it is older than fresh. Everybody who asks in that time gets the same.
+// read is the first page.
 func (p *Page) read(ctx context.Context) (rendered, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	return p.fleet.get(ctx, readsWithin, p.render)
+}
+
+func (p *Page) render(ctx context.Context) (all rendered, _ time.Duration, err error) {
+	status, err := p.status.get(ctx, overview.Within, p.readStatus)
+	if err != nil {
+		return all, fresh, err
+	}
 	now := p.from.now()
-	if p.fleet.plain != nil && now.Sub(p.fleet.at) < fresh {
-		return p.fleet, nil
-	}
-	// The page is everybody's: who asked for it first may be gone before it is made.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readsWithin)
-	defer cancel()
-	if now.Sub(p.cluster.at) >= clusterFresh {
-		p.cluster = clusterReading{at: now, status: p.from.status(ctx, now)}
-	}
+	s := screen{Title: strings.TrimSpace("Cluster " + status.Cluster), Here: "/", Parts: partsOf(views.Cluster(status, views.At(now)), linked), At: now}
 	nodes, err := p.from.nodes(ctx)
+	var of uint64
 	if err != nil {
-		return rendered{}, fmt.Errorf("reading the nodes: %w", err)
+		p.Logger.Warn("page: the nodes cannot be read", "error", err)
+		s.Problem = "The nodes cannot be read at the moment: the worker's log has the reason."
+	} else {
+		s.Zones, of = p.zones(nodes)
 	}
-	zones, of := p.zones(nodes)
-	s := screen{
-		Title: strings.TrimSpace("Cluster " + p.cluster.status.Cluster), Here: "/", Zones: zones, Parts: partsOf(views.Cluster(p.cluster.status, views.At(now)), linked), At: now,
+	s.Digest = digestOf(of, status)
+	if all.moving, err = draw(s); err != nil {
+		return all, fresh, err
 	}
-	plain, zipped, err := draw(s)
-	if err != nil {
-		return rendered{}, err
+	s.Still = true
+	all.still, err = draw(s)
+	all.moving.digest = s.Digest
+	return all, fresh, err
+}
+
+// readStatus reads what goes on from Temporal. Parts that cannot be read say so.
+func (p *Page) readStatus(ctx context.Context) (status api.ClusterStatus, counts time.Duration, err error) {
+	began := time.Now()
+	status = p.from.status(ctx, p.from.now())
+	counts = statusFresh
+	if status.Profiles != nil {
+		counts = profilesFresh
 	}
-	p.fleet = rendered{at: now, digest: digestOf(of, p.cluster.status), plain: plain, zipped: zipped}
-	return p.fleet, nil
+	return status, max(counts, restFactor*time.Since(began)), nil
 }
 
 // digestOf tells two pages apart that show something else, but for ages and for when it was seen.
@@ -207,5 +215,8 @@ func (p *Page) serveFleet(w http.ResponseWriter, r *http.Request) {
 		p.fails(w, r, err)
 		return
 	}
-	send(w, r, http.StatusOK, page.plain, page.zipped)
+	if r.URL.Query().Has(still) {
+		page.moving = page.still
+	}
+	send(w, r, http.StatusOK, page.moving)
 }

@@ -10,6 +10,8 @@ import (
 const (
 	// maxViewers bounds the connections by which pages come up to date.
 	maxViewers = 200
+	// lasts is how long a connection stays open: then its reader connects again, and has to be let through again.
+	lasts = 10 * time.Minute
 	// aliveEvery is how often such a connection shows that it lives, and staysWithin how long it may take to take that.
 	aliveEvery  = 15 * time.Second
 	staysWithin = 30 * time.Second
@@ -52,16 +54,16 @@ func (p *Page) serveLive(w http.ResponseWriter, r *http.Request) {
 		}
 		return stream.Flush()
 	}
-	said, alive := "", time.Time{}
+	said, alive, end := "", time.Time{}, time.Now().Add(lasts)
 	tick := time.NewTicker(fresh)
 	defer tick.Stop()
-	for {
+	for time.Now().Before(end) {
 		// What cannot be read at the moment is no reason to close: the page says so when it loads.
-		if page, err := p.read(r.Context()); err == nil && page.digest != said {
-			if say("data: "+page.digest+"\n\n") != nil {
+		if page, err := p.read(r.Context()); err == nil && page.moving.digest != said {
+			if say("data: "+page.moving.digest+"\n\n") != nil {
 				return
 			}
-			said, alive = page.digest, time.Now()
+			said, alive = page.moving.digest, time.Now()
 		}
 		if time.Since(alive) > aliveEvery {
 			if say(": alive\n\n") != nil {

@@ -3,6 +3,7 @@ package page
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -16,6 +17,7 @@ import (
 	"drydock.dev/drydock/client"
 	"drydock.dev/drydock/rules/document"
 	"drydock.dev/drydock/rules/moment"
+	"drydock.dev/drydock/rules/number"
 	"drydock.dev/drydock/rules/period"
 	"drydock.dev/drydock/rules/record"
 	"drydock.dev/drydock/rules/spec"
@@ -53,16 +55,16 @@ func (p *Page) serveNode(w http.ResponseWriter, r *http.Request) {
 			s.Parts = append(s.Parts, part{Line: "It is " + strings.TrimSpace(stateWords[p.stateOf(nodes[at])]) + "."})
 		}
 		running, err := p.from.maintenances(ctx, name)
-		if err != nil {
-			p.fails(w, r, err)
-			return
-		}
 		for _, v := range running {
 			s.add(p, views.Maintenance(v.Known(), views.At(now)), v)
 		}
-		had, err := p.from.records(ctx, name)
-		if err != nil {
-			s.Problem = "Its earlier maintenances cannot be read at the moment: " + visible.Line(err.Error())
+		had, missing, err2 := p.from.records(ctx, name)
+		if err = errors.Join(err, err2); err != nil {
+			p.Logger.Warn("page: the maintenances of a node cannot be read", "node", name, "error", err)
+			s.Problem = "Not all of its maintenances can be read at the moment: the worker's log has the reason."
+		}
+		if missing > 0 {
+			s.Problem = "Of " + number.Of(missing, "earlier maintenance") + " no worker says at the moment how it went."
 		}
 		if len(had) > 0 {
 			list := partsOf(record.List(had, now), func(document.Table, int, string) string { return "" })
@@ -70,7 +72,7 @@ func (p *Page) serveNode(w http.ResponseWriter, r *http.Request) {
 			s.Parts = append(s.Parts, list...)
 		}
 		s.Spans = spansOf(had, now)
-		if len(running)+len(had) == 0 && err == nil {
+		if len(running)+len(had)+missing == 0 && err == nil {
 			s.Parts = append(s.Parts, part{Line: "No maintenance of it is on record."})
 		}
 		status := http.StatusOK
@@ -126,5 +128,5 @@ func spansOf(all []record.Record, now time.Time) (spans []span) {
 }
 
 func thousandths(part, whole time.Duration) int {
-	return int(min(max(part, 0), whole) * 1000 / whole)
+	return int(1000 * min(max(part, 0), whole).Seconds() / whole.Seconds())
 }

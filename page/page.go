@@ -7,9 +7,9 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
-	"sync"
 	"time"
 
+	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/client"
 	"drydock.dev/drydock/inbound"
 	"drydock.dev/drydock/k8s"
@@ -34,9 +34,12 @@ type Guard interface {
 }
 
 const (
-	// fresh is how old the nodes on the page may be, clusterFresh what was read from Temporal.
-	fresh        = 2 * time.Second
-	clusterFresh = 5 * time.Second
+	// fresh is how old the nodes on the page may be, statusFresh what was read from Temporal, and profilesFresh that where profiles run: a report
+	// of these is a workflow. What takes long to read is read more rarely: it counts for restFactor times as long as it took.
+	fresh         = 2 * time.Second
+	statusFresh   = 15 * time.Second
+	profilesFresh = time.Minute
+	restFactor    = 5
 	// readsWithin bounds the wait for what a page shows, and readsAtOnce the pages of nodes and plans that are read at a time.
 	readsWithin = 20 * time.Second
 	readsAtOnce = 8
@@ -50,9 +53,8 @@ type Page struct {
 	reads chan struct{}
 	live  viewers
 
-	mu      sync.Mutex
-	fleet   rendered
-	cluster clusterReading
+	fleet  shared[rendered]
+	status shared[api.ClusterStatus]
 }
 
 // New makes pages. They read nothing before the first request.
@@ -60,8 +62,11 @@ func New(o Options) *Page {
 	return &Page{Options: o, from: &reader{o: o}, reads: make(chan struct{}, readsAtOnce), live: newViewers()}
 }
 
-// Close ends the connections of those who look at pages.
-func (p *Page) Close() { p.live.close() }
+// Close ends the connections of those who look at pages, and the watch of the nodes.
+func (p *Page) Close() {
+	p.live.close()
+	p.from.close()
+}
 
 // policy lets a browser load what the pages are made of, and nothing else from anywhere.
 const policy = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"

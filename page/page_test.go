@@ -1,14 +1,18 @@
 package page
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"golang.org/x/net/html"
@@ -39,15 +43,27 @@ type cluster struct {
 	ends    []time.Time
 	running []client.View
 	late    time.Duration
+	slow    time.Duration
+	missing int
+	mu      sync.Mutex
 }
 
 func (c *cluster) now() time.Time { return noon.Add(c.late) }
 
-func (c *cluster) nodes(context.Context) ([]*corev1.Node, error) { return c.all, c.broken }
+func (c *cluster) close() {}
+
+func (c *cluster) nodes(context.Context) ([]*corev1.Node, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.all, c.broken
+}
 
 func (c *cluster) mark(n *corev1.Node) (k8s.Mark, error) { return k8s.MarkOf(n) }
 
 func (c *cluster) status(context.Context, time.Time) api.ClusterStatus {
+	time.Sleep(c.slow) // in a bubble of synctest
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.asked++
 	return c.is
 }
@@ -56,7 +72,9 @@ func (c *cluster) maintenances(context.Context, string) ([]client.View, error) {
 	return c.running, c.broken
 }
 
-func (c *cluster) records(context.Context, string) ([]record.Record, error) { return c.had, nil }
+func (c *cluster) records(context.Context, string) ([]record.Record, int, error) {
+	return c.had, c.missing, nil
+}
 
 func (c *cluster) plan(_ context.Context, name string) (client.PlanView, []time.Time, error) {
 	v, there := c.plans[name]
@@ -180,21 +198,22 @@ func TestNoEndIsExpectedOfWhatIsNotKnown(t *testing.T) {
 		return ends
 	}
 	for name, one := range map[string]struct {
-		done []time.Time
-		left int
+		done          []time.Time
+		running, left int
 	}{
-		"two are done":             {every(time.Minute, 2, noon), 5},
-		"nothing is left":          {every(time.Minute, 9, noon), 0},
-		"all at once":              {every(0, 9, noon), 5},
-		"something is in the way":  {every(time.Minute, 9, noon.Add(-time.Hour)), 5},
-		"none has ever been begun": {nil, 5},
+		"two are done":             {every(time.Minute, 2, noon), 1, 5},
+		"nothing is left":          {every(time.Minute, 9, noon), 0, 0},
+		"all at once":              {every(0, 9, noon), 1, 5},
+		"one batch is done":        {every(time.Second, 9, noon), 9, 50},
+		"something is in the way":  {every(time.Minute, 9, noon.Add(-time.Hour)), 1, 5},
+		"none has ever been begun": {nil, 1, 5},
 	} {
-		if got := expected(one.done, one.left, noon); got != "" {
+		if got := expected(one.done, one.running, one.left, noon); got != "" {
 			t.Errorf("%s: %q", name, got)
 		}
 	}
 	uneven := append(every(time.Minute, 5, noon), every(5*time.Minute, 5, noon.Add(-10*time.Minute))...)
-	if got := expected(uneven, 16, noon); !strings.Contains(got, "at 12:53:00 UTC") || !strings.Contains(got, "between 12:36:00 UTC and 13:10:00 UTC") {
+	if got := expected(uneven, 1, 16, noon); !strings.Contains(got, "at 12:53:00 UTC") || !strings.Contains(got, "between 12:36:00 UTC and 13:10:00 UTC") {
 		t.Errorf("uneven: %q", got)
 	}
 }
@@ -208,40 +227,128 @@ func TestTextsOfOthersShowAsText(t *testing.T) {
 	}
 }
 
+// What cannot be read is said, what can be read is shown, and why is for the log.
 func TestWhatCannotBeReadIsSaid(t *testing.T) {
 	c := busy()
-	c.broken = errors.New("the API server is away")
-	for _, path := range []string{"/", "/nodes/worker-2", "/plans/kernel"} {
-		if status, body := get(t, pageOf(c), path); status != http.StatusServiceUnavailable || !strings.Contains(body, "the API server is away") {
-			t.Errorf("%s: %d\n%s", path, status, body)
+	c.broken, c.missing = errors.New("10.0.0.1: the API server is away"), 2
+	for path, want := range map[string]string{"/": "The nodes cannot be read", "/nodes/worker-2": "cannot be read at the moment", "/plans/kernel": "cannot be read at the moment"} {
+		if _, body := get(t, pageOf(c), path); !strings.Contains(body, want) || strings.Contains(body, "10.0.0.1") || path == "/" && !strings.Contains(body, "drydock retry worker-4") {
+			t.Errorf("%s says\n%s", path, body)
 		}
+	}
+	c.broken = nil
+	if _, body := get(t, pageOf(c), "/nodes/worker-2"); !strings.Contains(body, "Of 2 earlier maintenances no worker says") {
+		t.Errorf("it says\n%s", body)
 	}
 }
 
-// Everybody who looks in the same two seconds is shown what was read once.
+// However many look, one reads; and nobody waits where something is known already.
 func TestViewersShareWhatIsRead(t *testing.T) {
-	c := busy()
-	p := pageOf(c)
-	for range 50 {
+	synctest.Test(t, func(t *testing.T) {
+		c := busy()
+		c.slow = 10 * time.Second
+		p := pageOf(c)
+		var all sync.WaitGroup
+		for range 50 {
+			all.Go(func() { get(t, p, "/") })
+		}
+		all.Wait()
+		if c.asked != 1 {
+			t.Errorf("the cluster was read %d times", c.asked)
+		}
+		first := p.fleet.last.moving.digest
+		c.mu.Lock()
+		seen := noon.Add(time.Minute)
+		slots := *c.is.Slots
+		slots.ObservedAt = &seen
+		c.is.Slots = &slots
+		c.mu.Unlock()
+		time.Sleep(time.Minute)
+		began := time.Now()
 		get(t, p, "/")
+		if took := time.Since(began); took != 0 {
+			t.Errorf("a reader waited %s, and something is known", took)
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if now := p.fleet.last.moving.digest; c.asked != 2 || now != first {
+			t.Errorf("it was read %d times, and by time alone %q became %q", c.asked, first, now)
+		}
+		c.mu.Lock()
+		in(api.Draining)(c.all[0])
+		c.mu.Unlock()
+		get(t, p, "/")
+		synctest.Wait()
+		if now := p.fleet.last.moving.digest; now == first {
+			t.Error("a node that is drained changes nothing")
+		}
+		time.Sleep(time.Minute) // what is being read ends
+	})
+}
+
+// After an error nothing is read again at once, what was known stays, and somebody who leaves does not wait.
+func TestWhatIsSharedSurvivesErrors(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var s shared[int]
+		tries, failing := 0, error(nil)
+		read := func(context.Context) (int, time.Duration, error) {
+			tries++
+			time.Sleep(time.Second)
+			return tries, time.Minute, failing
+		}
+		left, leave := context.WithCancel(t.Context())
+		leave()
+		if _, err := s.get(left, time.Minute, read); !errors.Is(err, context.Canceled) {
+			t.Errorf("who has left gets %v", err)
+		}
+		if got, err := s.get(t.Context(), time.Minute, read); got != 1 || err != nil {
+			t.Errorf("%d, %v", got, err)
+		}
+		failing = errors.New("away")
+		for range 3 {
+			time.Sleep(40 * time.Second)
+			s.get(t.Context(), time.Minute, read)
+			synctest.Wait()
+		}
+		time.Sleep(2 * time.Second)
+		if got, err := s.get(t.Context(), time.Minute, read); got != 1 || !errors.Is(err, failing) || tries > 3 {
+			t.Errorf("after %d tries %d, %v", tries, got, err)
+		}
+	})
+}
+
+// A stream ends when the worker stops, and there are no more of them than places.
+func TestStreamsAreBounded(t *testing.T) {
+	p := pageOf(busy())
+	server := httptest.NewServer(p.Handler())
+	defer server.Close()
+	open := func() *http.Response {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+"/live", http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return answer
 	}
-	if c.asked != 1 {
-		t.Errorf("the cluster was read %d times", c.asked)
+	for range maxViewers - 1 {
+		p.live.places <- struct{}{}
 	}
-	first := p.fleet.digest
-	c.late = time.Minute
-	seen := noon.Add(time.Minute)
-	slots := *c.is.Slots
-	slots.ObservedAt = &seen
-	c.is.Slots = &slots
-	get(t, p, "/")
-	if c.asked != 2 || p.fleet.digest != first {
-		t.Errorf("it was read %d times, and by time alone %q became %q", c.asked, first, p.fleet.digest)
+	one := open()
+	defer one.Body.Close()
+	if line, err := bufio.NewReader(one.Body).ReadString('\n'); err != nil || !strings.HasPrefix(line, "data: ") {
+		t.Errorf("it says %q, %v", line, err)
 	}
-	in(api.Draining)(c.all[0])
-	c.late = 2 * time.Minute
-	if get(t, p, "/"); p.fleet.digest == first {
-		t.Error("a node that is drained changes nothing")
+	refused := open()
+	defer refused.Body.Close()
+	if refused.StatusCode != http.StatusServiceUnavailable {
+		t.Errorf("one too many gets %s", refused.Status)
+	}
+	p.Close()
+	if _, err := io.Copy(io.Discard, one.Body); err != nil {
+		t.Errorf("the stream ends with %v", err)
 	}
 }
 
@@ -254,10 +361,9 @@ func TestALargeClusterIsSmallOnTheWire(t *testing.T) {
 	}
 	p := pageOf(c)
 	get(t, p, "/")
-	if size := len(p.fleet.zipped); size > 500_000 {
-		t.Errorf("%d bytes compressed, %d as they are", size, len(p.fleet.plain))
+	if page := p.fleet.last.moving; len(page.zipped) > 500_000 || len(page.plain) < 100_000 {
+		t.Errorf("%d bytes compressed, %d as they are", len(page.zipped), len(page.plain))
 	}
-	t.Logf("%d bytes compressed, %d as they are", len(p.fleet.zipped), len(p.fleet.plain))
 }
 
 // The main rules of WCAG 2 that can be told from the HTML: a language, one main part and title, headings that skip no level, unique IDs, a

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/rules/moment"
 	"drydock.dev/drydock/rules/number"
 	"drydock.dev/drydock/rules/plan"
@@ -47,11 +48,11 @@ func (p *Page) servePlan(w http.ResponseWriter, r *http.Request) {
 		}
 		if c := known.Counts; c != nil && c.Total > 0 {
 			s.Chart = chartOf(*c)
-			if v.Running() {
-				s.Chart.Expected = expected(done, c.Waiting+c.Running, now)
+			if known.Phase == api.PlanRunning && known.WaitingFor == "" {
+				s.Chart.Expected = expected(done, c.Running, c.Waiting+c.Running, now)
 			}
 		}
-		if to := p.history(known.WorkflowID, known.RunID); to != "" {
+		if to := p.history(known.WorkflowID, v.RunID); to != "" {
 			s.Links = append(s.Links, link{Text: s.Title, To: to})
 		}
 		p.show(w, r, http.StatusOK, s)
@@ -64,7 +65,7 @@ func chartOf(c plan.Counts) *chart {
 	for _, one := range []struct {
 		class string
 		n     int
-	}{{"good", c.Done}, {"bad", c.Failures()}, {"faint", c.Skipped + c.Gone}, {"active", c.Running}} {
+	}{{"good", c.Done}, {"bad", c.Failures()}, {"faint", c.Skipped}, {"active", c.Running}} {
 		from := before * 1000 / c.Total
 		before += one.n
 		if one.n > 0 {
@@ -77,32 +78,36 @@ func chartOf(c plan.Counts) *chart {
 const (
 	// leastDone is of how many ends a rate is computed at least, lastDone of how many at most: of the latest.
 	leastDone = 3
-	lastDone  = 50
+	lastDone  = 300
 )
 
 // expected says when a plan will have ended whose nodes were done at some times, if it goes on as it does: the mean of the times between two
-// ends, and their standard deviation over all that are left. It is empty where too few are done, and where the latest is longer ago than the
-// rate would have it: then something is in its way.
-func expected(done []time.Time, left int, now time.Time) string {
-	if left == 0 || len(done) < leastDone {
+// ends, and twice their standard deviation over all that are left. It is empty where too few are done, also beside those that run together,
+// and where the latest is longer ago than the rate would have it: then something is in its way.
+func expected(done []time.Time, running, left int, now time.Time) string {
+	if left == 0 || len(done) < max(leastDone, 2*running) {
 		return ""
 	}
 	done = slices.SortedFunc(slices.Values(done), time.Time.Compare)
-	done = done[max(0, len(done)-lastDone):]
+	first, last := done[0], done[len(done)-1]
 	n := float64(len(done) - 1)
-	mean := done[len(done)-1].Sub(done[0]).Seconds() / n
+	mean := last.Sub(first).Seconds() / n
 	var squares float64
 	for i := 1; i < len(done); i++ {
 		off := done[i].Sub(done[i-1]).Seconds() - mean
 		squares += off * off
 	}
 	deviation := math.Sqrt(squares / n)
-	if mean <= 0 || now.Sub(done[len(done)-1]).Seconds() > 3*(mean+deviation) {
+	if mean <= 0 || now.Sub(last).Seconds() > 3*(mean+deviation)+mean*float64(running) {
 		return ""
 	}
-	middle, spread := mean*float64(left), deviation*math.Sqrt(float64(left))
+	middle, spread := mean*float64(left), 2*deviation*math.Sqrt(float64(left))
 	at := func(seconds float64) string {
-		return moment.Clock(now.Add(time.Duration(max(seconds, 0)*float64(time.Second))).Truncate(time.Minute), now)
+		t := last.Add(time.Duration(seconds * float64(time.Second)))
+		if t.Before(now) {
+			t = now
+		}
+		return moment.Clock(t.Truncate(time.Minute), now)
 	}
-	return fmt.Sprintf("at %s, if it goes on as the last %s did: between %s and %s", at(middle), number.Of(len(done), "node"), at(middle-2*spread), at(middle+2*spread))
+	return fmt.Sprintf("at %s, if it goes on as the last %s did: between %s and %s", at(middle), number.Of(len(done), "node"), at(middle-spread), at(middle+spread))
 }

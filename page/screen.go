@@ -13,22 +13,29 @@ import (
 	"time"
 
 	"drydock.dev/drydock/rules/document"
+	"drydock.dev/drydock/rules/moment"
 	"drydock.dev/drydock/rules/visible"
 )
 
 //go:embed assets
 var assets embed.FS
 
-var screens = template.Must(template.New("page.html").Funcs(template.FuncMap{"clock": clock}).ParseFS(assets, "assets/page.html"))
+var screens = template.Must(template.New("page.html").Funcs(template.FuncMap{"clock": clock, "still": func() string { return still }}).ParseFS(assets, "assets/page.html"))
 
-// clock is a moment for people; the page's script writes it in their own zone.
-func clock(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
+// still is the parameter by which a page without scripts does not load again by itself.
+const still = "still"
+
+// clock is a moment in the worker's zone, as all that pages show.
+func clock(t time.Time) string { return moment.Clock(t, t) }
 
 // screen is what a page shows.
 type screen struct {
 	Title string
 	// Here is the path of the page.
 	Here string
+	// Digest tells what it shows from what it shows later; empty where nobody knows. Still: it does not load again by itself.
+	Digest string
+	Still  bool
 	// Problem is why nothing else is shown, or not all.
 	Problem string
 	Zones   []zone
@@ -117,18 +124,16 @@ func styleOf(text string, style document.Style, painted bool) styled {
 	return styled{Class: string(style), First: word, Rest: rest}
 }
 
-// draw is a page as it is sent, plain and compressed.
-func draw(s screen) (plain, zipped []byte, err error) {
+// draw makes a page.
+func draw(s screen) (sent, error) {
 	var page, packed bytes.Buffer
 	if err := screens.Execute(&page, s); err != nil {
-		return nil, nil, err
+		return sent{}, err
 	}
 	z := gzip.NewWriter(&packed)
-	_, err = z.Write(page.Bytes())
-	if err := errors.Join(err, z.Close()); err != nil {
-		return nil, nil, err
-	}
-	return page.Bytes(), packed.Bytes(), nil
+	_, err := z.Write(page.Bytes())
+	err = errors.Join(err, z.Close())
+	return sent{plain: page.Bytes(), zipped: packed.Bytes()}, err
 }
 
 // show draws a page and sends it.
@@ -136,36 +141,37 @@ func (p *Page) show(w http.ResponseWriter, r *http.Request, status int, s screen
 	if s.At.IsZero() {
 		s.At = p.from.now()
 	}
-	plain, zipped, err := draw(s)
+	s.Still = r.URL.Query().Has(still)
+	page, err := draw(s)
 	if err != nil {
 		p.Logger.Error("page", "path", r.URL.Path, "error", err)
 		http.Error(w, "the page cannot be made: the worker's log has the reason", http.StatusInternalServerError)
 		return
 	}
-	send(w, r, status, plain, zipped)
+	send(w, r, status, page)
 }
 
-// fails shows that something cannot be read. What that says is for the log.
+// fails shows that something cannot be read. Why is for the log: it may name what readers of the page are not to know.
 func (p *Page) fails(w http.ResponseWriter, r *http.Request, err error) {
 	if r.Context().Err() != nil {
 		return // its reader is gone
 	}
 	p.Logger.Warn("page", "path", r.URL.Path, "error", err)
-	p.show(w, r, http.StatusServiceUnavailable, screen{Title: "Not known", Problem: "This cannot be read at the moment: " + visible.Line(err.Error())})
+	p.show(w, r, http.StatusServiceUnavailable, screen{Title: "Not known", Problem: "This cannot be read at the moment: the worker's log has the reason."})
 }
 
-func send(w http.ResponseWriter, r *http.Request, status int, plain, zipped []byte) {
+func send(w http.ResponseWriter, r *http.Request, status int, page sent) {
 	h := w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	h.Set("Cache-Control", "no-store")
 	h.Set("Vary", "Accept-Encoding")
-	body := plain
+	body := page.plain
 	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
 		h.Set("Content-Encoding", "gzip")
-		body = zipped
+		body = page.zipped
 	}
 	w.WriteHeader(status)
-	_, _ = w.Write(body) // whose reader is gone needs none
+	_, _ = w.Write(body) // an error means that the reader has left
 }
 
 // asset serves a file that pages load.
@@ -176,7 +182,7 @@ func asset(name, kind string) http.HandlerFunc {
 	}
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", kind)
-		w.Header().Set("Cache-Control", "max-age=300")
+		w.Header().Set("Cache-Control", "no-cache") // another version of the worker may have another
 		_, _ = w.Write(body)
 	}
 }

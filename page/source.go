@@ -19,15 +19,16 @@ import (
 // source is what pages are read from.
 type source interface {
 	now() time.Time
+	close()
 	// nodes are all nodes of the cluster, for reading only.
 	nodes(ctx context.Context) ([]*corev1.Node, error)
 	// mark is what Drydock has written on a node.
 	mark(n *corev1.Node) (k8s.Mark, error)
 	status(ctx context.Context, now time.Time) api.ClusterStatus
-	// maintenances are those of a node that run, and records those that it had, the newest first.
+	// maintenances are those of a node that run, and records those that it had, the newest first; missing counts those without a record.
 	maintenances(ctx context.Context, node string) ([]client.View, error)
-	records(ctx context.Context, node string) ([]record.Record, error)
-	// plan is a plan, with the nodes that have something to say, and when its nodes were done.
+	records(ctx context.Context, node string) (all []record.Record, missing int, err error)
+	// plan is a plan, with the nodes that have something to say, and when the last of its nodes were done.
 	plan(ctx context.Context, name string) (v client.PlanView, done []time.Time, err error)
 }
 
@@ -40,42 +41,75 @@ type reader struct {
 
 	mu   sync.Mutex
 	view *k8s.View
-	// had are the maintenances that nodes had, as they were read last: what has ended stays as it is.
+	// idle ends the watch of the nodes when nobody has looked for a while.
+	idle   *time.Timer
+	closed bool
+	// had are the maintenances that nodes had, as they were read last.
 	had map[string]had
 }
 
+// had are maintenances, and the runs that they are of: what has ended stays as it is.
 type had struct {
-	at  time.Time
-	all []record.Record
+	runs string
+	all  []record.Record
 }
 
 const (
-	// hadFresh is for how long they count, and maxHad bounds the nodes of which they are kept.
-	hadFresh = time.Minute
-	maxHad   = 100
+	// watchesFor is for how long nodes are watched that nobody looks at, and maxHad bounds those whose maintenances are kept.
+	watchesFor = 10 * time.Minute
+	maxHad     = 100
 )
 
 func (r *reader) now() time.Time { return time.Now() }
 
 // nodes begins the watch with the first page, and again where it has failed.
 func (r *reader) nodes(ctx context.Context) ([]*corev1.Node, error) {
+	view, err := r.watch(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := view.Synced(ctx); err != nil {
+		return nil, err
+	}
+	return view.List(), nil
+}
+
+func (r *reader) watch(ctx context.Context) (*k8s.View, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.view != nil && r.view.Err() != nil {
+	if r.view != nil && r.view.Err() == nil {
+		r.idle.Reset(watchesFor)
+		return r.view, nil
+	}
+	r.unwatch()
+	if r.closed {
+		return nil, errors.New("the worker is stopping")
+	}
+	view, err := r.o.Nodes.View(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r.view, r.idle = view, time.AfterFunc(watchesFor, func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.unwatch()
+	})
+	return view, nil
+}
+
+func (r *reader) unwatch() {
+	if r.view != nil {
+		r.idle.Stop()
 		r.view.Close()
 		r.view = nil
 	}
-	if r.view == nil {
-		view, err := r.o.Nodes.View(ctx)
-		if err != nil {
-			return nil, err
-		}
-		r.view = view
-	}
-	if err := r.view.Synced(ctx); err != nil {
-		return nil, err
-	}
-	return r.view.List(), nil
+}
+
+func (r *reader) close() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.closed = true
+	r.unwatch()
 }
 
 func (r *reader) mark(n *corev1.Node) (k8s.Mark, error) { return r.o.Nodes.MarkOf(n) }
@@ -92,35 +126,44 @@ func (r *reader) maintenances(ctx context.Context, node string) ([]client.View, 
 	return r.o.Client.ObserveAll(ctx, all)
 }
 
-func (r *reader) records(ctx context.Context, node string) ([]record.Record, error) {
-	r.mu.Lock()
-	known, there := r.had[node]
-	r.mu.Unlock()
-	if now := time.Now(); there && now.Sub(known.at) < hadFresh {
-		return known.all, nil
-	}
-	all, _, err := r.o.Client.Records(ctx, client.RecordFilter{Node: node, Ended: true, Limit: shownRecords}, nil)
+// records reads those that have ended since it was asked last: the others are kept.
+func (r *reader) records(ctx context.Context, node string) (all []record.Record, missing int, err error) {
+	found, err := r.o.Client.List(ctx, client.ListOptions{Node: node, Limit: shownRecords})
 	if err != nil {
-		return nil, err
+		return nil, 0, err
+	}
+	runs := ""
+	for _, m := range found {
+		if !m.Running() {
+			runs += m.RunID + " "
+		}
+	}
+	r.mu.Lock()
+	known := r.had[node]
+	r.mu.Unlock()
+	if known.runs == runs {
+		return known.all, 0, nil
+	}
+	all, gaps, err := r.o.Client.Records(ctx, client.RecordFilter{Node: node, Ended: true, Limit: shownRecords}, nil)
+	if err != nil || len(gaps) > 0 {
+		return all, len(gaps), err
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.had == nil || len(r.had) >= maxHad {
 		r.had = map[string]had{}
 	}
-	r.had[node] = had{at: time.Now(), all: all}
-	return all, nil
+	r.had[node] = had{runs: runs, all: all}
+	return all, 0, nil
 }
-
-// maxDone bounds the nodes whose ends a plan's rate is computed of.
-const maxDone = 1000
 
 func (r *reader) plan(ctx context.Context, name string) (v client.PlanView, done []time.Time, err error) {
 	p := client.PlanOf(r.o.Client, name)
 	if v, err = p.Observe(ctx, api.PlanStatusRequest{}); err != nil || v.Status == nil || !v.Running() {
 		return v, nil, err
 	}
-	ends, err := p.Status(ctx, api.PlanStatusRequest{States: []string{plan.Done.Word()}, Limit: maxDone})
+	// The order is the plan's, so that the last of them are the latest, but for some.
+	ends, err := p.Status(ctx, api.PlanStatusRequest{States: []string{plan.Done.Word()}, Offset: max(0, v.Status.Counts.Done-lastDone), Limit: lastDone})
 	if err != nil {
 		return v, nil, nil //nolint:nilerr // the plan is shown without its rate
 	}

@@ -46,7 +46,7 @@ func (a *account) note(pod *corev1.Pod, how string) {
 	a.ended = append(a.ended, api.EndedPod{Pod: k8s.PodName(pod), At: time.Now().UTC(), How: how})
 }
 
-// noteMove counts a pod that its controller has run elsewhere.
+// noteMove counts a pod that its controller will run elsewhere.
 func (a *account) noteMove(pod *corev1.Pod) {
 	owner := metav1.GetControllerOf(pod)
 	if a.planBegan.IsZero() || owner == nil || owner.Kind == "DaemonSet" || owner.Kind == "Job" {

@@ -6,10 +6,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/worker"
 
 	"drydock.dev/drydock/maintain/maintaintest"
 )
@@ -17,6 +19,7 @@ import (
 func TestTheRolloutStopsAtANodeThatCannotBeFlashed(t *testing.T) {
 	var suite testsuite.WorkflowTestSuite
 	env := suite.NewTestWorkflowEnvironment()
+	env.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: time.Minute}) // the machine may be busy
 	maintenances := maintaintest.Register(env)
 	env.RegisterActivityWithOptions(func(_ context.Context, node string) error {
 		if node == "b" {

@@ -360,7 +360,7 @@ func (c *caller) hasCalled(ctx context.Context) error {
 	return errors.Join(problems...)
 }
 
-// poison sends the workflow reports that nobody who is in their right mind sends.
+// poison sends the workflow reports that no worker sends.
 func (c *caller) poison(ctx context.Context) error {
 	if c == nil {
 		return nil

@@ -23,6 +23,6 @@ func (m PodMoves) String() string {
 	case first < 1:
 		return fmt.Sprintf("%d moved, all younger than the plan", m.Ended)
 	default:
-		return fmt.Sprintf("%d moved, each %.2f times", first, float64(m.Ended)/float64(first))
+		return fmt.Sprintf("%d moved, %.2f times each on average", first, float64(m.Ended)/float64(first))
 	}
 }

@@ -33,6 +33,9 @@ type configuration struct {
 	Metrics      struct {
 		Authentication string `json:"authentication"`
 	} `json:"metrics"`
+	Page struct {
+		Authentication string `json:"authentication"`
+	} `json:"page"`
 	Profiles struct {
 		File string `json:"file"`
 	} `json:"profiles"`
@@ -103,6 +106,9 @@ func Require(parts []Part, config []byte, with []string) ([]Part, error) {
 	}
 	if c.Metrics.Authentication == "token" {
 		why["metrics"] = "metrics.authentication"
+	}
+	if c.Page.Authentication == "token" {
+		why["metrics"] = "page.authentication"
 	}
 	if c.Profiles.File != "" {
 		why["profiles"] = "profiles.file"

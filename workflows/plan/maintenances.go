@@ -199,13 +199,13 @@ func (p *maintenancePlan) nodeEnded(name string, how planactivity.Ended, now tim
 		return
 	case n.RunID != "" && how.RunID != "" && n.RunID != how.RunID:
 		return
-	}
-	p.Moves = p.Moves.Plus(how.Moves)
-	switch {
 	case p.Refused[name]:
 		p.release(n, now)
 		p.note("the maintenance of "+name+" by an earlier plan has ended: it is begun anew in its turn", now)
 		return
+	}
+	p.Moves = p.Moves.Plus(how.Moves)
+	switch {
 	case n.Ending() && how.Phase == api.Completed:
 		n.RunID = ""
 		return // since the node was back, it is over

@@ -53,6 +53,14 @@ app.kubernetes.io/component: bridge
 {{- end -}}
 {{- end -}}
 
+{{- /* The port of the page, where it listens on more than loopback. */}}
+{{- define "drydock.pagePort" -}}
+{{- $listen := dig "page" "listen" "" .Values.config -}}
+{{- if and $listen (not (regexMatch "^(127\\.|localhost:|\\[::1\\])" $listen)) -}}
+{{- regexFind "[0-9]+$" $listen -}}
+{{- end -}}
+{{- end -}}
+
 {{- define "drydock.serviceAccount" -}}
 {{- if .Values.serviceAccount.create -}}
 {{- .Values.serviceAccount.name | default (include "drydock.worker" .) -}}

@@ -184,7 +184,7 @@ func TestSlowThePageInABrowser(t *testing.T) {
 	tab := newTab(b)
 	tab.open("/")
 	ask[bool](tab, "window.stayed = true")
-	run(tab, chromedp.Click("#zone-1-service summary"))
+	run(tab, chromedp.Click("#zone-zone-b-service summary"))
 	tab.comesTo("1 Ready for work")
 	for _, done := range []string{"worker-02", "worker-03", "worker-04"} {
 		b.Until(b.Temporal.GetWorkflow(b.Ctx, api.MaintenanceID(b.Cluster, done, "plan-kernel"), ""), api.Ready)
@@ -195,7 +195,7 @@ func TestSlowThePageInABrowser(t *testing.T) {
 	b.SignalAnyRun(first, api.MsgFailed, api.FailedMessage{Reason: "the checksum is wrong"})
 	tab.comesTo("1 failed, and held")
 	tab.comesTo("the checksum is wrong")
-	if !ask[bool](tab, "document.getElementById('zone-1-service').open") {
+	if !ask[bool](tab, "document.getElementById('zone-zone-b-service').open") {
 		t.Error("what its reader had opened is closed")
 	}
 	tab.isUsable("/", "the cluster")
