@@ -9,15 +9,16 @@ import (
 	"slices"
 	"sort"
 	"strconv"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/overview"
+	"drydock.dev/drydock/rules/document"
 	"drydock.dev/drydock/rules/number"
 	"drydock.dev/drydock/rules/plan"
+	"drydock.dev/drydock/rules/web"
 	"drydock.dev/drydock/views"
 )
 
@@ -71,15 +72,9 @@ type zone struct {
 	Name string
 	// Total says how many there are, and Bar shows their states.
 	Total string
-	Bar   []segment
+	Bar   []web.Segment
 	// Groups are the nodes by state, those without any left out.
 	Groups []group
-}
-
-// segment is a part of a bar, in thousandths.
-type segment struct {
-	Class       string
-	From, Width int
 }
 
 // group is the nodes of a zone in one state.
@@ -136,7 +131,7 @@ func zoneOf(name string, by *[states][]chip) zone {
 		}
 		from := before * 1000 / total
 		before += len(nodes)
-		z.Bar = append(z.Bar, segment{Class: stateClasses[at], From: from, Width: before*1000/total - from})
+		z.Bar = append(z.Bar, web.Segment{Class: stateClasses[at], From: from, Width: before*1000/total - from})
 		z.Groups = append(z.Groups, group{
 			ID: fmt.Sprintf("zone-%s-%s", name, stateClasses[at]), Class: stateClasses[at], Nodes: nodes, Folded: state(at) == inService,
 			Word: strconv.Itoa(len(nodes)) + " " + stateWords[at],
@@ -166,7 +161,8 @@ func (p *Page) render(ctx context.Context) (all rendered, _ time.Duration, err e
 		return all, fresh, err
 	}
 	now := p.from.now()
-	s := screen{Title: strings.TrimSpace("Cluster " + status.Cluster), Here: "/", Parts: partsOf(views.Cluster(status, views.At(now)), linked), At: now}
+	d := views.Cluster(status, views.At(now))
+	s := screen{Title: d.Title, Here: "/", Documents: []document.Document{untitled(d)}, At: now}
 	nodes, err := p.from.nodes(ctx)
 	var of uint64
 	if err != nil {
@@ -183,6 +179,12 @@ func (p *Page) render(ctx context.Context) (all rendered, _ time.Duration, err e
 	all.still, err = draw(s)
 	all.moving.digest = s.Digest
 	return all, fresh, err
+}
+
+// untitled is a document whose title the page has.
+func untitled(d document.Document) document.Document {
+	d.Title = ""
+	return d
 }
 
 // readStatus reads what goes on from Temporal. Parts that cannot be read say so.

@@ -22,6 +22,7 @@ import (
 	"drydock.dev/drydock/rules/record"
 	"drydock.dev/drydock/rules/spec"
 	"drydock.dev/drydock/rules/visible"
+	"drydock.dev/drydock/rules/web"
 	"drydock.dev/drydock/views"
 )
 
@@ -29,7 +30,7 @@ import (
 type span struct {
 	// Name says when it began, how long it took, and how it ended.
 	Name string
-	Bar  []segment
+	Bar  []web.Segment
 	// Phases are its parts in words.
 	Phases []string
 }
@@ -52,7 +53,7 @@ func (p *Page) serveNode(w http.ResponseWriter, r *http.Request) {
 		if at < 0 {
 			s.Problem = "There is no node of this name."
 		} else {
-			s.Parts = append(s.Parts, part{Line: "It is " + strings.TrimSpace(stateWords[p.stateOf(nodes[at])]) + "."})
+			s.say("It is " + stateWords[p.stateOf(nodes[at])] + ".")
 		}
 		running, err := p.from.maintenances(ctx, name)
 		for _, v := range running {
@@ -67,13 +68,13 @@ func (p *Page) serveNode(w http.ResponseWriter, r *http.Request) {
 			s.Problem = "Of " + number.Of(missing, "earlier maintenance") + " no worker says at the moment how it went."
 		}
 		if len(had) > 0 {
-			list := partsOf(record.List(had, now), func(document.Table, int, string) string { return "" })
-			list[0].Table.Title = "Earlier maintenances"
-			s.Parts = append(s.Parts, list...)
+			list := record.List(had, now)
+			list.Title = "Earlier maintenances"
+			s.Documents = append(s.Documents, list)
 		}
 		s.Spans = spansOf(had, now)
 		if len(running)+len(had)+missing == 0 && err == nil {
-			s.Parts = append(s.Parts, part{Line: "No maintenance of it is on record."})
+			s.say("No maintenance of it is on record.")
 		}
 		status := http.StatusOK
 		if at < 0 && len(running)+len(had) == 0 {
@@ -83,10 +84,16 @@ func (p *Page) serveNode(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
+// say adds a sentence.
+func (s *screen) say(text string) {
+	var d document.Document
+	d.Line("%s", text)
+	s.Documents = append(s.Documents, d)
+}
+
 // add adds a maintenance that runs, and the link to its history.
 func (s *screen) add(p *Page, d document.Document, v client.View) {
-	s.Parts = append(s.Parts, part{Table: &table{Title: d.Title}})
-	s.Parts = append(s.Parts, partsOf(d, linked)...)
+	s.Documents = append(s.Documents, d)
 	if to := p.history(v.WorkflowID, v.RunID); to != "" {
 		s.Links = append(s.Links, link{Text: d.Title, To: to})
 	}
@@ -118,7 +125,7 @@ func spansOf(all []record.Record, now time.Time) (spans []span) {
 			from, to := thousandths(phase.At.Sub(r.CreatedAt), took), thousandths(until.Sub(r.CreatedAt), took)
 			if lasted := until.Sub(phase.At); lasted > 0 {
 				class := cmp.Or(string(views.PhaseStyle(api.Phase(phase.Phase))), "plain")
-				s.Bar = append(s.Bar, segment{Class: class, From: from, Width: max(to-from, 1)})
+				s.Bar = append(s.Bar, web.Segment{Class: class, From: from, Width: max(to-from, 1)})
 				s.Phases = append(s.Phases, fmt.Sprintf("%s %s", visible.Line(phase.Phase), period.Age(lasted)))
 			}
 		}

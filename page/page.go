@@ -13,6 +13,7 @@ import (
 	"drydock.dev/drydock/client"
 	"drydock.dev/drydock/inbound"
 	"drydock.dev/drydock/k8s"
+	"drydock.dev/drydock/rules/web"
 )
 
 // Options are what pages are made of.
@@ -79,8 +80,8 @@ func (p *Page) Handler() http.Handler {
 	mux.HandleFunc("GET /nodes/{node}", p.serveNode)
 	mux.HandleFunc("GET /plans/{plan}", p.servePlan)
 	mux.HandleFunc("GET /live", p.serveLive)
-	mux.HandleFunc("GET /page.css", asset("page.css", "text/css; charset=utf-8"))
-	mux.HandleFunc("GET /page.js", asset("page.js", "text/javascript; charset=utf-8"))
+	mux.HandleFunc("GET /page.css", asset(web.Style(), "text/css; charset=utf-8"))
+	mux.HandleFunc("GET /page.js", asset(script(), "text/javascript; charset=utf-8"))
 	mux.HandleFunc("GET /", func(w http.ResponseWriter, r *http.Request) {
 		p.show(w, r, http.StatusNotFound, screen{Title: "No such page", Problem: "There is no such page."})
 	})

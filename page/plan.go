@@ -10,16 +10,18 @@ import (
 	"time"
 
 	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/document"
 	"drydock.dev/drydock/rules/moment"
 	"drydock.dev/drydock/rules/number"
 	"drydock.dev/drydock/rules/plan"
+	"drydock.dev/drydock/rules/web"
 	"drydock.dev/drydock/views"
 )
 
 // chart is how far a plan is.
 type chart struct {
 	Name string
-	Bar  []segment
+	Bar  []web.Segment
 	// Expected is when it will probably have ended; empty if that is not known.
 	Expected string
 }
@@ -42,7 +44,7 @@ func (p *Page) servePlan(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		known := v.Known()
-		s := screen{Title: "Plan " + name, Here: "/plans/" + url.PathEscape(name), At: now, Parts: partsOf(views.Plan(known, views.At(now)), linked)}
+		s := screen{Title: "Plan " + name, Here: "/plans/" + url.PathEscape(name), At: now, Documents: []document.Document{untitled(views.Plan(known, views.At(now)))}}
 		if v.Unanswered != nil && v.Running() {
 			s.Problem = "No worker says how far it is at the moment."
 		}
@@ -69,7 +71,7 @@ func chartOf(c plan.Counts) *chart {
 		from := before * 1000 / c.Total
 		before += one.n
 		if one.n > 0 {
-			all.Bar = append(all.Bar, segment{Class: one.class, From: from, Width: before*1000/c.Total - from})
+			all.Bar = append(all.Bar, web.Segment{Class: one.class, From: from, Width: before*1000/c.Total - from})
 		}
 	}
 	return all

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"html/template"
+	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -14,13 +15,16 @@ import (
 
 	"drydock.dev/drydock/rules/document"
 	"drydock.dev/drydock/rules/moment"
-	"drydock.dev/drydock/rules/visible"
+	"drydock.dev/drydock/rules/web"
 )
 
 //go:embed assets
 var assets embed.FS
 
-var screens = template.Must(template.New("page.html").Funcs(template.FuncMap{"clock": clock, "still": func() string { return still }}).ParseFS(assets, "assets/page.html"))
+var screens = template.Must(template.New("page.html").Funcs(template.FuncMap{
+	"clock": clock, "still": func() string { return still }, "bar": web.Bar,
+	"document": func(d document.Document) (template.HTML, error) { return web.HTML(d, links{}) },
+}).ParseFS(assets, "assets/page.html"))
 
 // still is the parameter by which a page without scripts does not load again by itself.
 const still = "still"
@@ -42,36 +46,18 @@ type screen struct {
 	Chart   *chart
 	Spans   []span
 	Links   []link
-	Parts   []part
-	At      time.Time
+	// Documents are shown under the titles that they have.
+	Documents []document.Document
+	At        time.Time
 }
 
 type link struct{ Text, To string }
 
-// part is a part of a document.
-type part struct {
-	Facts   []fact
-	Table   *table
-	Line    string
-	Command bool
-}
+// links lead from the first cells of lists of nodes, and of plans, to their pages.
+type links struct{}
 
-// styled is a text whose first word has a style, and which may lead to another page.
-type styled struct{ Class, First, Rest, To string }
-
-type fact struct {
-	Name  string
-	Value styled
-}
-
-type table struct {
-	Title, None, More string
-	Header            []string
-	Rows              [][]styled
-}
-
-// linked says which page a cell leads to: the first one of the lists of nodes, and of that of plans.
-func linked(t document.Table, column int, cell string) string {
+// To implements web.Links.
+func (links) To(t document.Table, column int, cell string) string {
 	if column != 0 || cell == "" || len(t.Header) == 0 {
 		return ""
 	}
@@ -82,46 +68,6 @@ func linked(t document.Table, column int, cell string) string {
 		return "/plans/" + url.PathEscape(cell)
 	}
 	return ""
-}
-
-// partsOf makes of a document what the template shows. What nobody would see in its texts, or what turns them round, is made visible.
-func partsOf(d document.Document, to func(t document.Table, column int, cell string) string) (parts []part) {
-	for _, one := range d.Parts {
-		switch one := one.(type) {
-		case document.Facts:
-			p := part{}
-			for _, f := range one {
-				p.Facts = append(p.Facts, fact{Name: f.Name, Value: styleOf(f.Value, f.Style, true)})
-			}
-			parts = append(parts, p)
-		case document.Line:
-			parts = append(parts, part{Line: visible.Line(one.Text), Command: one.Whole})
-		case document.Table:
-			t := &table{Title: one.Title, None: one.None, More: one.More, Header: one.Header}
-			for _, row := range one.Rows {
-				cells := make([]styled, len(row.Cells))
-				for i, cell := range row.Cells {
-					cells[i] = styleOf(cell, row.Style, i == row.Painted)
-					cells[i].To = to(one, i, cell)
-				}
-				t.Rows = append(t.Rows, cells)
-			}
-			parts = append(parts, part{Table: t})
-		}
-	}
-	return parts
-}
-
-func styleOf(text string, style document.Style, painted bool) styled {
-	text = visible.Line(text)
-	if !painted || style == document.Plain {
-		return styled{Rest: text}
-	}
-	word, rest, more := strings.Cut(text, " ")
-	if more {
-		rest = " " + rest
-	}
-	return styled{Class: string(style), First: word, Rest: rest}
 }
 
 // draw makes a page.
@@ -174,16 +120,21 @@ func send(w http.ResponseWriter, r *http.Request, status int, page sent) {
 	_, _ = w.Write(body) // an error means that the reader has left
 }
 
-// asset serves a file that pages load.
-func asset(name, kind string) http.HandlerFunc {
-	body, err := assets.ReadFile("assets/" + name)
+// script is what pages load.
+func script() string {
+	text, err := assets.ReadFile("assets/page.js")
 	if err != nil {
 		panic(err) // it is embedded
 	}
+	return string(text)
+}
+
+// asset serves what pages load.
+func asset(body, kind string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", kind)
 		w.Header().Set("Cache-Control", "no-cache") // another version of the worker may have another
-		_, _ = w.Write(body)
+		_, _ = io.WriteString(w, body)
 	}
 }
 

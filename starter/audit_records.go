@@ -30,9 +30,9 @@ type recordFlags struct {
 	since  input.Span
 }
 
-func (f *recordFlags) register(cmd *cobra.Command, since string) {
+func (f *recordFlags) register(cmd *cobra.Command, since string, formats ...string) {
 	flags := cmd.Flags()
-	f.output.Register(cmd, terminal.FormatMarkdown)
+	f.output.Register(cmd, append([]string{terminal.FormatMarkdown}, formats...)...)
 	f.output.RegisterNoHeaders(cmd)
 	flags.StringArrayVar(&f.from, "from", nil, "read this file of a worker's audit sink, with its rotated ones, instead of Temporal (repeatable)")
 	flags.Var(&f.since, "since", since)

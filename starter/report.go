@@ -13,6 +13,7 @@ import (
 	"drydock.dev/drydock/starter/exit"
 	"drydock.dev/drydock/starter/input"
 	"drydock.dev/drydock/starter/invocation"
+	"drydock.dev/drydock/starter/terminal"
 )
 
 type reportOptions struct {
@@ -33,14 +34,18 @@ Temporal keeps a maintenance that ended for as long as its namespace's retention
 has forgotten is missing in the sum. --from reads the audit records instead, if the workers are configured
 to write them to files. Name the files of all workers.
 
+-o html writes one file to open in a browser and to send around, which also draws how long maintenances were in their phases, what kept
+nodes from being drained, and when each node was in maintenance.
+
 The nodes that profiles hold in maintenance now are named below: profiles leave no records.`,
 		Example: `  drydock report
   drydock report --since 7d --requestor ops -o markdown
+  drydock report --since 7d -o html > report.html
   drydock report --since 365d --from worker-a.jsonl --from worker-b.jsonl -o json | jq .ends`,
 		Args: invocation.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
-	o.register(cmd, "sum up those that ended in this time, such as 30d or 12h")
+	o.register(cmd, "sum up those that ended in this time, such as 30d or 12h", terminal.FormatHTML)
 	cmd.Flags().StringVarP(&o.requestor, "requestor", "r", "", "sum up those of one requestor, and those that it shared")
 	return cmd
 }
@@ -55,7 +60,15 @@ func (o *reportOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := o.show(o.app.Stdout, record.Summarize(records, since, until)); err != nil || o.requestor != "" {
+	report := record.Summarize(records, since, until)
+	if o.output.Format == terminal.FormatHTML {
+		text, err := report.HTML(records, until)
+		if err == nil {
+			_, err = io.WriteString(o.app.Stdout, text)
+		}
+		return err
+	}
+	if err := o.show(o.app.Stdout, report); err != nil || o.requestor != "" {
 		return err
 	}
 	return o.showHeld(ctx, o.app, "")

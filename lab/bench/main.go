@@ -69,7 +69,7 @@ type sizes struct {
 	memoryNodes, memoryPods  int
 	burst                    int
 	togetherNodes            int
-	healthIdle               time.Duration
+	healthIdle, pageViewed   time.Duration
 }
 
 func (s *sizes) flags(f *flag.FlagSet) {
@@ -80,7 +80,8 @@ func (s *sizes) flags(f *flag.FlagSet) {
 	f.IntVar(&s.burst, "burst", 5000, "requests that the benchmark burst makes at once")
 	f.IntVar(&s.togetherNodes, "together-nodes", 100, "nodes that the benchmark plan-together drains by one plan")
 	f.DurationVar(&s.healthIdle, "health-idle", 6*time.Minute, "for how long the benchmarks health and profiles count what nothing costs")
-	f.IntVar(&s.memoryNodes, "memory-nodes", 5000, "nodes of the clusters of the benchmarks memory, which drains 50 of them, health-memory and profiles")
+	f.DurationVar(&s.pageViewed, "page-viewed", 10*time.Minute, "for how long the benchmark page has viewers look at it")
+	f.IntVar(&s.memoryNodes, "memory-nodes", 5000, "nodes of the clusters of the benchmarks memory, which drains 50 of them, health-memory, page and profiles")
 	f.IntVar(&s.memoryPods, "memory-pods", 20000, "pods of that cluster")
 }
 
@@ -166,6 +167,10 @@ var suites = []suite{
 	{
 		nodes: func(sizes) int { return memoryDrained }, args: largeNodes(),
 		benchmarks: []benchmark{{"health-memory", 25 * time.Minute, (*bench).measureHealthMemory}},
+	},
+	{
+		nodes: func(sizes) int { return memoryDrained }, args: largeNodes(),
+		benchmarks: []benchmark{{"page", 30 * time.Minute, (*bench).measurePage}},
 	},
 	{
 		nodes: func(sizes) int { return memoryDrained }, args: profiledNodes(), audit: true,

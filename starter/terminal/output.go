@@ -21,6 +21,7 @@ const (
 	FormatJSON     = "json"
 	FormatYAML     = "yaml"
 	FormatMarkdown = "markdown"
+	FormatHTML     = "html"
 )
 
 // Formats are the formats that every command has.

@@ -1,4 +1,4 @@
-package page
+package web_test
 
 import (
 	"math"
@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"drydock.dev/drydock/rules/web"
 )
 
 var color = regexp.MustCompile(`--([a-z]+): #([0-9a-f]{6})`)
@@ -29,11 +31,7 @@ func luminance(t *testing.T, hex string) float64 {
 
 // Text has a contrast of 4.5 at least with each ground that it stands on, light and dark (WCAG 2, 1.4.3).
 func TestContrastsSuffice(t *testing.T) {
-	style, err := assets.ReadFile("assets/page.css")
-	if err != nil {
-		t.Fatal(err)
-	}
-	light, dark, found := strings.Cut(string(style), "@media (prefers-color-scheme: dark)")
+	light, dark, found := strings.Cut(web.Style(), "@media (prefers-color-scheme: dark)")
 	if !found {
 		t.Fatal("there are no dark colours")
 	}
