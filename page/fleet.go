@@ -156,13 +156,19 @@ func (p *Page) read(ctx context.Context) (rendered, error) {
 }
 
 func (p *Page) render(ctx context.Context) (all rendered, _ time.Duration, err error) {
-	status, err := p.status.get(ctx, overview.Within, p.readStatus)
+	s := screen{Title: "Cluster", Here: "/"}
+	// Temporal may take long to answer, or be away: what the nodes say is shown without it.
+	waiting, cancel := context.WithTimeout(ctx, statusWithin)
+	defer cancel()
+	status, err := p.status.get(waiting, overview.Within, p.readStatus)
+	s.At = p.from.now()
 	if err != nil {
-		return all, fresh, err
+		p.Logger.Warn("page: Temporal has not answered yet", "error", err)
+		s.Problem = "Temporal has not answered yet: only the nodes are shown."
+	} else {
+		d := views.Cluster(status, views.At(s.At))
+		s.Title, s.Documents = d.Title, []document.Document{untitled(d)}
 	}
-	now := p.from.now()
-	d := views.Cluster(status, views.At(now))
-	s := screen{Title: d.Title, Here: "/", Documents: []document.Document{untitled(d)}, At: now}
 	nodes, err := p.from.nodes(ctx)
 	var of uint64
 	if err != nil {

@@ -41,6 +41,8 @@ const (
 	statusFresh   = 15 * time.Second
 	profilesFresh = time.Minute
 	restFactor    = 5
+	// statusWithin is how long nodes are not shown without what Temporal says.
+	statusWithin = 3 * time.Second
 	// readsWithin bounds the wait for what a page shows, and readsAtOnce the pages of nodes and plans that are read at a time.
 	readsWithin = 20 * time.Second
 	readsAtOnce = 8

@@ -246,7 +246,7 @@ func TestWhatCannotBeReadIsSaid(t *testing.T) {
 func TestViewersShareWhatIsRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := busy()
-		c.slow = 10 * time.Second
+		c.slow = 2 * time.Second
 		p := pageOf(c)
 		var all sync.WaitGroup
 		for range 50 {
@@ -281,6 +281,27 @@ func TestViewersShareWhatIsRead(t *testing.T) {
 		synctest.Wait()
 		if now := p.fleet.last.moving.digest; now == first {
 			t.Error("a node that is drained changes nothing")
+		}
+		time.Sleep(time.Minute) // what is being read ends
+	})
+}
+
+// Temporal is away: the nodes are shown all the same, and the rest when it is known.
+func TestNodesDoNotWaitForTemporal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := busy()
+		c.slow = 20 * time.Second
+		p := pageOf(c)
+		began := time.Now()
+		_, body := get(t, p, "/")
+		if took := time.Since(began); took > statusWithin || !strings.Contains(body, "only the nodes are shown") || !strings.Contains(body, "1 failed, and held") {
+			t.Errorf("after %s it says\n%s", took, body)
+		}
+		time.Sleep(time.Minute)
+		get(t, p, "/")
+		synctest.Wait()
+		if _, body := get(t, p, "/"); strings.Contains(body, "only the nodes are shown") || !strings.Contains(body, "drydock retry worker-4") {
+			t.Errorf("it says\n%s", body)
 		}
 		time.Sleep(time.Minute) // what is being read ends
 	})
