@@ -59,6 +59,8 @@ type Plan struct {
 	Stages *PlanStages `json:"stages,omitempty"`
 	// Moves is as in PlanStatus.
 	Moves record.PodMoves `json:"moves,omitzero"`
+	// Pace is how fast it goes; absent where it is not asked for, or not known.
+	Pace *plan.Pace `json:"pace,omitempty"`
 }
 
 // SlowNode is a node of a plan that is not finished, and what is in its way.

@@ -7,6 +7,7 @@ import (
 	enumspb "go.temporal.io/api/enums/v1"
 
 	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/plan"
 )
 
 // PlanView is what is known of a plan at one moment.
@@ -101,6 +102,31 @@ func (p *Plan) Observe(ctx context.Context, asked api.PlanStatusRequest) (PlanVi
 	}
 	v.Status = &status
 	return v, nil
+}
+
+// Pace is how fast a plan goes that was observed; nil where that is not known. No end is expected of one that waits.
+func (p *Plan) Pace(ctx context.Context, v PlanView) *plan.Pace {
+	s := v.Status
+	if s == nil || !v.Running() || s.Counts.Done == 0 {
+		return nil
+	}
+	// The order is the plan's, so that the last of them are the latest, but for some.
+	ends, err := p.Status(ctx, api.PlanStatusRequest{
+		States: []string{plan.Done.Word()}, Offset: max(0, s.Counts.Done-plan.PaceOfLast), Limit: plan.PaceOfLast,
+	})
+	if err != nil {
+		return nil
+	}
+	left := s.Counts.Waiting + s.Counts.Running
+	if s.Phase != api.PlanRunning || s.WaitingFor != "" {
+		left = 0
+	}
+	var done []time.Time
+	for _, n := range ends.Nodes {
+		done = append(done, n.Since)
+	}
+	pace := plan.PaceOf(done, s.Counts.Running, left, p.server.now())
+	return &pace
 }
 
 // Ended adds to a run of the plan what it returned at its end, which takes no worker. A run that goes on has nothing to add.

@@ -76,12 +76,13 @@ func (c *cluster) records(context.Context, string) ([]record.Record, int, error)
 	return c.had, c.missing, nil
 }
 
-func (c *cluster) plan(_ context.Context, name string) (client.PlanView, []time.Time, error) {
+func (c *cluster) plan(_ context.Context, name string) (client.PlanView, *plan.Pace, error) {
 	v, there := c.plans[name]
 	if !there {
 		return v, nil, &client.NoneError{What: "plan " + name}
 	}
-	return v, c.ends, c.broken
+	pace := plan.PaceOf(c.ends, 1, 4, noon)
+	return v, &pace, c.broken
 }
 
 func pageOf(c *cluster) *Page {
@@ -181,40 +182,12 @@ func TestANodeWithWhatItHad(t *testing.T) {
 func TestAPlanWithItsExpectedEnd(t *testing.T) {
 	status, body := get(t, pageOf(busy()), "/plans/kernel")
 	for _, want := range []string{
-		"5 of 10 nodes done; expected to end at 12:40:00 UTC, if it goes on as the last 5 nodes did: between 12:40:00 UTC and 12:40:00 UTC",
+		"5 of 10 nodes done", "5 nodes in the last hour; expected to end at 12:40:00 UTC (in 40m), between 12:40:00 UTC and 12:40:00 UTC",
 		`<rect class="good" x="0" width="500"`, `<a href="/nodes/worker-4">`,
 	} {
 		if status != http.StatusOK || !strings.Contains(body, want) {
 			t.Errorf("%d, not %q in\n%s", status, want, body)
 		}
-	}
-}
-
-func TestNoEndIsExpectedOfWhatIsNotKnown(t *testing.T) {
-	every := func(d time.Duration, n int, last time.Time) (ends []time.Time) {
-		for i := range n {
-			ends = append(ends, last.Add(-time.Duration(i)*d))
-		}
-		return ends
-	}
-	for name, one := range map[string]struct {
-		done          []time.Time
-		running, left int
-	}{
-		"two are done":             {every(time.Minute, 2, noon), 1, 5},
-		"nothing is left":          {every(time.Minute, 9, noon), 0, 0},
-		"all at once":              {every(0, 9, noon), 1, 5},
-		"one batch is done":        {every(time.Second, 9, noon), 9, 50},
-		"something is in the way":  {every(time.Minute, 9, noon.Add(-time.Hour)), 1, 5},
-		"none has ever been begun": {nil, 1, 5},
-	} {
-		if got := expected(one.done, one.running, one.left, noon); got != "" {
-			t.Errorf("%s: %q", name, got)
-		}
-	}
-	uneven := append(every(time.Minute, 5, noon), every(5*time.Minute, 5, noon.Add(-10*time.Minute))...)
-	if got := expected(uneven, 1, 16, noon); !strings.Contains(got, "at 12:53:00 UTC") || !strings.Contains(got, "between 12:36:00 UTC and 13:10:00 UTC") {
-		t.Errorf("uneven: %q", got)
 	}
 }
 

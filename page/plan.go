@@ -3,15 +3,10 @@ package page
 import (
 	"context"
 	"fmt"
-	"math"
 	"net/http"
 	"net/url"
-	"slices"
-	"time"
 
-	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/rules/document"
-	"drydock.dev/drydock/rules/moment"
 	"drydock.dev/drydock/rules/number"
 	"drydock.dev/drydock/rules/plan"
 	"drydock.dev/drydock/rules/web"
@@ -22,8 +17,6 @@ import (
 type chart struct {
 	Name string
 	Bar  []web.Segment
-	// Expected is when it will probably have ended; empty if that is not known.
-	Expected string
 }
 
 func (p *Page) servePlan(w http.ResponseWriter, r *http.Request) {
@@ -34,7 +27,7 @@ func (p *Page) servePlan(w http.ResponseWriter, r *http.Request) {
 	}
 	p.reading(w, r, func(ctx context.Context) {
 		now := p.from.now()
-		v, done, err := p.from.plan(ctx, name)
+		v, pace, err := p.from.plan(ctx, name)
 		switch {
 		case isNone(err):
 			p.show(w, r, http.StatusNotFound, screen{Title: "No such plan", Problem: "There is no plan " + name + "."})
@@ -44,15 +37,13 @@ func (p *Page) servePlan(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		known := v.Known()
+		known.Pace = pace
 		s := screen{Title: "Plan " + name, Here: "/plans/" + url.PathEscape(name), At: now, Documents: []document.Document{untitled(views.Plan(known, views.At(now)))}}
 		if v.Unanswered != nil && v.Running() {
 			s.Problem = "No worker says how far it is at the moment."
 		}
 		if c := known.Counts; c != nil && c.Total > 0 {
 			s.Chart = chartOf(*c)
-			if known.Phase == api.PlanRunning && known.WaitingFor == "" {
-				s.Chart.Expected = expected(done, c.Running, c.Waiting+c.Running, now)
-			}
 		}
 		if to := p.history(known.WorkflowID, v.RunID); to != "" {
 			s.Links = append(s.Links, link{Text: s.Title, To: to})
@@ -75,41 +66,4 @@ func chartOf(c plan.Counts) *chart {
 		}
 	}
 	return all
-}
-
-const (
-	// leastDone is of how many ends a rate is computed at least, lastDone of how many at most: of the latest.
-	leastDone = 3
-	lastDone  = 300
-)
-
-// expected says when a plan will have ended whose nodes were done at some times, if it goes on as it does: the mean of the times between two
-// ends, and twice their standard deviation over all that are left. It is empty where too few are done, also beside those that run together,
-// and where the latest is longer ago than the rate would have it: then something is in its way.
-func expected(done []time.Time, running, left int, now time.Time) string {
-	if left == 0 || len(done) < max(leastDone, 2*running) {
-		return ""
-	}
-	done = slices.SortedFunc(slices.Values(done), time.Time.Compare)
-	first, last := done[0], done[len(done)-1]
-	n := float64(len(done) - 1)
-	mean := last.Sub(first).Seconds() / n
-	var squares float64
-	for i := 1; i < len(done); i++ {
-		off := done[i].Sub(done[i-1]).Seconds() - mean
-		squares += off * off
-	}
-	deviation := math.Sqrt(squares / n)
-	if mean <= 0 || now.Sub(last).Seconds() > 3*(mean+deviation)+mean*float64(running) {
-		return ""
-	}
-	middle, spread := mean*float64(left), 2*deviation*math.Sqrt(float64(left))
-	at := func(seconds float64) string {
-		t := last.Add(time.Duration(seconds * float64(time.Second)))
-		if t.Before(now) {
-			t = now
-		}
-		return moment.Clock(t.Truncate(time.Minute), now)
-	}
-	return fmt.Sprintf("at %s, if it goes on as the last %s did: between %s and %s", at(middle), number.Of(len(done), "node"), at(middle-spread), at(middle+spread))
 }

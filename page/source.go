@@ -28,8 +28,8 @@ type source interface {
 	// maintenances are those of a node that run, and records those that it had, the newest first; missing counts those without a record.
 	maintenances(ctx context.Context, node string) ([]client.View, error)
 	records(ctx context.Context, node string) (all []record.Record, missing int, err error)
-	// plan is a plan, with the nodes that have something to say, and when the last of its nodes were done.
-	plan(ctx context.Context, name string) (v client.PlanView, done []time.Time, err error)
+	// plan is a plan, with the nodes that have something to say, and its pace; nil if that is not known.
+	plan(ctx context.Context, name string) (client.PlanView, *plan.Pace, error)
 }
 
 // shownRecords are the maintenances that a node had, which its page lists.
@@ -157,20 +157,13 @@ func (r *reader) records(ctx context.Context, node string) (all []record.Record,
 	return all, 0, nil
 }
 
-func (r *reader) plan(ctx context.Context, name string) (v client.PlanView, done []time.Time, err error) {
+func (r *reader) plan(ctx context.Context, name string) (client.PlanView, *plan.Pace, error) {
 	p := client.PlanOf(r.o.Client, name)
-	if v, err = p.Observe(ctx, api.PlanStatusRequest{}); err != nil || v.Status == nil || !v.Running() {
+	v, err := p.Observe(ctx, api.PlanStatusRequest{})
+	if err != nil {
 		return v, nil, err
 	}
-	// The order is the plan's, so that the last of them are the latest, but for some.
-	ends, err := p.Status(ctx, api.PlanStatusRequest{States: []string{plan.Done.Word()}, Offset: max(0, v.Status.Counts.Done-lastDone), Limit: lastDone})
-	if err != nil {
-		return v, nil, nil //nolint:nilerr // the plan is shown without its rate
-	}
-	for _, n := range ends.Nodes {
-		done = append(done, n.Since)
-	}
-	return v, done, nil
+	return v, p.Pace(ctx, v), nil
 }
 
 // isNone reports whether there is no such plan.

@@ -3,6 +3,7 @@ package views
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -39,6 +40,7 @@ func Plan(p api.Plan, r Reader) document.Document {
 	if p.Counts != nil {
 		d.Fact("Nodes", countsText(*p.Counts))
 	}
+	d.Fact("Pace", Pace(p.Pace, r))
 	d.Fact("Pods", p.Moves.String())
 	d.Fact("Waiting for", waitText(p.PlanSummary, r, r.in))
 	d.Fact("Message", r.said(r.words(p.Message)))
@@ -91,6 +93,28 @@ func waitText(p api.PlanSummary, r Reader, until func(time.Time) string) string 
 	text := r.said(r.words(p.WaitingFor))
 	if text != "" && p.Until != nil {
 		text += ", until " + until(*p.Until)
+	}
+	return text
+}
+
+// sparks are the signs of a line of numbers, from the least to the most.
+var sparks = []rune("▁▂▃▄▅▆▇█")
+
+// Pace is how many nodes were done in each of the last hours, and when the plan will probably have ended.
+func Pace(p *plan.Pace, r Reader) string {
+	if p == nil || len(p.Hours) == 0 {
+		return ""
+	}
+	text := number.Of(p.Hours[0], "node") + " in the last hour"
+	if n := len(p.Hours); n > 1 {
+		most, line := slices.Max(p.Hours), ""
+		for _, nodes := range p.Hours {
+			line += string(sparks[nodes*(len(sparks)-1)/max(most, 1)])
+		}
+		text = fmt.Sprintf("%s nodes in each of the last %d hours, %d at most", line, n, most)
+	}
+	if !p.Expected.IsZero() {
+		text += fmt.Sprintf("; expected to end at %s, between %s and %s", r.in(p.Expected), r.at(p.Earliest), r.at(p.Latest))
 	}
 	return text
 }

@@ -107,7 +107,7 @@ func (o *statusOptions) run(ctx context.Context, name string) error {
 	if o.output.Format == formatKEP {
 		return o.kep(v, shown)
 	}
-	shown.Slowest = slowest(ctx, c, p, v)
+	shown.Slowest, shown.Pace = slowest(ctx, c, p, v), p.Pace(ctx, v)
 	shown.Warnings = append(shown.Warnings, aheadOfStatus(ctx, o.app, c, p, v.Status)...)
 	return o.output.Write(o.app.Stdout, shown, views.Plan(shown, views.At(c.Clock())))
 }

@@ -6,6 +6,7 @@ import (
 
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/client"
+	"drydock.dev/drydock/rules/plan"
 	"drydock.dev/drydock/starter/invocation"
 	"drydock.dev/drydock/starter/show"
 	"drydock.dev/drydock/starter/terminal"
@@ -27,6 +28,7 @@ func watch(ctx context.Context, a *invocation.App, c *invocation.Connection, p *
 	var (
 		last  client.PlanView
 		slow  []api.SlowNode
+		pace  *plan.Pace
 		asked time.Time
 	)
 	notes := follower{display: terminal.NewNotes(a.Stderr, c.Clock), clock: c.Clock}
@@ -36,10 +38,10 @@ func watch(ctx context.Context, a *invocation.App, c *invocation.Connection, p *
 		}
 		last = v
 		if now := c.Clock(); now.Sub(asked) > askSlowestEvery || !v.Running() {
-			slow, asked = slowest(ctx, c, p, v), now
+			slow, pace, asked = slowest(ctx, c, p, v), p.Pace(ctx, v), now
 		}
 		shown, cells := v.Known(), ""
-		shown.Slowest = slow
+		shown.Slowest, shown.Pace = slow, pace
 		if v.Status != nil {
 			cells = v.Status.Cells
 		}

@@ -53,6 +53,10 @@ func PlanPicture(w io.Writer, p api.Plan, letters string, height int, now time.T
 		head.Add("", views.Stage(*p.Stages))
 		around++
 	}
+	if pace := views.Pace(p.Pace, views.At(now)); pace != "" {
+		head.Add("", pace)
+		around++
+	}
 	head.Done()
 	slowest := views.Slowest(p.Slowest, views.At(now))
 	if len(slowest.Rows) > 0 {

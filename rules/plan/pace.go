@@ -1,0 +1,70 @@
+package plan
+
+import (
+	"math"
+	"slices"
+	"time"
+)
+
+// Pace is how fast a plan goes, by when the latest of its nodes were done.
+type Pace struct {
+	// Nodes is of how many that is.
+	Nodes int `json:"nodes"`
+	// Hours are how many were done in each of the last hours, the present one last.
+	Hours []int `json:"hours"`
+	// Expected is when the plan will have ended if it goes on so, between Earliest and Latest; absent where that cannot be said.
+	Expected time.Time `json:"expected,omitzero"`
+	Earliest time.Time `json:"earliest,omitzero"`
+	Latest   time.Time `json:"latest,omitzero"`
+}
+
+const (
+	// PaceOfLast is of how many ends a pace is at most: of the latest. leastEnds is of how many an end is expected at least.
+	PaceOfLast = 300
+	leastEnds  = 3
+	// paceHours bounds the hours of a pace.
+	paceHours = 24
+)
+
+// PaceOf is the pace of a plan whose latest nodes were done at some times, while some run and some are left, those that run included. The end
+// is expected by the mean of the times between two ends, and between it and twice their standard deviation over all that are left. It is
+// expected of no plan of which too few are done, also beside those that run together, nor where the latest end is longer ago than the pace would
+// have it: then something is in its way.
+func PaceOf(done []time.Time, running, left int, now time.Time) Pace {
+	p := Pace{Nodes: len(done), Hours: []int{}}
+	if len(done) == 0 {
+		return p
+	}
+	done = slices.SortedFunc(slices.Values(done), time.Time.Compare)
+	first, last := done[0], done[len(done)-1]
+	p.Hours = make([]int, min(max(int(now.Sub(first)/time.Hour), 0)+1, paceHours))
+	for _, at := range done {
+		if ago := max(int(now.Sub(at)/time.Hour), 0); ago < len(p.Hours) {
+			p.Hours[len(p.Hours)-1-ago]++
+		}
+	}
+	if left == 0 || len(done) < max(leastEnds, 2*running) {
+		return p
+	}
+	n := float64(len(done) - 1)
+	mean := last.Sub(first).Seconds() / n
+	var squares float64
+	for i := 1; i < len(done); i++ {
+		off := done[i].Sub(done[i-1]).Seconds() - mean
+		squares += off * off
+	}
+	deviation := math.Sqrt(squares / n)
+	if mean <= 0 || now.Sub(last).Seconds() > 3*(mean+deviation)+mean*float64(running) {
+		return p
+	}
+	at := func(seconds float64) time.Time {
+		t := last.Add(time.Duration(seconds * float64(time.Second)))
+		if t.Before(now) {
+			t = now
+		}
+		return t.Truncate(time.Minute)
+	}
+	middle, spread := mean*float64(left), 2*deviation*math.Sqrt(float64(left))
+	p.Expected, p.Earliest, p.Latest = at(middle), at(middle-spread), at(middle+spread)
+	return p
+}
