@@ -97,6 +97,7 @@ async function load() {
 let events = null, again = 0, retry = 0, silent = 0;
 
 function connect() {
+  events?.close();
   events = new EventSource("/live");
   events.onmessage = (event) => {
     if (known !== event.data) {
@@ -124,7 +125,7 @@ function disconnect() {
   clearTimeout(retry);
   clearTimeout(silent);
   silent = 0;
-  events.close();
+  events?.close();
 }
 
 // A page that nobody sees asks for nothing: browsers have few connections for one server.
@@ -146,5 +147,7 @@ pause.addEventListener("click", () => {
   }
 });
 
-connect();
+if (!document.hidden) {
+  connect();
+}
 setInterval(soon, 60000); // the ages
