@@ -244,10 +244,11 @@ test-compose: $(BIN)/devcluster $(BIN)/devtemporal ## docker-compose.yaml out of
 		ARCHITECTURES=$$(go env GOHOSTARCH) deploy/docker/build.sh $(VERSION) && deploy/docker/build.sh $(VERSION) trial; fi
 	@$(STATIC_GO) run ./deploy/compose/trial -version $(VERSION)
 
-test-habits: ## what the forge and the release read: workflows, release configuration, templates; and the SBOM's maker
+test-habits: ## what the forge and the release read: workflows, release configuration, templates; and the makers of SBOMs and manual pages
 	@echo "== workflows, release configuration and templates (a minute the first time)"
 	@cd tools/habits && $(STATIC_GO) test ./...
 	@cd tools/sbom && $(STATIC_GO) test ./...
+	@cd tools/man && $(STATIC_GO) test ./...
 
 clean: ## remove what was built
 	rm -rf $(BIN) .dev

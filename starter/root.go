@@ -40,6 +40,9 @@ func Run(ctx context.Context, p invocation.Process) int {
 	return report(a, cmd, err)
 }
 
+// Command is the command line itself, for what is made of it: manual pages and completions.
+func Command() *cobra.Command { return newRoot(invocation.New(invocation.Process{})) }
+
 // report prints the error, if there is one to print, and returns the exit code.
 func report(a *invocation.App, cmd *cobra.Command, err error) int {
 	if err == nil {

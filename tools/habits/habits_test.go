@@ -115,6 +115,9 @@ func hasTarget(t *testing.T, name string) bool {
 	return regexp.MustCompile(`(?m)^` + name + `:`).Match(makefile)
 }
 
+// made is where the release's manual pages and completions are made.
+const made = ".bin/man"
+
 func TestTheReleaseIsConfigured(t *testing.T) {
 	c, err := config.Load(root + "/.goreleaser.yaml")
 	if err != nil {
@@ -137,10 +140,23 @@ func TestTheReleaseIsConfigured(t *testing.T) {
 			}
 		}
 		for _, file := range archive.Files {
+			if strings.HasPrefix(file.Source, made) {
+				continue
+			}
 			if found, err := filepath.Glob(filepath.Join(root, file.Source)); err != nil || len(found) == 0 {
 				t.Errorf("archive %s: no file is %s", archive.ID, file.Source)
 			}
 		}
+	}
+	for _, pkg := range c.NFPMs {
+		for _, content := range pkg.Contents {
+			if !strings.HasPrefix(content.Source, made) {
+				t.Errorf("package %s: nobody makes %s", pkg.ID, content.Source)
+			}
+		}
+	}
+	if !slices.ContainsFunc(c.Before.Hooks, func(hook string) bool { return strings.Contains(hook, "-C tools/man . ../../"+made) }) {
+		t.Errorf("nobody makes %s", made)
 	}
 	if len(c.SBOMs) == 0 || c.Checksum.NameTemplate == "" {
 		t.Error("a release has SBOMs and checksums")
