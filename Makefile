@@ -14,7 +14,7 @@ export GOFLAGS     := $(GOFLAGS) -trimpath
 STATIC_GO          := CGO_ENABLED=0 go
 
 .DEFAULT_GOAL := help
-.PHONY: chromium help demo demo-stop up cluster-answers down test test-all test-rest test-site test-chart test-monitoring build lint vuln unit race e2e e2e-short e2e-slow record devcluster-test devtemporal-test frozen bench fuzz chaos chaos-short soak rolling unavailable objects images trial-images push test-compose test-habits manifests chart clean drydock
+.PHONY: chromium site help demo demo-stop up cluster-answers down test test-all test-rest test-site test-chart test-monitoring build lint vuln unit race e2e e2e-short e2e-slow record devcluster-test devtemporal-test frozen bench fuzz chaos chaos-short soak rolling unavailable objects images trial-images push test-compose test-habits manifests chart clean drydock
 
 help: ## show the targets
 	@grep -hE '^[a-z][a-z-]*:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -244,11 +244,15 @@ test-compose: $(BIN)/devcluster $(BIN)/devtemporal ## docker-compose.yaml out of
 		ARCHITECTURES=$$(go env GOHOSTARCH) deploy/docker/build.sh $(VERSION) && deploy/docker/build.sh $(VERSION) trial; fi
 	@$(STATIC_GO) run ./deploy/compose/trial -version $(VERSION)
 
-test-habits: ## what the forge and the release read: workflows, release configuration, templates; and the makers of SBOMs and manual pages
+test-habits: ## what the forge and the release read: workflows, release configuration, templates; and the makers of SBOMs, manual pages and the site
 	@echo "== workflows, release configuration and templates (a minute the first time)"
 	@cd tools/habits && $(STATIC_GO) test ./...
 	@cd tools/sbom && $(STATIC_GO) test ./...
 	@cd tools/man && $(STATIC_GO) test ./...
+	@cd tools/site && $(STATIC_GO) test ./...
+
+site: ## the documentation as a web site, into .bin/site
+	@cd tools/site && $(STATIC_GO) run . -version "$(VERSION)" ../.. $(BIN)/site
 
 clean: ## remove what was built
 	rm -rf $(BIN) .dev
