@@ -64,9 +64,7 @@ func (r Report) HTML(records []Record, now time.Time) (string, error) {
 	if p.Said, err = web.HTML(d, web.Nowhere{}); err != nil {
 		return "", err
 	}
-	ended := slices.DeleteFunc(Distinct(records), func(one Record) bool {
-		return one.Plan != nil || one.Remediation != nil || !one.Ended() || one.Refused() || one.EndedAt.Before(r.Since) || !one.EndedAt.Before(r.Until)
-	})
+	ended, _ := endedIn(records, r.Since, r.Until)
 	for _, draw := range []func([]Record) error{p.drawPhases, func([]Record) error { return p.drawBlockers(r.Blockers) },
 		func(all []Record) error { return p.drawNodes(all, dated(now)) }} {
 		if err := draw(ended); err != nil {
@@ -86,13 +84,7 @@ func (p *page) drawPhases(records []Record) error {
 	p.Buckets = append(p.Buckets, "longer")
 	counts, most := map[string][]int{}, 1
 	for _, r := range records {
-		lasted := map[string]time.Duration{}
-		for _, stay := range Durations(r) {
-			if !slices.Contains(ends, stay.Phase) {
-				lasted[stay.Phase] += stay.Lasts
-			}
-		}
-		for phase, d := range lasted {
+		for phase, d := range lastedIn(r) {
 			if counts[phase] == nil {
 				counts[phase] = make([]int, len(buckets)+1)
 			}

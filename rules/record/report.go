@@ -89,17 +89,7 @@ var ends = []string{"Completed", "Failed", "Cancelled", "NodeGone"}
 // Summarize reports on the maintenances that ended from since on and before until. Of several records of one maintenance
 // the first one counts.
 func Summarize(records []Record, since, until time.Time) Report {
-	var ended, refused []Record
-	for _, r := range Distinct(records) {
-		switch {
-		case r.Plan != nil, r.Remediation != nil: // their maintenances have records of their own
-		case !r.Ended() || r.EndedAt.Before(since) || !r.EndedAt.Before(until):
-		case r.Refused():
-			refused = append(refused, r)
-		default:
-			ended = append(ended, r)
-		}
-	}
+	ended, refused := endedIn(records, since, until)
 	report := Report{Since: since, Until: until, Maintenances: len(ended), Failures: failuresOf(ended), Blockers: blockersOf(ended)}
 	if len(refused) > 0 {
 		report.Refused = failuresOf(refused)
@@ -119,17 +109,37 @@ func Summarize(records []Record, since, until time.Time) Report {
 	return report
 }
 
+// endedIn are the maintenances that ended from since on and before until, and those that were refused then.
+func endedIn(records []Record, since, until time.Time) (ended, refused []Record) {
+	for _, r := range Distinct(records) {
+		switch {
+		case r.Plan != nil, r.Remediation != nil: // their maintenances have records of their own
+		case !r.Ended() || r.EndedAt.Before(since) || !r.EndedAt.Before(until):
+		case r.Refused():
+			refused = append(refused, r)
+		default:
+			ended = append(ended, r)
+		}
+	}
+	return ended, refused
+}
+
+// lastedIn is how long a maintenance was in each phase but its end, all stays together.
+func lastedIn(r Record) map[string]time.Duration {
+	lasted := map[string]time.Duration{}
+	for _, stay := range Durations(r) {
+		if !slices.Contains(ends, stay.Phase) {
+			lasted[stay.Phase] += stay.Lasts
+		}
+	}
+	return lasted
+}
+
 func spreadsOf(records []Record) (total *Spread, phases []Spread) {
 	byPhase, totals := map[string][]time.Duration{}, []time.Duration(nil)
 	for _, r := range records {
 		totals = append(totals, Total(r))
-		lasted := map[string]time.Duration{}
-		for _, stay := range Durations(r) {
-			if !slices.Contains(ends, stay.Phase) {
-				lasted[stay.Phase] += stay.Lasts
-			}
-		}
-		for phase, d := range lasted {
+		for phase, d := range lastedIn(r) {
 			byPhase[phase] = append(byPhase[phase], d)
 		}
 	}
