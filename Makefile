@@ -137,6 +137,7 @@ e2e-short: drydock $(BIN)/devcluster $(BIN)/devtemporal ## the end-to-end tests 
 
 # The page is tested in a browser, which comes from Debian's packages where there is none.
 chromium:
+	@mkdir -p $(BIN)
 	@command -v chromium >/dev/null || { echo "== installing Debian's package chromium"; \
 		$(if $(filter 0,$(shell id -u)),,sudo) sh -c 'apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends chromium fonts-dejavu-core' >$(BIN)/chromium.log 2>&1 || \
 		{ tail -5 $(BIN)/chromium.log >&2; echo "install chromium, by which the page is tested, and try again" >&2; exit 1; }; }

@@ -104,28 +104,36 @@ func (p *Plan) Observe(ctx context.Context, asked api.PlanStatusRequest) (PlanVi
 	return v, nil
 }
 
+// paceWithin bounds the wait for what a pace is computed of: a plan is shown without it too.
+const paceWithin = 3 * time.Second
+
 // Pace is how fast a plan goes that was observed; nil where that is not known. No end is expected of one that waits.
 func (p *Plan) Pace(ctx context.Context, v PlanView) *plan.Pace {
 	s := v.Status
 	if s == nil || !v.Running() || s.Counts.Done == 0 {
 		return nil
 	}
-	// The order is the plan's, so that the last of them are the latest, but for some.
-	ends, err := p.Status(ctx, api.PlanStatusRequest{
-		States: []string{plan.Done.Word()}, Offset: max(0, s.Counts.Done-plan.PaceOfLast), Limit: plan.PaceOfLast,
-	})
-	if err != nil {
-		return nil
+	ctx, cancel := context.WithTimeout(ctx, paceWithin)
+	defer cancel()
+	var done []time.Time
+	// The order is the plan's, so that the last of them are the latest, but for some. A page may end before its limit.
+	for offset := max(0, s.Counts.Done-plan.PaceOfLast); ; {
+		ends, err := p.Status(ctx, api.PlanStatusRequest{States: []string{plan.Done.Word()}, Offset: offset, Limit: plan.PaceOfLast})
+		if err != nil {
+			return nil
+		}
+		for _, n := range ends.Nodes {
+			done = append(done, n.Since)
+		}
+		if offset = ends.NextOffset; offset == 0 || len(done) >= plan.PaceOfLast {
+			break
+		}
 	}
 	left := s.Counts.Waiting + s.Counts.Running
 	if s.Phase != api.PlanRunning || s.WaitingFor != "" {
 		left = 0
 	}
-	var done []time.Time
-	for _, n := range ends.Nodes {
-		done = append(done, n.Since)
-	}
-	pace := plan.PaceOf(done, s.Counts.Running, left, p.server.now())
+	pace := plan.PaceOf(done, len(done) >= s.Counts.Done, s.Counts.Running, left, p.server.now())
 	return &pace
 }
 

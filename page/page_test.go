@@ -81,7 +81,7 @@ func (c *cluster) plan(_ context.Context, name string) (client.PlanView, *plan.P
 	if !there {
 		return v, nil, &client.NoneError{What: "plan " + name}
 	}
-	pace := plan.PaceOf(c.ends, 1, 4, noon)
+	pace := plan.PaceOf(c.ends, true, 1, 4, noon)
 	return v, &pace, c.broken
 }
 
@@ -182,7 +182,7 @@ func TestANodeWithWhatItHad(t *testing.T) {
 func TestAPlanWithItsExpectedEnd(t *testing.T) {
 	status, body := get(t, pageOf(busy()), "/plans/kernel")
 	for _, want := range []string{
-		"5 of 10 nodes done", "5 nodes in the last hour; expected to end at 12:40:00 UTC (in 40m), between 12:40:00 UTC and 12:40:00 UTC",
+		"5 of 10 nodes done", "expected to end at 12:40:00 UTC (in 40m), between 12:40:00 UTC and 12:40:00 UTC; 5 nodes in the last hour",
 		`<rect class="good" x="0" width="500"`, `<a href="/nodes/worker-4">`,
 	} {
 		if status != http.StatusOK || !strings.Contains(body, want) {

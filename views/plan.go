@@ -102,21 +102,26 @@ var sparks = []rune("▁▂▃▄▅▆▇█")
 
 // Pace is how many nodes were done in each of the last hours, and when the plan will probably have ended.
 func Pace(p *plan.Pace, r Reader) string {
-	if p == nil || len(p.Hours) == 0 {
+	if p == nil || p.Nodes == 0 {
 		return ""
 	}
-	text := number.Of(p.Hours[0], "node") + " in the last hour"
-	if n := len(p.Hours); n > 1 {
+	var parts []string
+	if !p.Expected.IsZero() {
+		parts = append(parts, fmt.Sprintf("expected to end at %s, between %s and %s", r.in(p.Expected), r.at(p.Earliest), r.at(p.Latest)))
+	}
+	switch n := len(p.Hours); n {
+	case 0:
+		parts = append(parts, fmt.Sprintf("%s since %s", number.Of(p.Nodes, "node"), r.ago(p.Since)))
+	case 1:
+		parts = append(parts, number.Of(p.Hours[0], "node")+" in the last hour")
+	default:
 		most, line := slices.Max(p.Hours), ""
 		for _, nodes := range p.Hours {
 			line += string(sparks[nodes*(len(sparks)-1)/max(most, 1)])
 		}
-		text = fmt.Sprintf("%s nodes in each of the last %d hours, %d at most", line, n, most)
+		parts = append(parts, fmt.Sprintf("%s nodes in each of the last %d hours, %d at most", line, n, most))
 	}
-	if !p.Expected.IsZero() {
-		text += fmt.Sprintf("; expected to end at %s, between %s and %s", r.in(p.Expected), r.at(p.Earliest), r.at(p.Latest))
-	}
-	return text
+	return strings.Join(parts, "; ")
 }
 
 // countsText says how many nodes are done, and what the others are. Those that are held have failed, as lists and summaries count them.

@@ -8,9 +8,10 @@ import (
 
 // Pace is how fast a plan goes, by when the latest of its nodes were done.
 type Pace struct {
-	// Nodes is of how many that is.
-	Nodes int `json:"nodes"`
-	// Hours are how many were done in each of the last hours, the present one last.
+	// Nodes is of how many that is, and Since when the first of them was done.
+	Nodes int       `json:"nodes"`
+	Since time.Time `json:"since,omitzero"`
+	// Hours are how many were done in each of the last hours, the present one last; none where not even the ends of one hour are known.
 	Hours []int `json:"hours"`
 	// Expected is when the plan will have ended if it goes on so, between Earliest and Latest; absent where that cannot be said.
 	Expected time.Time `json:"expected,omitzero"`
@@ -26,18 +27,22 @@ const (
 	paceHours = 24
 )
 
-// PaceOf is the pace of a plan whose latest nodes were done at some times, while some run and some are left, those that run included. The end
-// is expected by the mean of the times between two ends, and between it and twice their standard deviation over all that are left. It is
+// PaceOf is the pace of a plan whose latest nodes were done at some times, all of them or of more, while some run and some are left, those that
+// run included. The end is expected by the mean of the times between two ends, and between it and twice their standard deviation over all that are left. It is
 // expected of no plan of which too few are done, also beside those that run together, nor where the latest end is longer ago than the pace would
 // have it: then something is in its way.
-func PaceOf(done []time.Time, running, left int, now time.Time) Pace {
+func PaceOf(done []time.Time, all bool, running, left int, now time.Time) Pace {
 	p := Pace{Nodes: len(done), Hours: []int{}}
 	if len(done) == 0 {
 		return p
 	}
 	done = slices.SortedFunc(slices.Values(done), time.Time.Compare)
 	first, last := done[0], done[len(done)-1]
-	p.Hours = make([]int, min(max(int(now.Sub(first)/time.Hour), 0)+1, paceHours))
+	hours := max(int(now.Sub(first)/time.Hour), 0)
+	if all {
+		hours++ // before the first there was nothing
+	}
+	p.Since, p.Hours = first, make([]int, min(hours, paceHours))
 	for _, at := range done {
 		if ago := max(int(now.Sub(at)/time.Hour), 0); ago < len(p.Hours) {
 			p.Hours[len(p.Hours)-1-ago]++

@@ -28,7 +28,7 @@ func TestNoEndIsExpectedOfWhatIsNotKnown(t *testing.T) {
 		"something is in the way":  {every(time.Minute, 9, noon.Add(-time.Hour)), 1, 5},
 		"none has ever been begun": {nil, 1, 5},
 	} {
-		if p := plan.PaceOf(one.done, one.running, one.left, noon); !p.Expected.IsZero() || p.Nodes != len(one.done) {
+		if p := plan.PaceOf(one.done, true, one.running, one.left, noon); !p.Expected.IsZero() || p.Nodes != len(one.done) {
 			t.Errorf("%s: %+v", name, p)
 		}
 	}
@@ -37,14 +37,21 @@ func TestNoEndIsExpectedOfWhatIsNotKnown(t *testing.T) {
 func TestPace(t *testing.T) {
 	noon := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
 	uneven := append(every(time.Minute, 5, noon), every(5*time.Minute, 5, noon.Add(-10*time.Minute))...)
-	p := plan.PaceOf(uneven, 1, 16, noon)
+	p := plan.PaceOf(uneven, true, 1, 16, noon)
 	if want := []time.Time{noon.Add(36 * time.Minute), noon.Add(53 * time.Minute), noon.Add(70 * time.Minute)}; !slices.Equal(want, []time.Time{p.Earliest, p.Expected, p.Latest}) {
 		t.Errorf("%+v", p)
 	}
-	if p := plan.PaceOf(every(20*time.Minute, 10, noon), 1, 3, noon); !slices.Equal(p.Hours, []int{1, 3, 3, 3}) || !p.Expected.Equal(noon.Add(time.Hour)) {
+	if p := plan.PaceOf(every(20*time.Minute, 10, noon), true, 1, 3, noon); !slices.Equal(p.Hours, []int{1, 3, 3, 3}) || !p.Expected.Equal(noon.Add(time.Hour)) {
 		t.Errorf("%+v", p)
 	}
-	if p := plan.PaceOf(every(time.Hour, 300, noon), 1, 3, noon); len(p.Hours) != 24 {
+	if p := plan.PaceOf(every(time.Hour, 300, noon), false, 1, 3, noon); len(p.Hours) != 24 {
 		t.Errorf("%d hours", len(p.Hours))
+	}
+	// Where the sample is not all, an hour of which only a part is known does not count.
+	if p := plan.PaceOf(every(20*time.Minute, 10, noon), false, 1, 3, noon); !slices.Equal(p.Hours, []int{3, 3, 3}) {
+		t.Errorf("%+v", p)
+	}
+	if p := plan.PaceOf(every(4*time.Second, 300, noon), false, 1, 3, noon); len(p.Hours) != 0 || p.Expected.IsZero() || !p.Since.Equal(noon.Add(-299*4*time.Second)) {
+		t.Errorf("%+v", p)
 	}
 }

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -38,7 +39,7 @@ func watch(ctx context.Context, a *invocation.App, c *invocation.Connection, p *
 		}
 		last = v
 		if now := c.Clock(); now.Sub(asked) > askSlowestEvery || !v.Running() {
-			slow, pace, asked = slowest(ctx, c, p, v), p.Pace(ctx, v), now
+			slow, pace, asked = slowest(ctx, c, p, v), cmp.Or(p.Pace(ctx, v), pace), now
 		}
 		shown, cells := v.Known(), ""
 		shown.Slowest, shown.Pace = slow, pace

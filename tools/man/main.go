@@ -35,7 +35,7 @@ func main() {
 func write(root *cobra.Command, dir, version string, date time.Time) error {
 	man, completions := filepath.Join(dir, "man"), filepath.Join(dir, "completions")
 	root.DisableAutoGenTag = true
-	err := errors.Join(os.MkdirAll(man, 0o755), os.MkdirAll(completions, 0o755))
+	err := errors.Join(os.RemoveAll(man), os.RemoveAll(completions), os.MkdirAll(man, 0o755), os.MkdirAll(completions, 0o755))
 	if err == nil {
 		err = doc.GenManTree(root, &doc.GenManHeader{Section: "1", Source: "drydock " + version, Manual: "Drydock", Date: &date}, man)
 	}

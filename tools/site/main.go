@@ -34,7 +34,7 @@ var (
 func main() {
 	version := flag.String("version", "dev", "the `VERSION` that the pages are of, which they show")
 	flag.Usage = func() {
-		fmt.Fprintln(flag.CommandLine.Output(), "usage: site [-version VERSION] SOURCE-TREE FOLDER   makes the site in a folder, which is made")
+		fmt.Fprintln(flag.CommandLine.Output(), "usage: site [-version VERSION] SOURCE-TREE FOLDER   makes the site in a folder, whose content it replaces")
 		flag.PrintDefaults()
 	}
 	flag.Parse()
@@ -71,6 +71,9 @@ func build(root, to, version string) (int, error) {
 		return 0, err
 	}
 	if err := s.link(); err != nil {
+		return 0, err
+	}
+	if err := clearSite(to); err != nil {
 		return 0, err
 	}
 	for _, p := range s.sorted() {
@@ -201,6 +204,18 @@ func (s *site) index() ([]byte, error) {
 	}
 	text, err := json.Marshal(all)
 	return slices.Concat([]byte("const pages = "), text, []byte(";\n")), err
+}
+
+// clearSite removes the site that was made in a folder before, with pages that are no more.
+func clearSite(folder string) error {
+	entries, err := os.ReadDir(folder)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && len(entries) == 0 {
+		return nil
+	}
+	if _, err := os.Stat(filepath.Join(folder, "site.css")); err != nil {
+		return fmt.Errorf("%s has something else than a site: name a folder of its own", folder)
+	}
+	return os.RemoveAll(folder)
 }
 
 func put(to, file string, text []byte) error {

@@ -73,6 +73,21 @@ func TestTheSiteIsWhole(t *testing.T) {
 	}
 }
 
+func TestOnlyASiteIsReplaced(t *testing.T) {
+	to := t.TempDir()
+	for range 2 {
+		if _, err := build("../..", to, "dev"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Remove(filepath.Join(to, "site.css")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := build("../..", to, "dev"); err == nil || !strings.Contains(err.Error(), "name a folder of its own") {
+		t.Errorf("it replaces what is no site: %v", err)
+	}
+}
+
 func TestALinkThatLeadsNowhereIsAnError(t *testing.T) {
 	for link, want := range map[string]string{"b.md": "leads nowhere", "a.md#c": "no such heading", "#c": "no such heading"} {
 		root := t.TempDir()
