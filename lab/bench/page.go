@@ -109,7 +109,7 @@ func (b *bench) viewPage(ctx context.Context, address string) (loads int, err er
 				loads++
 			})
 			if viewing.Err() != nil {
-				return nil // the time is over
+				err = nil // the time is over
 			}
 			return err
 		})
