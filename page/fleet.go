@@ -89,7 +89,7 @@ type group struct {
 // chip is a node in the list of a group. Phase is that of its maintenance.
 type chip struct{ Name, Phase string }
 
-// zones sorts nodes by zone and state. The digest tells whether anything has changed.
+// zones sorts nodes by zone and state. The digest changes when a node comes into another state.
 func (p *Page) zones(nodes []*corev1.Node) (zones []zone, digest uint64) {
 	sum := fnv.New64a()
 	byZone := map[string]*[states][]chip{}

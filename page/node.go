@@ -112,28 +112,21 @@ func (p *Page) history(workflow, run string) string {
 func spansOf(all []record.Record, now time.Time) (spans []span) {
 	for i := range all {
 		r := &all[i]
-		took := r.EndedAt.Sub(r.CreatedAt)
+		took := record.Total(*r)
 		if took <= 0 {
 			continue
 		}
 		s := span{Name: fmt.Sprintf("%s: %s in %s, by %s", moment.Clock(r.CreatedAt, now), r.Phase, period.Age(took), visible.Line(r.Requestor))}
-		for j, phase := range r.Phases {
-			until := r.EndedAt
-			if j+1 < len(r.Phases) {
-				until = r.Phases[j+1].At
+		for _, stay := range record.Durations(*r) {
+			if stay.Lasts <= 0 {
+				continue
 			}
-			from, to := thousandths(phase.At.Sub(r.CreatedAt), took), thousandths(until.Sub(r.CreatedAt), took)
-			if lasted := until.Sub(phase.At); lasted > 0 {
-				class := cmp.Or(string(views.PhaseStyle(api.Phase(phase.Phase))), "plain")
-				s.Bar = append(s.Bar, web.Segment{Class: class, From: from, Width: max(to-from, 1)})
-				s.Phases = append(s.Phases, fmt.Sprintf("%s %s", visible.Line(phase.Phase), period.Age(lasted)))
-			}
+			from := web.Thousandths(stay.At.Sub(r.CreatedAt), took)
+			class := cmp.Or(string(views.PhaseStyle(api.Phase(stay.Phase))), "plain")
+			s.Bar = append(s.Bar, web.Segment{Class: class, From: from, Width: max(web.Thousandths(stay.At.Add(stay.Lasts).Sub(r.CreatedAt), took)-from, 1)})
+			s.Phases = append(s.Phases, fmt.Sprintf("%s %s", visible.Line(stay.Phase), period.Age(stay.Lasts)))
 		}
 		spans = append(spans, s)
 	}
 	return spans
-}
-
-func thousandths(part, whole time.Duration) int {
-	return int(1000 * min(max(part, 0), whole).Seconds() / whole.Seconds())
 }

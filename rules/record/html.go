@@ -113,7 +113,7 @@ func (p *page) drawPhases(records []Record) error {
 
 func (p *page) drawBlockers(all []BlockerTotal) error {
 	for _, b := range all[:min(len(all), shownBlockers)] {
-		bar, err := web.Bar([]web.Segment{{Class: "bad", Width: thousandths(b.Blocked.Std(), all[0].Blocked.Std())}})
+		bar, err := web.Bar([]web.Segment{{Class: "bad", Width: web.Thousandths(b.Blocked.Std(), all[0].Blocked.Std())}})
 		if err != nil {
 			return err
 		}
@@ -144,9 +144,9 @@ func (p *page) drawNodes(records []Record, when func(time.Time) string) error {
 			if stay.Lasts <= 0 {
 				continue
 			}
-			from := thousandths(stay.At.Sub(first), last.Sub(first))
+			from := web.Thousandths(stay.At.Sub(first), last.Sub(first))
 			bars[name] = append(bars[name], web.Segment{
-				Class: classOf(stay.Phase), From: from, Width: max(thousandths(stay.At.Add(stay.Lasts).Sub(first), last.Sub(first))-from, 1),
+				Class: classOf(stay.Phase), From: from, Width: max(web.Thousandths(stay.At.Add(stay.Lasts).Sub(first), last.Sub(first))-from, 1),
 				Tip: fmt.Sprintf("%s %s, from %s", stay.Phase, period.Age(stay.Lasts), when(stay.At)),
 			})
 		}
@@ -174,11 +174,4 @@ func classOf(phase string) string {
 	default:
 		return string(document.Active)
 	}
-}
-
-func thousandths(part, whole time.Duration) int {
-	if whole <= 0 {
-		return 0
-	}
-	return int(1000 * min(max(part, 0), whole).Seconds() / whole.Seconds())
 }

@@ -5,6 +5,7 @@ import (
 	"embed"
 	"html/template"
 	"strings"
+	"time"
 
 	"drydock.dev/drydock/rules/document"
 	"drydock.dev/drydock/rules/visible"
@@ -111,6 +112,14 @@ type Segment struct {
 	From, Width int
 	// Tip is what it says where a pointer rests on it.
 	Tip string
+}
+
+// Thousandths is a part of a whole, from 0 to 1000.
+func Thousandths(part, whole time.Duration) int {
+	if whole <= 0 {
+		return 0
+	}
+	return int(1000 * min(max(part, 0), whole).Seconds() / whole.Seconds())
 }
 
 // Bar is a bar of segments, for those who see; what it says has to stand beside it in words.

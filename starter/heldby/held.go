@@ -8,21 +8,18 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"time"
 
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/client"
+	"drydock.dev/drydock/overview"
 	"drydock.dev/drydock/rules/profile/state"
 	"drydock.dev/drydock/starter/exit"
 	"drydock.dev/drydock/starter/invocation"
 	"drydock.dev/drydock/starter/terminal"
 )
 
-const (
-	// within bounds the wait for an answer, shown the nodes that are listed.
-	within = 30 * time.Second
-	shown  = 20
-)
+// shown bounds the nodes that are listed.
+const shown = 20
 
 // evaluator knows what becomes of nodes by their profiles.
 type evaluator interface {
@@ -39,7 +36,7 @@ func (t temporal) runs(ctx context.Context) (bool, error) {
 }
 
 func (t temporal) report(ctx context.Context, in api.ProfileReportInput) (api.ProfileReport, error) {
-	return t.c.ProfileReport(ctx, in, within)
+	return t.c.ProfileReport(ctx, in, overview.Within)
 }
 
 // Profiles are the nodes that profiles hold in maintenance, the first of them, or of a node itself alone. Those of maintenances that

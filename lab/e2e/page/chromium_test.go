@@ -125,12 +125,12 @@ func (t *tab) picture(name string) {
 	}
 }
 
-// comesTo waits until the page says something without being loaded anew.
+// comesTo waits until the page shows a text. The browser must not have loaded the page again.
 func (t *tab) comesTo(text string) {
 	t.Helper()
 	t.Eventually("the page comes to say "+text, func() error {
 		if !ask[bool](t, "window.stayed === true") {
-			t.Fatal("the page was loaded anew")
+			t.Fatal("the browser has loaded the page again")
 		}
 		if now := ask[string](t, "document.getElementById('main').innerText"); !strings.Contains(now, text) {
 			return fmt.Errorf("it says %s", now)
@@ -139,7 +139,8 @@ func (t *tab) comesTo(text string) {
 	})
 }
 
-// isUsable looks whether everything has a name, whoever uses the keyboard sees where the focus is, and nothing is wider than the window.
+// isUsable checks three rules: every link, button and heading has a name; the element with the focus has an outline; the page is not wider
+// than its window.
 func (t *tab) isUsable(path, name string) {
 	t.Helper()
 	t.open(path) // the keyboard begins where somebody clicked last
