@@ -282,9 +282,8 @@ func (p *peer) events(name string) []string {
 	if err != nil {
 		p.Fatal(err)
 	}
-	slices.SortFunc(list.Items, func(a, b corev1.Event) int { // versions are numbers
-		return cmp.Or(cmp.Compare(len(a.ResourceVersion), len(b.ResourceVersion)), cmp.Compare(a.ResourceVersion, b.ResourceVersion))
-	})
+	// The recorder writes each event in a goroutine of its own, so that their versions may be in another order than the events.
+	slices.SortFunc(list.Items, func(a, b corev1.Event) int { return a.EventTime.Compare(b.EventTime.Time) })
 	var all []string
 	for _, e := range list.Items {
 		if text := e.Type + " " + e.Reason + " " + e.Message; !slices.Contains(all, text) { // the same again is counted
