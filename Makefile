@@ -71,6 +71,12 @@ $(BIN)/devtemporal: $(DEVTEMPORAL_SOURCES)
 	@mkdir -p $(BIN)
 	@cd deploy/devtemporal && $(STATIC_GO) build -ldflags "-s -w" -o $@ .
 
+# The tests of traces send to it.
+$(BIN)/collector: $(wildcard tools/collector/*)
+	@echo "== building an OpenTelemetry collector (about a minute the first time)"
+	@mkdir -p $(BIN)
+	@cd tools/collector && $(STATIC_GO) build -o $@ .
+
 # tools/go.mod says which versions.
 $(TOOLS)/.built: tools/go.mod tools/go.sum
 	@echo "== building golangci-lint and workflowcheck (a few minutes the first time)"
@@ -142,7 +148,7 @@ chromium:
 		$(if $(filter 0,$(shell id -u)),,sudo) sh -c 'apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends chromium fonts-dejavu-core' >$(BIN)/chromium.log 2>&1 || \
 		{ tail -5 $(BIN)/chromium.log >&2; echo "install chromium, by which the page is tested, and try again" >&2; exit 1; }; }
 
-e2e-slow: drydock $(BIN)/devcluster $(BIN)/devtemporal chromium ## the end-to-end tests TestSlow...; and after those of e2e-short: which permission none has used
+e2e-slow: drydock $(BIN)/devcluster $(BIN)/devtemporal $(BIN)/collector chromium ## the end-to-end tests TestSlow...; and after those of e2e-short: which permission none has used
 	@echo "== end-to-end tests that take long (about seven minutes)"
 	@mkdir -p $(PERMISSIONS)
 	@$(E2E_TEST) -run '^TestSlow'
@@ -151,7 +157,7 @@ e2e-slow: drydock $(BIN)/devcluster $(BIN)/devtemporal chromium ## the end-to-en
 	else echo "== which permissions nobody uses is known after make e2e"; fi
 
 HISTORIES := workflows/testdata/histories
-record: build ## keep the histories of the end-to-end tests' workflows as those of a release (RELEASE=v0.2.0)
+record: build $(BIN)/collector chromium ## keep the histories of the end-to-end tests' workflows as those of a release (RELEASE=v0.2.0)
 	@case "$(RELEASE)" in v*) ;; *) echo "make record RELEASE=v0.2.0: which release's histories?" >&2; exit 1;; esac
 	@test ! -e $(HISTORIES)/$(RELEASE) || { echo "$(HISTORIES)/$(RELEASE) is there: a release's histories are frozen" >&2; exit 1; }
 	@echo "== recording histories"

@@ -114,7 +114,8 @@ var layers = []layer{
 	// The types of the Kubernetes objects import no client: programs that read and write them bring their own.
 	{folder: "drydock.dev/drydock/bridge", refused: slices.Concat(receivers, effects, rulesInCEL), own: []string{
 		"drydock.dev/drydock/rules", "drydock.dev/drydock/api", "drydock.dev/drydock/client",
-		"drydock.dev/drydock/config/temporalenv", "drydock.dev/drydock/config/payloadcodec", "drydock.dev/drydock/config/renewed",
+		"drydock.dev/drydock/config/temporalenv", "drydock.dev/drydock/config/tracing",
+		"drydock.dev/drydock/config/payloadcodec", "drydock.dev/drydock/config/renewed",
 		"drydock.dev/drydock/inbound", "drydock.dev/drydock/secret",
 	}},
 	{folder: "drydock.dev/drydock/bridge/v1alpha1", refused: slices.Concat(clients, []string{"sigs.k8s.io/controller-runtime"}), own: []string{"drydock.dev/drydock/rules", "drydock.dev/drydock/api"}},

@@ -50,6 +50,7 @@ import (
 	"drydock.dev/drydock/bridge/v1alpha1"
 	"drydock.dev/drydock/client"
 	"drydock.dev/drydock/config/temporalenv"
+	"drydock.dev/drydock/config/tracing"
 	"drydock.dev/drydock/rules/migration"
 )
 
@@ -92,10 +93,11 @@ const (
 func Run(ctx context.Context, o Options) error {
 	ctrl.SetLogger(logr.FromSlogHandler(o.Logger.Handler()))
 	klog.SetSlogLogger(o.Logger.With("logger", "client-go"))
-	options, err := temporalOptions(o)
+	options, traces, err := temporalOptions(ctx, o)
 	if err != nil {
 		return err
 	}
+	defer traces.Stop()
 	temporal, err := temporalenv.Dial(ctx, options, o.Logger)
 	if err != nil {
 		return err
@@ -329,9 +331,14 @@ func newManager(o Options) (manager.Manager, error) {
 // leaseName is the name of the Lease of who leads: one bridge works on the objects of an API server, whatever cluster it was told.
 const leaseName = "drydock-bridge"
 
-func temporalOptions(o Options) (temporalclient.Options, error) {
+func temporalOptions(ctx context.Context, o Options) (temporalclient.Options, *tracing.Traces, error) {
 	options, err := temporalenv.Process(o.Temporal, o.Logger)
+	if err != nil {
+		return options, nil, err
+	}
 	options.Logger = log.NewStructuredLogger(o.Logger)
 	options.Identity = cmp.Or(options.Identity, "drydock-bridge") // who started a maintenance, to those who look at it
-	return options, err
+	traces, err := tracing.OfProcess(ctx, "drydock-bridge", o.Version, o.Logger)
+	traces.Trace(&options)
+	return options, traces, err
 }

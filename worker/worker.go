@@ -42,6 +42,7 @@ import (
 	"drydock.dev/drydock/config"
 	"drydock.dev/drydock/config/namespace"
 	"drydock.dev/drydock/config/temporalenv"
+	"drydock.dev/drydock/config/tracing"
 	"drydock.dev/drydock/k8s"
 	"drydock.dev/drydock/nexus"
 	"drydock.dev/drydock/notify"
@@ -105,14 +106,12 @@ func Run(ctx context.Context, o Options) error {
 	}
 	defer served.stop()
 
-	options, err := temporalOptions(o)
+	options, traces, err := temporalOptions(ctx, o)
 	if err != nil {
 		return err
 	}
+	defer traces.Stop()
 	options.MetricsHandler = measured
-	// results comes first, so that what it sends again has a renewed API key.
-	options.ConnectionOptions.DialOptions = slices.Concat([]grpc.DialOption{grpc.WithChainUnaryInterceptor(results{ctx}.Intercept)},
-		options.ConnectionOptions.DialOptions, []grpc.DialOption{grpc.WithChainUnaryInterceptor(o.acks.Intercept)})
 	temporal, err := temporalenv.Dial(ctx, options, o.Logger)
 	if err != nil {
 		return err
@@ -374,8 +373,16 @@ func describeNamespace(ctx context.Context, temporal client.Client, name string,
 	}
 }
 
-func temporalOptions(o Options) (client.Options, error) {
+func temporalOptions(ctx context.Context, o Options) (client.Options, *tracing.Traces, error) {
 	options, err := temporalenv.Process(o.Temporal, o.Logger)
+	if err != nil {
+		return options, nil, err
+	}
 	options.Logger = log.NewStructuredLogger(slog.New(calm{o.Logger.Handler()}))
-	return options, err
+	// results comes first, so that what it sends again has a renewed API key.
+	options.ConnectionOptions.DialOptions = slices.Concat([]grpc.DialOption{grpc.WithChainUnaryInterceptor(results{ctx}.Intercept)},
+		options.ConnectionOptions.DialOptions, []grpc.DialOption{grpc.WithChainUnaryInterceptor(o.acks.Intercept)})
+	traces, err := tracing.OfProcess(ctx, "drydock-worker", o.Version, o.Logger)
+	traces.Trace(&options)
+	return options, traces, err
 }

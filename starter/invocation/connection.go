@@ -18,6 +18,7 @@ import (
 	"drydock.dev/drydock/client"
 	"drydock.dev/drydock/config/payloadcodec"
 	"drydock.dev/drydock/config/temporalenv"
+	"drydock.dev/drydock/config/tracing"
 	"drydock.dev/drydock/rules/bounds"
 	"drydock.dev/drydock/rules/spec"
 	"drydock.dev/drydock/rules/visible"
@@ -56,10 +57,14 @@ type Connection struct {
 	self    string
 	claimed bool
 	Clock   func() time.Time
+	traces  *tracing.Traces
 }
 
-// Close closes the connection to Temporal.
-func (c *Connection) Close() { c.Temporal.Close() }
+// Close closes the connection to Temporal, and sends the trace that begins with the command.
+func (c *Connection) Close() {
+	c.Temporal.Close()
+	c.traces.Stop()
+}
 
 // Connect connects to the Drydock that flags, environment and files name.
 func (a *App) Connect(ctx context.Context) (*Connection, error) {
@@ -71,10 +76,17 @@ func (a *App) Connect(ctx context.Context) (*Connection, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Connection{Program: a.Name, Address: options.HostPort, namespace: options.Namespace, self: a.Env.Requestor(), claimed: a.Env.Get(EnvRequestor) != "", Clock: a.Clock}
+	c := &Connection{
+		Program: a.Name, Address: options.HostPort, namespace: options.Namespace,
+		self: a.Env.Requestor(), claimed: a.Env.Get(EnvRequestor) != "", Clock: a.Clock,
+	}
 	c.ShowsCredentials = temporalenv.ShowsCredentials(options)
 	ctx, cancel := context.WithTimeout(ctx, client.CallTimeout)
 	defer cancel()
+	if c.traces, err = tracing.Start(ctx, a.Env, "drydock", "", a.warnUntraced); err != nil {
+		return nil, exit.UsageError("%w", err)
+	}
+	c.traces.Trace(&options)
 	if c.Temporal, err = temporalclient.DialContext(ctx, options); err != nil {
 		return nil, c.Explain(&client.CallError{Doing: "connecting", Err: err})
 	}
