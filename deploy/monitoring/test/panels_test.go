@@ -28,30 +28,52 @@ var rare = []string{
 // query is one of a panel or of an alert, ready to be asked.
 type query struct{ where, text string }
 
-// queries are those of all dashboards and of all alerts.
-func queries(t *testing.T) (all []query) {
+// dashboard is what Grafana draws.
+type dashboard struct {
+	Title  string
+	Panels []panel
+}
+
+// panel is a part of a dashboard. Its place is in columns, of which there are 24, and in rows.
+type panel struct {
+	Type, Title string
+	GridPos     struct{ X, Y, W, H int }
+	FieldConfig struct{ Defaults struct{ Unit string } }
+	Targets     []struct {
+		Expr, LegendFormat string
+		Instant            bool
+	}
+}
+
+// dashboards are all, by the names of their files.
+func dashboards(t *testing.T) map[string]dashboard {
 	t.Helper()
 	files, err := filepath.Glob("../dashboards/*.json")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("%d dashboards, %v", len(files), err)
 	}
+	all := map[string]dashboard{}
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
-		var dashboard struct {
-			Panels []struct {
-				Title   string
-				Targets []struct{ Expr string }
-			}
-		}
-		if err := json.Unmarshal(text, &dashboard); err != nil {
+		var d dashboard
+		if err := json.Unmarshal(text, &d); err != nil {
 			t.Fatalf("%s: %v", file, err)
 		}
-		for _, panel := range dashboard.Panels {
-			for _, target := range panel.Targets {
-				all = append(all, query{filepath.Base(file) + ": " + panel.Title, filled(target.Expr)})
+		all[filepath.Base(file)] = d
+	}
+	return all
+}
+
+// queries are those of all dashboards and of all alerts.
+func queries(t *testing.T) (all []query) {
+	t.Helper()
+	for file, d := range dashboards(t) {
+		for _, p := range d.Panels {
+			for _, target := range p.Targets {
+				all = append(all, query{file + ": " + p.Title, filled(target.Expr)})
 			}
 		}
 	}
@@ -142,6 +164,7 @@ func TestEveryQueryFindsWhatItNames(t *testing.T) {
 	began := time.Now()
 	f, worker := startFeed(t)
 	s := startPrometheus(t, worker)
+	scraped := time.Now()
 	for {
 		step := f.next(t)
 		for _, shown := range step.Shows {
@@ -186,6 +209,9 @@ func TestEveryQueryFindsWhatItNames(t *testing.T) {
 	t.Logf("%d queries name %d metrics", asked, len(named))
 	s.shows(t, began)
 	s.alerts(t)
+	for file, d := range dashboards(t) {
+		s.draw(t, file, d, scraped)
+	}
 }
 
 // shows checks panels that are to have something to show of what happened.

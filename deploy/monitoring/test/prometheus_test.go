@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -125,9 +126,27 @@ func get[T any](ctx context.Context, s server, path string, query url.Values) (d
 
 // result is what a query finds.
 type result struct {
-	Result []struct {
-		Metric map[string]string `json:"metric"`
-	} `json:"result"`
+	Result []found `json:"result"`
+}
+
+// found is a series. It has a Value where it was asked for now, and Values where it was asked for over a time.
+type found struct {
+	Metric map[string]string `json:"metric"`
+	Value  sample            `json:"value"`
+	Values []sample          `json:"values"`
+}
+
+// sample is a value of a series: its time in seconds, and a number as text.
+type sample struct{ at, value float64 }
+
+// UnmarshalJSON reads the pair that Prometheus sends.
+func (s *sample) UnmarshalJSON(text []byte) (err error) {
+	var number string
+	if err := json.Unmarshal(text, &[]any{&s.at, &number}); err != nil {
+		return err
+	}
+	s.value, err = strconv.ParseFloat(number, 64)
+	return err
 }
 
 // now asks for a query's value now.
@@ -135,7 +154,7 @@ func (s server) now(ctx context.Context, query string) (result, error) {
 	return get[result](ctx, s, "query", url.Values{"query": {query}})
 }
 
-// between asks for its values over a time.
+// between asks for its values of each second of a time.
 func (s server) between(ctx context.Context, query string, from, to time.Time) (result, error) {
 	seconds := func(at time.Time) string { return fmt.Sprint(at.Unix()) }
 	return get[result](ctx, s, "query_range", url.Values{"query": {query}, "start": {seconds(from)}, "end": {seconds(to)}, "step": {"1"}})

@@ -114,11 +114,11 @@ func (t *tab) open(path string) {
 	run(t, chromedp.Navigate("http://"+t.address+path))
 }
 
-// picture keeps what the tab shows, where DRYDOCK_PAGES names a folder for it.
+// picture keeps what the tab shows, where DRYDOCK_PICTURES names a folder for it.
 func (t *tab) picture(name string) {
 	t.Helper()
 	image := run(t, chromedp.FullScreenshot(100))
-	if dir := os.Getenv("DRYDOCK_PAGES"); dir != "" {
+	if dir := os.Getenv("DRYDOCK_PICTURES"); dir != "" {
 		if err := os.WriteFile(filepath.Join(dir, name+".png"), image, 0o600); err != nil {
 			t.Fatal(err)
 		}
