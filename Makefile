@@ -251,7 +251,7 @@ test-compose: $(BIN)/devcluster $(BIN)/devtemporal ## docker-compose.yaml out of
 		ARCHITECTURES=$$(go env GOHOSTARCH) deploy/docker/build.sh $(VERSION) && deploy/docker/build.sh $(VERSION) trial; fi
 	@$(STATIC_GO) run ./deploy/compose/trial -version $(VERSION)
 
-test-habits: ## what the forge and the release read: workflows, release configuration, templates; and the makers of SBOMs, manual pages and the site
+test-habits: chromium ## what the forge and the release read: workflows, release configuration, templates; and the makers of SBOMs, manual pages and the site
 	@echo "== workflows, release configuration and templates (a minute the first time)"
 	@cd tools/habits && $(STATIC_GO) test ./...
 	@cd tools/sbom && $(STATIC_GO) test ./...

@@ -1,5 +1,6 @@
 // Command site makes a web site of the documentation: a page for each Markdown page, at the same place as in the repository, with a list of all
-// of them and a search, which loads nothing from anywhere and works without a server. A link that leads nowhere is an error.
+// of them and a search, which loads nothing from anywhere and works without a server. Each version is in a folder of its own, and its pages lead
+// to the others. A link that leads nowhere is an error.
 package main
 
 import (
@@ -32,9 +33,9 @@ var (
 )
 
 func main() {
-	version := flag.String("version", "dev", "the `VERSION` that the pages are of, which they show")
+	version := flag.String("version", "dev", "the `VERSION` that the pages are of")
 	flag.Usage = func() {
-		fmt.Fprintln(flag.CommandLine.Output(), "usage: site [-version VERSION] SOURCE-TREE FOLDER   makes the site in a folder, whose content it replaces")
+		fmt.Fprintln(flag.CommandLine.Output(), "usage: site [-version VERSION] SOURCE-TREE FOLDER   makes the site of a version in FOLDER/VERSION, and leaves other versions")
 		flag.PrintDefaults()
 	}
 	flag.Parse()
@@ -47,7 +48,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "site:", err)
 		os.Exit(1)
 	}
-	fmt.Printf("%d pages in %s: open index.html\n", pages, flag.Arg(1))
+	fmt.Printf("%d pages: open %s\n", pages, filepath.Join(flag.Arg(1), "index.html"))
 }
 
 // sections are the parts of the list of pages, by the folders of their pages.
@@ -73,25 +74,27 @@ func build(root, to, version string) (int, error) {
 	if err := s.link(); err != nil {
 		return 0, err
 	}
-	if err := clearSite(to); err != nil {
+	folder, err := folderOf(to, version)
+	if err != nil {
 		return 0, err
 	}
 	for _, p := range s.sorted() {
-		if err := s.write(to, version, p); err != nil {
+		if err := s.write(folder, version, p); err != nil {
 			return 0, err
 		}
 	}
 	for file := range s.files {
 		text, err := os.ReadFile(filepath.Join(root, file))
 		if err == nil {
-			err = put(to, file, text)
+			err = put(folder, file, text)
 		}
 		if err != nil {
 			return 0, err
 		}
 	}
 	index, err := s.index()
-	return len(s.pages), errors.Join(err, put(to, "search.js", append(index, searchJS...)), put(to, "site.css", []byte(web.Style()+siteCSS)))
+	return len(s.pages), errors.Join(err, put(folder, "search.js", append(index, searchJS...)),
+		put(folder, "site.css", []byte(web.Style()+siteCSS)), putVersions(to))
 }
 
 // read reads all pages.
@@ -104,7 +107,7 @@ func (s *site) read() error {
 		switch filepath.Ext(file) {
 		case ".md":
 			all = append(all, file)
-		case ".png":
+		case ".png", ".svg":
 			relative, problem := filepath.Rel(s.root, file)
 			s.files[filepath.ToSlash(relative)], err = true, errors.Join(err, problem)
 		}
@@ -186,7 +189,7 @@ func (s *site) write(to, version string, p *page) error {
 	var text bytes.Buffer
 	err = pageTemplate.Execute(&text, map[string]any{
 		"Title": p.title, "Version": version, "Body": template.HTML(body), //nolint:gosec // the documentation is ours
-		"Sections": s.list(p), "Style": from(p, "site.css"), "Search": from(p, "search.js"), "Root": from(p, ""), "Home": from(p, "index.html"),
+		"Sections": s.list(p), "Style": from(p, "site.css"), "Search": from(p, "search.js"), "Root": from(p, ""), "All": from(p, "../"), "Home": from(p, "index.html"),
 	})
 	return errors.Join(err, put(to, at(p.path), text.Bytes()))
 }
@@ -204,18 +207,6 @@ func (s *site) index() ([]byte, error) {
 	}
 	text, err := json.Marshal(all)
 	return slices.Concat([]byte("const pages = "), text, []byte(";\n")), err
-}
-
-// clearSite removes the site that was made in a folder before, with pages that are no more.
-func clearSite(folder string) error {
-	entries, err := os.ReadDir(folder)
-	if errors.Is(err, fs.ErrNotExist) || err == nil && len(entries) == 0 {
-		return nil
-	}
-	if _, err := os.Stat(filepath.Join(folder, "site.css")); err != nil {
-		return fmt.Errorf("%s has something else than a site: name a folder of its own", folder)
-	}
-	return os.RemoveAll(folder)
 }
 
 func put(to, file string, text []byte) error {

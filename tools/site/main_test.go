@@ -1,13 +1,16 @@
 package main
 
 import (
+	"context"
 	"io/fs"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 )
 
 var (
@@ -27,17 +30,18 @@ func read(t *testing.T, file string) string {
 // All that the pages of this repository lead to is there, and they load nothing from elsewhere.
 func TestTheSiteIsWhole(t *testing.T) {
 	to := t.TempDir()
-	pages, err := build("../..", to, "v0.2.0")
-	if err != nil || pages < 70 {
-		t.Fatalf("%d pages, %v", pages, err)
+	for _, version := range []string{"v0.9.0", "v0.10.0"} {
+		if pages, err := build("../..", to, version); err != nil || pages < 70 {
+			t.Fatalf("%s: %d pages, %v", version, pages, err)
+		}
 	}
 	found := 0
-	err = filepath.WalkDir(to, func(file string, _ fs.DirEntry, err error) error {
+	err := filepath.WalkDir(to, func(file string, _ fs.DirEntry, err error) error {
 		if filepath.Ext(file) != ".html" {
 			return err
 		}
 		text := read(t, file)
-		if strings.Count(text, "<h1") != 1 || !strings.Contains(text, "<small>v0.2.0</small>") {
+		if strings.Count(text, "<h1") != 1 || !strings.Contains(text, ">v0.10.0</a>") && !strings.Contains(text, ">v0.9.0</a>") {
 			t.Errorf("%s has %d titles, or no version", file, strings.Count(text, "<h1"))
 		}
 		for _, link := range linksTo.FindAllStringSubmatch(text, -1) {
@@ -68,7 +72,10 @@ func TestTheSiteIsWhole(t *testing.T) {
 	if err != nil || found < 5000 {
 		t.Errorf("%d links, %v", found, err)
 	}
-	if search := read(t, filepath.Join(to, "search.js")); !strings.Contains(search, `"to":"docs/tasks/page.html"`) || !strings.Contains(search, "drydock plan create") {
+	if list := read(t, filepath.Join(to, "versions.js")); list != "const versions = [\"v0.10.0\",\"v0.9.0\"];\n" {
+		t.Errorf("versions: %s", list)
+	}
+	if search := read(t, filepath.Join(to, "v0.9.0", "search.js")); !strings.Contains(search, `"to":"docs/tasks/page.html"`) || !strings.Contains(search, "drydock plan create") {
 		t.Error("the search does not have the pages")
 	}
 }
@@ -80,11 +87,58 @@ func TestOnlyASiteIsReplaced(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := os.Remove(filepath.Join(to, "site.css")); err != nil {
-		t.Fatal(err)
+	for _, file := range []string{"dev/site.css", "versions.js"} {
+		if err := os.Remove(filepath.Join(to, file)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := build("../..", to, "dev"); err == nil || !strings.Contains(err.Error(), "name a folder of its own") {
+			t.Errorf("it replaces what is no site: %v", err)
+		}
 	}
-	if _, err := build("../..", to, "dev"); err == nil || !strings.Contains(err.Error(), "name a folder of its own") {
-		t.Errorf("it replaces what is no site: %v", err)
+	for _, version := range []string{"", "..", "a/b", "-v"} {
+		if _, err := build("../..", t.TempDir(), version); err == nil || !strings.Contains(err.Error(), "-version") {
+			t.Errorf("version %q: %v", version, err)
+		}
+	}
+}
+
+// shownIn is the text of a page after its scripts ran, in Debian's Chromium.
+func shownIn(t *testing.T, address string, more ...string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	args := append([]string{"--headless", "--no-sandbox", "--disable-gpu", "--user-data-dir=" + t.TempDir(), "--virtual-time-budget=5000"}, more...)
+	out, err := exec.CommandContext(ctx, "chromium", append(args, address)...).Output()
+	if err != nil {
+		t.Fatalf("chromium, which make chromium installs: %v", err)
+	}
+	return string(out)
+}
+
+// DRYDOCK_PICTURES names a folder that keeps what the browser shows.
+func TestTheSiteInABrowser(t *testing.T) {
+	to := t.TempDir()
+	for _, version := range []string{"v0.1.0", "v0.2.0"} {
+		if _, err := build("../..", to, version); err != nil {
+			t.Fatal(err)
+		}
+	}
+	page := "file://" + filepath.Join(to, "v0.1.0", "docs", "tasks", "page.html")
+	found := shownIn(t, page+"?q=disruption+budget", "--dump-dom")
+	for _, want := range []string{`<div id="found" role="status"><p>`, `pages:</p>`, `href="../../docs/concepts/drain.html"`, `<option value="v0.2.0">v0.2.0</option>`} {
+		if !strings.Contains(found, want) {
+			t.Errorf("a search shows no %s", want)
+		}
+	}
+	if none := shownIn(t, page+"?q=nosuchwordanywhere", "--dump-dom"); !strings.Contains(none, "No page has these words.") {
+		t.Error("a search that finds nothing does not say so")
+	}
+	if newest := shownIn(t, "file://"+filepath.Join(to, "index.html"), "--dump-dom"); !strings.Contains(newest, `data-version="v0.2.0"`) {
+		t.Error("the first page does not lead to the newest version")
+	}
+	if dir := os.Getenv("DRYDOCK_PICTURES"); dir != "" {
+		shownIn(t, page+"?q=budget", "--screenshot="+filepath.Join(dir, "site.png"), "--window-size=1200,900")
+		shownIn(t, page, "--screenshot="+filepath.Join(dir, "site-phone-dark.png"), "--window-size=500,900", "--force-dark-mode", "--blink-settings=preferredColorScheme=0")
 	}
 }
 

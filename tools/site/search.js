@@ -1,7 +1,7 @@
-// Finds the pages that have all words, those with a word in their title first.
+// Finds the pages that have all words, those with a word in their title first, and lets the reader choose a version. ?q=WORDS searches at once.
 "use strict";
 
-const root = document.currentScript.dataset.root;
+const {root, version} = document.currentScript.dataset;
 
 function find(words) {
   const found = [];
@@ -29,11 +29,33 @@ function show(found) {
   document.getElementById("found").replaceChildren(said, list);
 }
 
-document.getElementById("search").addEventListener("input", (event) => {
-  const words = event.target.value.toLowerCase().split(/\s+/).filter((word) => word.length > 1);
+function search(text) {
+  const words = text.toLowerCase().split(/\s+/).filter((word) => word.length > 1);
   if (words.length === 0) {
     document.getElementById("found").replaceChildren();
     return;
   }
   show(find(words));
-});
+}
+
+function choose() {
+  if (typeof versions === "undefined" || versions.length < 2) {
+    return;
+  }
+  const label = document.createElement("label"), select = document.createElement("select");
+  label.htmlFor = select.id = "versions";
+  label.textContent = "Version ";
+  for (const other of versions) {
+    select.add(new Option(other, other, other === version, other === version));
+  }
+  select.addEventListener("change", () => { location.href = `${root}../${select.value}/index.html`; });
+  document.getElementById("version").replaceChildren(label, select);
+}
+
+const input = document.getElementById("search"), asked = new URLSearchParams(location.search).get("q");
+input.addEventListener("input", () => search(input.value));
+if (asked) {
+  input.value = asked;
+  search(asked);
+}
+choose();
