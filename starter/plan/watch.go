@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"cmp"
 	"context"
 	"time"
 
@@ -39,7 +38,10 @@ func watch(ctx context.Context, a *invocation.App, c *invocation.Connection, p *
 		}
 		last = v
 		if now := c.Clock(); now.Sub(asked) > askSlowestEvery || !v.Running() {
-			slow, pace, asked = slowest(ctx, c, p, v), cmp.Or(p.Pace(ctx, v), pace), now
+			slow, asked = slowest(ctx, c, p, v), now
+			if latest := p.Pace(ctx, v); latest != nil || !v.Running() { // of one that has ended no end is expected
+				pace = latest
+			}
 		}
 		shown, cells := v.Known(), ""
 		shown.Slowest, shown.Pace = slow, pace

@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"bytes"
+	"encoding/xml"
 	"fmt"
 	"strings"
 	"testing"
@@ -31,6 +33,19 @@ func TestSlowAPlanIsAPictureInATerminal(t *testing.T) {
 		if n := utf8.RuneCountInString(strings.TrimSuffix(strings.ReplaceAll(line, "\x1b[K", ""), "\n")); n > 50 {
 			t.Errorf("a line has %d columns of 50: %q", n, line)
 		}
+	}
+}
+
+func TestSlowAPlanIsRecorded(t *testing.T) {
+	s := site.New(t, "scheduler: {maxParallel: 10}")
+	s.MustDrydock("plan", "create", "kernel", "--all", "--yes", "--canary", "1", "--max-parallel", "2", "--ready-timeout", "2s", "--on-ready-timeout", "release",
+		"--reason", "kernel 6.18")
+	r := s.Record("plan-status-watch", 90, "plan", "status", "kernel", "--watch")
+	if last := r.Last(); !strings.Contains(last, "Completed") || strings.Contains(last, "expected") || r.Screens() < 5 {
+		t.Errorf("%d screens, the last is\n%s", r.Screens(), last)
+	}
+	if svg := r.SVG(); xml.Unmarshal(svg, new(struct{})) != nil || bytes.Contains(svg, []byte("\x1b")) {
+		t.Errorf("the picture is\n%s", svg)
 	}
 }
 

@@ -11,6 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+const terminalRows = 40
+
 // terminal opens a terminal of so many columns: the side of the screen, and that of the program.
 func (s *Site) terminal(width int) (screen, tty *os.File) {
 	s.Helper()
@@ -21,7 +23,7 @@ func (s *Site) terminal(width int) (screen, tty *os.File) {
 	fd := int(screen.Fd())
 	number, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
 	if err = errors.Join(err, unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0),
-		unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: 40, Col: uint16(width)})); err != nil {
+		unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: terminalRows, Col: uint16(width)})); err != nil {
 		s.Fatal(err)
 	}
 	if tty, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0); err != nil {
@@ -44,8 +46,16 @@ func (s *Site) AtTerminal(answer string, args ...string) Ran {
 	return s.Execute(cmd)
 }
 
-// InTerminal runs the command line in a terminal of so many columns.
+// InTerminal runs the command line in a terminal of so many columns, and returns what it wrote.
 func (s *Site) InTerminal(width int, args ...string) string {
+	s.Helper()
+	var out bytes.Buffer
+	s.inTerminal(width, &out, args...)
+	return strings.ReplaceAll(out.String(), "\r", "")
+}
+
+// inTerminal has out see what the command line writes, when it does.
+func (s *Site) inTerminal(width int, out io.Writer, args ...string) {
 	s.Helper()
 	screen, tty := s.terminal(width)
 	defer screen.Close()
@@ -56,9 +66,7 @@ func (s *Site) InTerminal(width int, args ...string) string {
 		s.Fatal(err)
 	}
 	tty.Close()
-	var out bytes.Buffer
 	// The terminal's end is an error (EIO) once nobody has its other side.
-	_, _ = io.Copy(&out, screen)
+	_, _ = io.Copy(out, screen)
 	_ = cmd.Wait()
-	return strings.ReplaceAll(out.String(), "\r", "")
 }
