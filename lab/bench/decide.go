@@ -17,7 +17,8 @@ const decideRounds = 41
 // decide is how long one decision of the scheduler takes, where some limits bind and others do not.
 func (b *bench) decide(context.Context) ([]Figure, error) {
 	var figures []Figure
-	var times []float64
+	var times, medians []float64
+	var labels []string
 	sizes := []int{1000, 5000, 15000}
 	for _, nodes := range sizes {
 		in, err := scheduletest.Cluster(nodes, schedule.Limits{MaxParallel: schedule.Percent(20), MaxUnavailable: schedule.Percent(10)})
@@ -27,12 +28,17 @@ func (b *bench) decide(context.Context) ([]Figure, error) {
 		took := decisions(in)
 		// The least, too: other processes only ever make it longer.
 		times = append(times, ms(slices.Min(took)))
+		medians, labels = append(medians, ms(median(took))), append(labels, fmt.Sprint(nodes))
 		name := fmt.Sprintf("decision, %d nodes and %d candidates, median", nodes, len(in.Pending))
 		if nodes == sizes[len(sizes)-1] {
 			figures = append(figures, atMost(name, ms(median(took)), "ms", 20))
 			continue
 		}
 		figures = append(figures, report(name, ms(median(took)), "ms"))
+	}
+	shown := plot{"One decision of the scheduler, of so many nodes, a third of them waiting", "ms", labels, []series{{"median", medians}}}
+	if err := shown.draw("decide"); err != nil {
+		return nil, err
 	}
 	in, err := scheduletest.Cluster(3*sizes[len(sizes)-1], schedule.Limits{MaxParallel: schedule.Percent(20), MaxUnavailable: schedule.Percent(10)})
 	if err != nil {

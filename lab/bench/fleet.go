@@ -72,6 +72,15 @@ func (b *bench) drainFleet(ctx context.Context) ([]Figure, error) {
 	if err != nil {
 		return nil, fmt.Errorf("with the default limit: %w", err)
 	}
+	shown := plot{
+		fmt.Sprintf("Emptying %d nodes with %d pods at once", nodes, pods), "s", []string{"first eviction or grant to the last pod gone", "CPU of the API server"},
+		[]series{
+			{"Drydock", []float64{free.sinceGrant.Seconds(), free.cpu}}, {"bare loop of evictions", []float64{bare.took.Seconds(), bare.cpu}},
+		},
+	}
+	if err := shown.draw("fleet"); err != nil {
+		return nil, err
+	}
 	return []Figure{
 		report("fleet, nodes drained at once", float64(nodes), "nodes"),
 		report("fleet, pods on them", float64(pods), "pods"),

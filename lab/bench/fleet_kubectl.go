@@ -28,6 +28,13 @@ func (b *bench) drainOwned(ctx context.Context) ([]Figure, error) {
 	if err != nil {
 		return nil, fmt.Errorf("by kubectl: %w", err)
 	}
+	shown := plot{
+		fmt.Sprintf("Emptying %d nodes with %d pods of one controller", f.nodes, pods), "s", []string{"Drydock", fmt.Sprintf("kubectl drain, %d at a time", kubectlAtOnce)},
+		[]series{{"", []float64{drydock.sinceGrant.Seconds(), kubectl.Seconds()}}},
+	}
+	if err := shown.draw("owned"); err != nil {
+		return nil, err
+	}
 	return []Figure{
 		report("one controller's pods, Drydock, first grant to last pod gone", drydock.sinceGrant.Seconds(), "s"),
 		report(fmt.Sprintf("one controller's pods, kubectl drain, %d at a time", kubectlAtOnce), kubectl.Seconds(), "s"),

@@ -40,6 +40,9 @@ func (b *bench) handOver(ctx context.Context) ([]Figure, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := distribution("Hand-over of a slot from node to node", gaps).draw("handover"); err != nil {
+		return nil, err
+	}
 	return []Figure{
 		atMost("slot hand-over, median", ms(gaps[len(gaps)/2]), "ms", 150),
 		atMost("slot hand-over, p95", ms(gaps[len(gaps)*95/100]), "ms", 300),

@@ -138,11 +138,11 @@ var suites = []suite{
 	},
 	{
 		nodes: func(sizes) int { return movesNodes }, config: new(unlimited()),
-		benchmarks: []benchmark{{"moves", 15 * time.Minute, moves(movesWithDefaults)}},
+		benchmarks: []benchmark{{"moves", 15 * time.Minute, moves("moves", movesWithDefaults)}},
 	},
 	{
 		nodes: func(sizes) int { return movesNodes }, args: []string{"--pack-nodes"}, config: new(unlimited()),
-		benchmarks: []benchmark{{"moves-packed", 15 * time.Minute, moves(movesPacked)}},
+		benchmarks: []benchmark{{"moves-packed", 15 * time.Minute, moves("moves-packed", movesPacked)}},
 	},
 	{
 		nodes: func(s sizes) int { return s.togetherNodes }, config: new(unlimited()),

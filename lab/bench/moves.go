@@ -55,9 +55,10 @@ var (
 	}
 )
 
-func moves(cases []movesCase) func(*bench, context.Context) ([]Figure, error) {
+func moves(plotName string, cases []movesCase) func(*bench, context.Context) ([]Figure, error) {
 	return func(b *bench, ctx context.Context) ([]Figure, error) {
 		var figures []Figure
+		shown := plot{title: "How often a pod moves", unit: "times", series: []series{{name: "by a plan"}, {name: "by a loop of kubectl drain"}}}
 		for i, c := range cases {
 			var counted api.PlanResult
 			planned, err := b.move(ctx, c, fmt.Sprintf("moves-plan-%d", i), func(ctx context.Context, name string) error {
@@ -84,8 +85,11 @@ func moves(cases []movesCase) func(*bench, context.Context) ([]Figure, error) {
 			figures = append(figures,
 				atMost("moves of a pod by a plan, "+c.name, planned, "times", 1.3),
 				report("- by a loop of kubectl drain", looped, "times"))
+			shown.labels = append(shown.labels, c.name)
+			shown.series[0].values = append(shown.series[0].values, planned)
+			shown.series[1].values = append(shown.series[1].values, looped)
 		}
-		return figures, nil
+		return figures, shown.draw(plotName)
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
+	"os/exec"
 	"sync"
 	"time"
 
@@ -75,10 +77,16 @@ func (b *bench) measurePage(ctx context.Context) (figures []Figure, err error) {
 	}
 	world.Say("page: %d look at it for %s while nodes are maintained", pageViewers, b.sizes.pageViewed)
 	loads, err := b.viewPage(ctx, address)
+	if err == nil {
+		err = photograph(ctx, address)
+	}
 	if err != nil {
 		return nil, err
 	}
 	now, peak, err := world.Resident(worker.PID())
+	if err == nil {
+		err = distribution(fmt.Sprintf("Request to first byte of the page of %d nodes", nodes), took).draw("page")
+	}
 	return []Figure{
 		atMost(fmt.Sprintf("page of %d nodes, request to first byte, median of %d", nodes, pageLoads), ms(median(took)), "ms", 200),
 		report("- the first time", ms(first.firstByte), "ms"),
@@ -166,4 +174,33 @@ func loadPage(ctx context.Context, address string, zipped bool) (load pageLoad, 
 		err = fmt.Errorf("the page answers %s", answer.Status)
 	}
 	return load, err
+}
+
+// photograph keeps pictures of the page in Chromium, where there is one: in light and dark colours, and on a phone.
+func photograph(ctx context.Context, address string) error {
+	browser, err := exec.LookPath("chromium")
+	if err != nil {
+		world.Say("page: no pictures are made, since there is no chromium (make chromium)")
+		return nil
+	}
+	for name, flags := range map[string][]string{
+		"page-large":       {"--window-size=1200,1400"},
+		"page-large-dark":  {"--window-size=1200,1400", "--blink-settings=preferredColorScheme=0"},
+		"page-large-phone": {"--window-size=500,1400"},
+	} {
+		file, err := pictureFile(name + ".png")
+		if err != nil {
+			return err
+		}
+		profile, err := os.MkdirTemp("", "drydock-bench-browser-")
+		if err != nil {
+			return err
+		}
+		args := append([]string{"--headless", "--no-sandbox", "--disable-gpu", "--user-data-dir=" + profile, "--virtual-time-budget=3000", "--screenshot=" + file}, flags...)
+		out, err := exec.CommandContext(ctx, browser, append(args, "http://"+address+"/")...).CombinedOutput()
+		if err = errors.Join(err, os.RemoveAll(profile)); err != nil {
+			return fmt.Errorf("chromium: %w\n%s", err, out)
+		}
+	}
+	return nil
 }
