@@ -97,7 +97,7 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	defer traces.Stop()
+	defer traces.Stop(stopTimeout)
 	temporal, err := temporalenv.Dial(ctx, options, o.Logger)
 	if err != nil {
 		return err
@@ -338,7 +338,7 @@ func temporalOptions(ctx context.Context, o Options) (temporalclient.Options, *t
 	}
 	options.Logger = log.NewStructuredLogger(o.Logger)
 	options.Identity = cmp.Or(options.Identity, "drydock-bridge") // who started a maintenance, to those who look at it
-	traces, err := tracing.OfProcess(ctx, "drydock-bridge", o.Version, o.Logger)
+	traces := tracing.Start(ctx, "drydock-bridge", o.Version, tracing.Log{Logger: o.Logger})
 	traces.Trace(&options)
-	return options, traces, err
+	return options, traces, nil
 }

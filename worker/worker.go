@@ -60,6 +60,8 @@ const (
 	heartbeats = 2 * time.Second
 	// pollers keep a hand-over from waiting for a free poller while other nodes are worked on.
 	pollers = 10
+	// tracesStopTime is how long the last traces may take to be sent.
+	tracesStopTime = 3 * time.Second
 	// namespacePause is the pause between two tries to read the namespace at the start.
 	namespacePause = 2 * time.Second
 )
@@ -110,7 +112,7 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	defer traces.Stop()
+	defer traces.Stop(tracesStopTime)
 	options.MetricsHandler = measured
 	temporal, err := temporalenv.Dial(ctx, options, o.Logger)
 	if err != nil {
@@ -382,7 +384,7 @@ func temporalOptions(ctx context.Context, o Options) (client.Options, *tracing.T
 	// results comes first, so that what it sends again has a renewed API key.
 	options.ConnectionOptions.DialOptions = slices.Concat([]grpc.DialOption{grpc.WithChainUnaryInterceptor(results{ctx}.Intercept)},
 		options.ConnectionOptions.DialOptions, []grpc.DialOption{grpc.WithChainUnaryInterceptor(o.acks.Intercept)})
-	traces, err := tracing.OfProcess(ctx, "drydock-worker", o.Version, o.Logger)
+	traces := tracing.Start(ctx, "drydock-worker", o.Version, tracing.Log{Logger: o.Logger})
 	traces.Trace(&options)
-	return options, traces, err
+	return options, traces, nil
 }

@@ -4,14 +4,20 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
+	"errors"
+	"fmt"
 	"slices"
 
+	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/propagation"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
 	"go.temporal.io/sdk/contrib/opentelemetry"
 	"go.temporal.io/sdk/interceptor"
+	"go.temporal.io/sdk/log"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
 
 	"drydock.dev/drydock/api"
 )
@@ -25,8 +31,12 @@ var (
 	}
 )
 
-// ofWorkflows are the operations of the SDK's interceptor that have the name of a workflow type.
-var ofWorkflows = []string{"RunWorkflow", "StartWorkflow", "StartChildWorkflow"}
+// ofWorkflows are the operations of the SDK's interceptor that have the name of a workflow type. withMessages begin a workflow, or send a
+// message to one that runs already and serves many: the trace of whoever comes first is not that of the others.
+var (
+	ofWorkflows  = []string{"RunWorkflow", "StartWorkflow", "StartChildWorkflow"}
+	withMessages = []string{"SignalWithStartWorkflow", "UpdateWithStartWorkflow"}
+)
 
 // tracer is the SDK's, which decides what is in a trace, and gives the span of a workflow one ID in all workers that run it.
 type tracer struct {
@@ -46,7 +56,8 @@ func newTracer(provider *sdktrace.TracerProvider, version string) (*tracer, erro
 	return &tracer{Tracer: t, options: options}, err
 }
 
-// StartSpan starts a span, or one that is not recorded.
+// StartSpan starts a span, or one that is not recorded. The SDK's tracer tells its SpanStarter neither the parent nor the key, so that each span
+// has a tracer that knows its own.
 func (t *tracer) StartSpan(o *interceptor.TracerStartSpanOptions) (interceptor.TracerSpan, error) {
 	options := t.options
 	options.SpanStarter = func(ctx context.Context, t trace.Tracer, name string, with ...trace.SpanStartOption) trace.Span {
@@ -56,8 +67,8 @@ func (t *tracer) StartSpan(o *interceptor.TracerStartSpanOptions) (interceptor.T
 		if o.IdempotencyKey != "" {
 			ctx = context.WithValue(ctx, key{}, o.IdempotencyKey)
 		}
-		_, span := t.Start(ctx, name, with...)
-		return span
+		_, s := t.Start(ctx, name, with...)
+		return &span{Span: s}
 	}
 	once, err := opentelemetry.NewTracer(options)
 	if err != nil {
@@ -66,13 +77,48 @@ func (t *tracer) StartSpan(o *interceptor.TracerStartSpanOptions) (interceptor.T
 	return once.StartSpan(o)
 }
 
+// GetLogger adds the IDs of the span to what a workflow or an activity logs, where there is one.
+func (t *tracer) GetLogger(logger log.Logger, of interceptor.TracerSpanRef) log.Logger {
+	if !isValid(of) {
+		return logger
+	}
+	return t.Tracer.GetLogger(logger, of)
+}
+
 // isTraced reports whether a span is a part of a trace.
 func isTraced(o *interceptor.TracerStartSpanOptions) bool {
 	ofWorkflow := slices.Contains(ofWorkflows, o.Operation)
-	if ofWorkflow && slices.Contains(untraced, o.Name) {
+	if ofWorkflow && slices.Contains(untraced, o.Name) || slices.Contains(withMessages, o.Operation) {
 		return false
 	}
 	return isValid(o.Parent) || ofWorkflow && slices.Contains(beginning, o.Name)
+}
+
+// span has the types of errors only: their texts may be what a payload codec encrypts. To continue as new is no error.
+type span struct {
+	trace.Span
+	failure string
+}
+
+func (s *span) RecordError(err error, _ ...trace.EventOption) {
+	var (
+		continued   *workflow.ContinueAsNewError
+		application *temporal.ApplicationError
+	)
+	switch {
+	case err == nil || errors.As(err, &continued):
+	case errors.As(err, &application):
+		s.failure = application.Type()
+	default:
+		s.failure = fmt.Sprintf("%T", err)
+	}
+}
+
+// SetStatus is called after RecordError, with the same error's text.
+func (s *span) SetStatus(code codes.Code, _ string) {
+	if s.failure != "" {
+		s.Span.SetStatus(code, s.failure)
+	}
 }
 
 // isValid reports whether a parent, of the process or from a header, is a span.

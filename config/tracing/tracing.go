@@ -6,11 +6,17 @@
 package tracing
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
 	"time"
 
+	"github.com/go-logr/logr"
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace"
@@ -20,13 +26,10 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	semconv "go.opentelemetry.io/otel/semconv/v1.40.0"
 	"go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/contrib/envconfig"
 	"go.temporal.io/sdk/interceptor"
-
-	"drydock.dev/drydock/config/temporalenv"
 )
 
-// The variables that this package reads. The exporters and the SDK read the others: endpoint, headers, certificates, sampler, batches.
+// The variables that this package reads. The exporters and the SDK read the others: headers, certificates, sampler, batches.
 const (
 	disabled       = "OTEL_SDK_DISABLED"
 	exporter       = "OTEL_TRACES_EXPORTER"
@@ -36,8 +39,9 @@ const (
 	tracesProtocol = "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"
 )
 
-// stopTimeout is how long the last spans may take to be sent. A process that ends must not wait for a collector that is away.
-const stopTimeout = 3 * time.Second
+// Reporter is told why traces are not sent, in goroutines of any kind. Nothing else follows from it: a program does its work without traces
+// too. The error names the variable that is wrong, and has none of the values, which may be secret.
+type Reporter interface{ Untraced(why error) }
 
 // Traces are sent until they are stopped. The nil Traces sends nothing.
 type Traces struct {
@@ -45,13 +49,38 @@ type Traces struct {
 	interceptor interceptor.ClientInterceptor
 }
 
-// Start begins to send the traces that the environment asks for, and returns nil where it asks for none. Version may be empty. Report is
-// called with each error of sending. An error that is returned names the variable.
-func Start(ctx context.Context, env temporalenv.Environment, program, version string, report func(error)) (*Traces, error) {
-	if asked, err := isAsked(env); !asked || err != nil {
-		return nil, err
+// Start begins to send the traces of a program that the environment asks for, and returns nil where it asks for none. Version may be empty.
+func Start(ctx context.Context, program, version string, reporter Reporter) *Traces {
+	if !isAsked() {
+		return nil
 	}
-	client, err := newClient(env)
+	t, err := start(ctx, program, version, reporter)
+	if err != nil {
+		reporter.Untraced(err)
+		return nil
+	}
+	return t
+}
+
+// isAsked reports whether the environment asks for traces: it names an endpoint or an exporter, but not none.
+func isAsked() bool {
+	if strings.EqualFold(os.Getenv(disabled), "true") || os.Getenv(exporter) == "none" {
+		return false
+	}
+	return os.Getenv(exporter) != "" || os.Getenv(endpoint) != "" || os.Getenv(tracesEndpoint) != ""
+}
+
+func start(ctx context.Context, program, version string, reporter Reporter) (*Traces, error) {
+	if all := os.Getenv(exporter); all != "" && !slices.Contains(strings.Split(all, ","), "otlp") {
+		return nil, fmt.Errorf("%s names no exporter but otlp that is known here", exporter)
+	}
+	for _, variable := range []string{endpoint, tracesEndpoint} {
+		if u, err := url.Parse(os.Getenv(variable)); err != nil || os.Getenv(variable) != "" && (u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
+			return nil, fmt.Errorf("%s is no URL such as http://collector:4318", variable)
+		}
+	}
+	otel.SetLogger(logr.New(messages{reporter})) // before anything else: by default it writes values to standard error
+	c, err := newClient()
 	if err != nil {
 		return nil, err
 	}
@@ -61,61 +90,30 @@ func Start(ctx context.Context, env temporalenv.Environment, program, version st
 	}
 	about, err := resource.New(ctx, resource.WithTelemetrySDK(), resource.WithAttributes(own...), resource.WithFromEnv()) // the user's come last, and hold
 	if err != nil {
-		return nil, fmt.Errorf("OTEL_RESOURCE_ATTRIBUTES or OTEL_SERVICE_NAME: %w", err)
+		return nil, fmt.Errorf("OTEL_RESOURCE_ATTRIBUTES is not a list such as site=a,team=b")
 	}
-	spans, err := otlptrace.New(ctx, client)
+	spans, err := otlptrace.New(ctx, c)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", endpoint, err)
+		return nil, err
 	}
-	otel.SetErrorHandler(otel.ErrorHandlerFunc(report))
-	provider := sdktrace.NewTracerProvider(sdktrace.WithBatcher(spans), sdktrace.WithResource(about), sdktrace.WithIDGenerator(ids{}))
-	return newTraces(provider, version)
+	return newTraces(sdktrace.NewTracerProvider(sdktrace.WithBatcher(reporting{spans, reporter}), sdktrace.WithResource(about), sdktrace.WithIDGenerator(ids{})), version)
 }
 
 func newTraces(provider *sdktrace.TracerProvider, version string) (*Traces, error) {
 	t, err := newTracer(provider, version)
-	if err != nil {
-		return nil, err
-	}
-	return &Traces{provider: provider, interceptor: interceptor.NewTracingInterceptor(t)}, nil
-}
-
-// isAsked reports whether the environment asks for traces: it names an endpoint, or an exporter other than none.
-func isAsked(env temporalenv.Environment) (bool, error) {
-	if value(env, disabled) == "true" {
-		return false, nil
-	}
-	switch name := value(env, exporter); name {
-	case "":
-		return value(env, endpoint) != "" || value(env, tracesEndpoint) != "", nil
-	case "none":
-		return false, nil
-	case "otlp":
-		return true, nil
-	default:
-		return false, fmt.Errorf("%s is %q: otlp or none", exporter, name)
-	}
+	return &Traces{provider: provider, interceptor: interceptor.NewTracingInterceptor(t)}, err
 }
 
 // newClient is the client of the protocol that the environment names. HTTP is OpenTelemetry's default.
-func newClient(env temporalenv.Environment) (otlptrace.Client, error) {
-	variable := tracesProtocol
-	if value(env, variable) == "" {
-		variable = protocol
-	}
-	switch name := value(env, variable); name {
+func newClient() (otlptrace.Client, error) {
+	switch cmp.Or(os.Getenv(tracesProtocol), os.Getenv(protocol)) {
 	case "", "http/protobuf":
 		return otlptracehttp.NewClient(), nil
 	case "grpc":
 		return otlptracegrpc.NewClient(), nil
 	default:
-		return nil, fmt.Errorf("%s is %q: http/protobuf or grpc", variable, name)
+		return nil, fmt.Errorf("%s or %s is neither http/protobuf nor grpc", tracesProtocol, protocol)
 	}
-}
-
-func value(env temporalenv.Environment, name string) string {
-	v, _ := env.LookupEnv(name)
-	return v
 }
 
 // Trace has the calls of a client traced, and the workflows and activities of workers that use it.
@@ -125,19 +123,51 @@ func (t *Traces) Trace(options *client.Options) {
 	}
 }
 
-// Stop sends what is left, and gives up after a few seconds.
-func (t *Traces) Stop() {
+// Stop sends what is left. It gives up after some time, for the collector may be away.
+func (t *Traces) Stop(patience time.Duration) {
 	if t == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	if err := t.provider.Shutdown(ctx); err != nil {
-		otel.Handle(err) // as the errors of sending before
-	}
+	// What is wrong has been reported by the exporter. The error here is that the time is over.
+	_ = t.provider.Shutdown(ctx)
 }
 
-// OfProcess are the traces of a process that runs for long. What cannot be sent goes to its log.
-func OfProcess(ctx context.Context, program, version string, logger *slog.Logger) (*Traces, error) {
-	return Start(ctx, envconfig.EnvLookupOS, program, version, func(err error) { logger.Warn("traces are not sent", "error", err) })
+// reporting is an exporter that reports its errors.
+type reporting struct {
+	sdktrace.SpanExporter
+	reporter Reporter
 }
+
+func (r reporting) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
+	if err := r.SpanExporter.ExportSpans(ctx, spans); err != nil {
+		r.reporter.Untraced(fmt.Errorf("the collector that %s names does not take them: %w", variableOfEndpoint(), err))
+	}
+	return nil
+}
+
+func variableOfEndpoint() string {
+	if os.Getenv(tracesEndpoint) != "" {
+		return tracesEndpoint
+	}
+	return endpoint
+}
+
+// messages is a log of OpenTelemetry's that passes warnings on, without their values: some are headers with tokens in them.
+type messages struct{ reporter Reporter }
+
+func (messages) Init(logr.RuntimeInfo)               {}
+func (messages) Enabled(level int) bool              { return level <= 1 } // 1 is a warning, more is information
+func (m messages) Info(_ int, text string, _ ...any) { m.Error(nil, text) }
+func (m messages) WithValues(...any) logr.LogSink    { return m }
+func (m messages) WithName(string) logr.LogSink      { return m }
+func (m messages) Error(_ error, text string, _ ...any) {
+	m.reporter.Untraced(fmt.Errorf("a variable of OpenTelemetry's: %s", text))
+}
+
+// Log is a Reporter that writes warnings.
+type Log struct{ *slog.Logger }
+
+// Untraced logs why.
+func (l Log) Untraced(why error) { l.Warn("traces are not sent", "error", why) }

@@ -2,16 +2,23 @@ package tracing
 
 import (
 	"context"
+	"errors"
+	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"go.opentelemetry.io/otel/codes"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	"go.opentelemetry.io/otel/trace"
 	commonpb "go.temporal.io/api/common/v1"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/interceptor"
+	"go.temporal.io/sdk/log"
+	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
@@ -19,66 +26,86 @@ import (
 	"drydock.dev/drydock/api"
 )
 
-// variables are an environment.
-type variables map[string]string
-
-func (v variables) LookupEnv(name string) (string, bool) {
-	value, ok := v[name]
-	return value, ok
+// told keeps why traces are not sent.
+type told struct {
+	mu  sync.Mutex
+	all []string
 }
 
-func (v variables) Environ() (all []string) {
-	for name, value := range v {
-		all = append(all, name+"="+value)
-	}
-	return all
+func (r *told) Untraced(why error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.all = append(r.all, why.Error())
 }
 
 func TestTracesAreSentWhereTheEnvironmentAsks(t *testing.T) {
+	const secret = "canary-of-a-token"
 	for name, c := range map[string]struct {
-		env  variables
+		env  map[string]string
 		want bool
-		err  string
+		says string
 	}{
-		"nothing is set":          {env: variables{}},
-		"an endpoint":             {env: variables{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:4318"}, want: true},
-		"an endpoint of traces":   {env: variables{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://127.0.0.1:4318/v1/traces"}, want: true},
-		"an exporter":             {env: variables{"OTEL_TRACES_EXPORTER": "otlp"}, want: true},
-		"gRPC":                    {env: variables{"OTEL_TRACES_EXPORTER": "otlp", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}, want: true},
-		"none":                    {env: variables{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:4318", "OTEL_TRACES_EXPORTER": "none"}},
-		"disabled":                {env: variables{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:4318", "OTEL_SDK_DISABLED": "true"}},
-		"an unknown exporter":     {env: variables{"OTEL_TRACES_EXPORTER": "zipkin"}, err: `OTEL_TRACES_EXPORTER is "zipkin": otlp or none`},
-		"an unknown protocol":     {env: variables{"OTEL_TRACES_EXPORTER": "otlp", "OTEL_EXPORTER_OTLP_PROTOCOL": "http/json"}, err: `OTEL_EXPORTER_OTLP_PROTOCOL is "http/json": http/protobuf or grpc`},
-		"an unknown one of spans": {env: variables{"OTEL_TRACES_EXPORTER": "otlp", "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL": "udp"}, err: "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"},
+		"nothing is set":            {},
+		"an endpoint":               {env: map[string]string{endpoint: "http://127.0.0.1:4318"}, want: true},
+		"an endpoint of traces":     {env: map[string]string{tracesEndpoint: "http://127.0.0.1:4318/v1/traces"}, want: true},
+		"an exporter":               {env: map[string]string{exporter: "otlp"}, want: true},
+		"several":                   {env: map[string]string{exporter: "console,otlp"}, want: true},
+		"gRPC":                      {env: map[string]string{exporter: "otlp", protocol: "grpc"}, want: true},
+		"none":                      {env: map[string]string{endpoint: "http://127.0.0.1:4318", exporter: "none"}},
+		"disabled":                  {env: map[string]string{endpoint: "http://127.0.0.1:4318", disabled: "TRUE"}},
+		"an unknown exporter":       {env: map[string]string{exporter: "zipkin"}, says: exporter},
+		"an unknown protocol":       {env: map[string]string{exporter: "otlp", protocol: "http/json"}, says: protocol},
+		"an unknown one of traces":  {env: map[string]string{exporter: "otlp", tracesProtocol: "udp"}, says: tracesProtocol},
+		"an endpoint that is none":  {env: map[string]string{endpoint: "10.0.0.1:4318"}, says: endpoint},
+		"an endpoint without host":  {env: map[string]string{endpoint: "collector:4318"}, says: endpoint},
+		"wrong attributes":          {env: map[string]string{endpoint: "http://127.0.0.1:4318", "OTEL_RESOURCE_ATTRIBUTES": secret}, says: "OTEL_RESOURCE_ATTRIBUTES"},
+		"headers of another syntax": {env: map[string]string{endpoint: "http://127.0.0.1:4318", "OTEL_EXPORTER_OTLP_HEADERS": "Authorization: Bearer " + secret}, want: true, says: "OpenTelemetry"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			traces, err := Start(t.Context(), c.env, "drydock", "v1", func(err error) { t.Log(err) })
-			if c.err != "" {
-				if err == nil || !strings.Contains(err.Error(), c.err) {
-					t.Errorf("error %v, want %s", err, c.err)
-				}
-				return
+			for variable, value := range c.env {
+				t.Setenv(variable, value)
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			traces.Stop()
+			var r told
+			traces := Start(t.Context(), "drydock", "v1", &r)
+			traces.Stop(time.Second)
 			if got := traces != nil; got != c.want {
 				t.Errorf("traces are sent: %v, want %v", got, c.want)
+			}
+			if all := strings.Join(r.all, "\n"); !strings.Contains(all, c.says) || c.says == "" && all != "" || strings.Contains(all, secret) {
+				t.Errorf("it tells %q, want %q", all, c.says)
 			}
 		})
 	}
 }
 
-// recorded runs a workflow of a type, which runs an activity and a child, and returns the spans.
-func recorded(t *testing.T, kind string, header *commonpb.Header) tracetest.SpanStubs {
+// A collector that is away is told of, and keeps nobody from ending.
+func TestACollectorIsAway(t *testing.T) {
+	t.Setenv(endpoint, "http://127.0.0.1:1")
+	var r told
+	traces := Start(t.Context(), "drydock", "", &r)
+	_, one := traces.provider.Tracer("test").Start(t.Context(), "one")
+	one.End()
+	traces.Stop(5 * time.Second)
+	if len(r.all) == 0 || !strings.Contains(r.all[0], endpoint) {
+		t.Errorf("it tells %q", r.all)
+	}
+}
+
+// recording keeps spans.
+func recording(t *testing.T) (*tracer, *tracetest.InMemoryExporter) {
 	t.Helper()
 	spans := tracetest.NewInMemoryExporter()
-	provider := sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans), sdktrace.WithIDGenerator(ids{}))
-	tr, err := newTracer(provider, "v1")
+	tr, err := newTracer(sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans), sdktrace.WithIDGenerator(ids{})), "v1")
 	if err != nil {
 		t.Fatal(err)
 	}
+	return tr, spans
+}
+
+// recorded runs a workflow of a type, which runs an activity and a child, and returns the spans.
+func recorded(t *testing.T, kind string, header *commonpb.Header) tracetest.SpanStubs {
+	t.Helper()
+	tr, spans := recording(t)
 	var suite testsuite.WorkflowTestSuite
 	suite.SetHeader(header)
 	env := suite.NewTestWorkflowEnvironment()
@@ -134,6 +161,7 @@ func names(spans tracetest.SpanStubs) (all []string) {
 
 // A header comes from whoever starts a workflow.
 func TestWhatAHeaderSaysFailsNoMaintenance(t *testing.T) {
+	seen := 0
 	for _, said := range []any{
 		map[string]string{"traceparent": "nonsense"}, map[string]string{"traceparent": "00-00000000000000000000000000000000-0000000000000000-01"}, 7, "x",
 	} {
@@ -141,9 +169,15 @@ func TestWhatAHeaderSaysFailsNoMaintenance(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if spans := recorded(t, api.NodeMaintenanceType, &commonpb.Header{Fields: map[string]*commonpb.Payload{"_tracer-data": payload}}); len(spans) == 0 {
-			t.Errorf("header %v: no span", said)
+		for _, s := range recorded(t, api.NodeMaintenanceType, &commonpb.Header{Fields: map[string]*commonpb.Payload{"_tracer-data": payload}}) {
+			if s.Name == "RunWorkflow:"+api.NodeMaintenanceType && (s.Parent.IsValid() || !s.SpanContext.IsValid()) {
+				t.Errorf("header %v: parent %v", said, s.Parent)
+			}
+			seen++
 		}
+	}
+	if seen < 4*5 {
+		t.Errorf("%d spans of four maintenances", seen)
 	}
 	payload, err := converter.GetDefaultDataConverter().ToPayload(map[string]string{"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"})
 	if err != nil {
@@ -159,24 +193,90 @@ func TestWhatAHeaderSaysFailsNoMaintenance(t *testing.T) {
 
 // Each worker that takes a workflow over makes its span again.
 func TestAWorkflowHasOneSpanInAllWorkers(t *testing.T) {
-	of := func(name string) (trace, span string) {
-		ctx := context.WithValue(t.Context(), key{}, name)
-		a, b := ids{}.NewIDs(ctx)
-		if again := (ids{}).NewSpanID(ctx, a); again != b {
-			t.Errorf("span %v as a root, %v as a child", b, again)
+	of := func(key string) trace.SpanContext {
+		tr, spans := recording(t)
+		s, err := tr.StartSpan(&interceptor.TracerStartSpanOptions{Operation: "RunWorkflow", Name: api.NodeMaintenanceType, IdempotencyKey: key})
+		if err != nil {
+			t.Fatal(err)
 		}
-		return a.String(), b.String()
+		s.Finish(&interceptor.TracerFinishSpanOptions{})
+		return spans.GetSpans()[0].SpanContext
 	}
-	trace, span := of("run 1")
-	if t2, s2 := of("run 1"); t2 != trace || s2 != span {
-		t.Errorf("another worker's is %s %s, want %s %s", t2, s2, trace, span)
+	if a, b := of("run 1"), of("run 1"); !a.Equal(b) || !a.IsValid() {
+		t.Errorf("two workers have %v and %v", a, b)
 	}
-	if t2, s2 := of("run 2"); t2 == trace || s2 == span {
-		t.Errorf("another run has the same: %s %s", t2, s2)
+	if a, b := of("run 1"), of("run 2"); a.TraceID() == b.TraceID() || a.SpanID() == b.SpanID() {
+		t.Errorf("two runs have %v and %v", a, b)
 	}
-	a, b := ids{}.NewIDs(t.Context())
-	c, d := ids{}.NewIDs(t.Context())
-	if a == c || b == d || !a.IsValid() || !b.IsValid() {
-		t.Errorf("IDs %v %v and %v %v", a, b, c, d)
+	if a, b := of(""), of(""); a.TraceID() == b.TraceID() || a.SpanID() == b.SpanID() {
+		t.Errorf("two without a key have %v and %v", a, b)
+	}
+}
+
+// finished is a span of a maintenance that ended so.
+func finished(t *testing.T, err error) sdktrace.Status {
+	t.Helper()
+	tr, spans := recording(t)
+	s, failed := tr.StartSpan(&interceptor.TracerStartSpanOptions{Operation: "RunWorkflow", Name: api.NodeMaintenanceType})
+	if failed != nil {
+		t.Fatal(failed)
+	}
+	s.Finish(&interceptor.TracerFinishSpanOptions{Error: err})
+	one := spans.GetSpans()[0]
+	if len(one.Events) > 0 {
+		t.Errorf("%v: events %v", err, one.Events)
+	}
+	return one.Status
+}
+
+// What a payload codec encrypts is in the texts of errors too.
+func TestSpansHaveTheTypesOfErrorsOnly(t *testing.T) {
+	for want, err := range map[string]error{
+		"":                    nil,
+		"Blocked":             temporal.NewApplicationError("canary", "Blocked"),
+		"*errors.errorString": errors.New("canary"),
+	} {
+		got := finished(t, err)
+		if isError := err != nil; got.Description != want || (got.Code == codes.Error) != isError {
+			t.Errorf("%v: %+v, want %q", err, got, want)
+		}
+	}
+	if got := finished(t, &workflow.ContinueAsNewError{}); got.Code != codes.Unset {
+		t.Errorf("a run that is continued as new is %+v", got)
+	}
+}
+
+func TestTheStartOfAWorkflowThatServesManyIsInNoTrace(t *testing.T) {
+	tr, spans := recording(t)
+	parent, err := tr.StartSpan(&interceptor.TracerStartSpanOptions{Operation: "RunWorkflow", Name: api.NodeMaintenanceType})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, operation := range withMessages {
+		s, err := tr.StartSpan(&interceptor.TracerStartSpanOptions{Operation: operation, Name: "tell", Parent: parent, ToHeader: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if data, err := tr.MarshalSpan(s); err != nil || len(data) > 0 {
+			t.Errorf("%s passes %v on (%v)", operation, data, err)
+		}
+		s.Finish(&interceptor.TracerFinishSpanOptions{})
+	}
+	if all := spans.GetSpans(); len(all) > 0 {
+		t.Errorf("spans %v", names(all))
+	}
+}
+
+func TestLogsHaveTheIDsOfATraceOnly(t *testing.T) {
+	tr, _ := recording(t)
+	for kind, want := range map[string]bool{api.NodeMaintenanceType: true, api.SchedulerType: false} {
+		s, err := tr.StartSpan(&interceptor.TracerStartSpanOptions{Operation: "RunWorkflow", Name: kind})
+		if err != nil {
+			t.Fatal(err)
+		}
+		plain := log.NewStructuredLogger(slog.New(slog.DiscardHandler))
+		if got := tr.GetLogger(plain, s) != plain; got != want {
+			t.Errorf("%s: an ID is added: %v", kind, got)
+		}
 	}
 }

@@ -38,10 +38,6 @@ func (a *App) WarnUnanswered(why error) {
 	}
 }
 
-func (a *App) warnUntraced(why error) {
-	fmt.Fprintf(a.Stderr, "Warning: traces are not sent: %s\n", terminal.OneLine(why.Error()))
-}
-
 // Process is what a command line sees of the process it runs in.
 type Process struct {
 	// Args begin with the name of the program.

@@ -5,8 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -23,6 +25,7 @@ import (
 	"drydock.dev/drydock/rules/spec"
 	"drydock.dev/drydock/rules/visible"
 	"drydock.dev/drydock/starter/exit"
+	"drydock.dev/drydock/starter/terminal"
 )
 
 // globalFlags are the persistent flags: where Temporal and Kubernetes are.
@@ -58,12 +61,44 @@ type Connection struct {
 	claimed bool
 	Clock   func() time.Time
 	traces  *tracing.Traces
+	// untraced is what is told on stderr at the end.
+	untraced untraced
+	stderr   io.Writer
 }
 
 // Close closes the connection to Temporal, and sends the trace that begins with the command.
 func (c *Connection) Close() {
 	c.Temporal.Close()
-	c.traces.Stop()
+	c.stopTraces()
+}
+
+// tracesStopTime is how long a command waits for a collector that is away.
+const tracesStopTime = time.Second
+
+func (c *Connection) stopTraces() {
+	c.traces.Stop(tracesStopTime)
+	if why := c.untraced.why(); why != nil {
+		fmt.Fprintf(c.stderr, "Warning: traces are not sent: %s\n", terminal.OneLine(why.Error()))
+	}
+}
+
+// untraced keeps the first reason why traces are not sent. It is told when the command has ended.
+type untraced struct {
+	mu    sync.Mutex
+	first error
+}
+
+// Untraced makes it a tracing.Reporter.
+func (u *untraced) Untraced(why error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.first = cmp.Or(u.first, why)
+}
+
+func (u *untraced) why() error {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.first
 }
 
 // Connect connects to the Drydock that flags, environment and files name.
@@ -78,16 +113,15 @@ func (a *App) Connect(ctx context.Context) (*Connection, error) {
 	}
 	c := &Connection{
 		Program: a.Name, Address: options.HostPort, namespace: options.Namespace,
-		self: a.Env.Requestor(), claimed: a.Env.Get(EnvRequestor) != "", Clock: a.Clock,
+		self: a.Env.Requestor(), claimed: a.Env.Get(EnvRequestor) != "", Clock: a.Clock, stderr: a.Stderr,
 	}
 	c.ShowsCredentials = temporalenv.ShowsCredentials(options)
 	ctx, cancel := context.WithTimeout(ctx, client.CallTimeout)
 	defer cancel()
-	if c.traces, err = tracing.Start(ctx, a.Env, "drydock", "", a.warnUntraced); err != nil {
-		return nil, exit.UsageError("%w", err)
-	}
+	c.traces = tracing.Start(ctx, "drydock", "", &c.untraced)
 	c.traces.Trace(&options)
 	if c.Temporal, err = temporalclient.DialContext(ctx, options); err != nil {
+		c.stopTraces()
 		return nil, c.Explain(&client.CallError{Doing: "connecting", Err: err})
 	}
 	c.Client = client.New(c.Temporal, client.Options{

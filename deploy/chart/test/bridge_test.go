@@ -164,6 +164,9 @@ func TestTheBridgeGoesWithTheWorkers(t *testing.T) {
 	if got := environment(t, "bridge", set); !reflect.DeepEqual(got, env) {
 		t.Errorf("it finds Temporal by %v, want %v", got, env)
 	}
+	if got := environment(t, "bridge", merged(set, values(t, "bridge: {env: [{name: OTEL_TRACES_EXPORTER, value: otlp}]}")))["OTEL_TRACES_EXPORTER"]; got != "otlp" {
+		t.Errorf("a variable of its own is %q", got)
+	}
 	for _, m := range container.VolumeMounts {
 		if !slices.ContainsFunc(worker.Containers[0].VolumeMounts, func(of corev1.VolumeMount) bool { return reflect.DeepEqual(of, m) }) {
 			t.Errorf("it has %+v, and the worker has not", m)
