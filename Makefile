@@ -14,7 +14,7 @@ export GOFLAGS     := $(GOFLAGS) -trimpath
 STATIC_GO          := CGO_ENABLED=0 go
 
 .DEFAULT_GOAL := help
-.PHONY: chromium site help demo demo-stop up cluster-answers down test test-all test-rest test-site test-chart test-monitoring build lint vuln unit race e2e e2e-short e2e-slow record devcluster-test devtemporal-test frozen bench fuzz chaos chaos-short soak rolling unavailable objects images trial-images push test-compose test-habits manifests chart clean drydock
+.PHONY: chromium site help demo demo-stop up cluster-answers down test test-all test-rest test-site test-chart test-monitoring build lint vuln unit race e2e e2e-short e2e-slow record devcluster-test devtemporal-test frozen bench fuzz chaos chaos-short soak rolling unavailable objects reproducible images trial-images push test-compose test-habits manifests chart clean drydock
 
 help: ## show the targets
 	@grep -hE '^[a-z][a-z-]*:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -235,14 +235,17 @@ unavailable: build ## all that takes nodes out at once, under maxUnavailable 1, 
 objects: build ## 1,000 Kubernetes objects at once on 200 nodes, with bridges and workers killed (ARGS='-objects 100 -nodes 20 -waiting 0')
 	@cd lab && $(STATIC_GO) run ./soak/objects $(ARGS)
 
+reproducible: ## build the programs of a release twice, without caches, and compare them (VERSION=v0.2.0)
+	@tools/reproducible.sh $(VERSION)
+
 images: ## container images FROM scratch, with SBOMs in .bin/images (ARCHITECTURES="amd64 arm64")
 	@deploy/docker/build.sh $(VERSION)
 
 trial-images: $(BIN)/devcluster $(BIN)/devtemporal
 	@deploy/docker/build.sh $(VERSION) trial
 
-push: ## push the images of a release (VERSION=v0.2.0 REGISTRY=registry.example.com/team)
-	@deploy/docker/push.sh $(VERSION) $(REGISTRY)
+push: ## push the images of a release (VERSION=v0.2.0 REGISTRY=registry.example.com/team; DIGESTS=FILE writes theirs)
+	@deploy/docker/push.sh $(VERSION) $(REGISTRY) $(DIGESTS)
 
 # Those of this machine alone are run, so that the others need not be built for it.
 test-compose: $(BIN)/devcluster $(BIN)/devtemporal ## docker-compose.yaml out of images built here: a maintenance in it, the worker stopped on the way
@@ -258,8 +261,8 @@ test-habits: chromium ## what the forge and the release read: workflows, release
 	@cd tools/man && $(STATIC_GO) test ./...
 	@cd tools/site && $(STATIC_GO) test ./...
 
-site: ## the documentation as a web site, into .bin/site
-	@cd tools/site && $(STATIC_GO) run . -version "$(VERSION)" ../.. $(BIN)/site
+site: ## the documentation as a web site, into .bin/site (VERSION=v0.2.0 for that of a release, beside others)
+	@cd tools/site && $(STATIC_GO) run . -version "$(if $(filter command,$(origin VERSION)),$(VERSION),dev)" ../.. $(BIN)/site
 
 clean: ## remove what was built
 	rm -rf $(BIN) .dev

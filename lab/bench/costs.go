@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
 
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/lab/world"
@@ -108,9 +110,14 @@ var billable = map[enums.EventType]int{
 	enums.EVENT_TYPE_REQUEST_CANCEL_EXTERNAL_WORKFLOW_EXECUTION_INITIATED: 1,
 }
 
+// history is that of a workflow's latest run.
 func (b *bench) history(ctx context.Context, id string) (tally, error) {
+	return b.historyOf(ctx, id, "")
+}
+
+func (b *bench) historyOf(ctx context.Context, id, run string) (tally, error) {
 	var t tally
-	events := b.Temporal.Client.GetWorkflowHistory(ctx, id, "", false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	events := b.Temporal.Client.GetWorkflowHistory(ctx, id, run, false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 	for events.HasNext() {
 		event, err := events.Next()
 		if err != nil {
@@ -140,6 +147,9 @@ func (b *bench) untilQuiet(ctx context.Context, while time.Duration, ids ...stri
 		now, busy := int64(0), false
 		for _, id := range ids {
 			d, err := b.Temporal.Client.DescribeWorkflowExecution(ctx, id, "")
+			if missing := new(serviceerror.NotFound); errors.As(err, &missing) {
+				return false, nil // it has not begun yet
+			}
 			if err != nil {
 				return false, err
 			}

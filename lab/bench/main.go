@@ -11,6 +11,7 @@ import (
 	"os"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -70,6 +71,7 @@ type sizes struct {
 	burst                    int
 	togetherNodes            int
 	healthIdle, pageViewed   time.Duration
+	growth                   []int
 }
 
 func (s *sizes) flags(f *flag.FlagSet) {
@@ -81,6 +83,18 @@ func (s *sizes) flags(f *flag.FlagSet) {
 	f.IntVar(&s.togetherNodes, "together-nodes", 100, "nodes that the benchmark plan-together drains by one plan")
 	f.DurationVar(&s.healthIdle, "health-idle", 6*time.Minute, "for how long the benchmarks health and profiles count what nothing costs")
 	f.DurationVar(&s.pageViewed, "page-viewed", 10*time.Minute, "for how long the benchmark page has viewers look at it")
+	s.growth = []int{50, 500, 5000}
+	f.Func("growth-nodes", "`NODES` of the clusters of the benchmark growth, from 50 on (default 50,500,5000)", func(text string) error {
+		s.growth = nil
+		for part := range strings.SplitSeq(text, ",") {
+			nodes, err := strconv.Atoi(part)
+			if err != nil || nodes < memoryDrained || len(s.growth) > 0 && nodes <= s.growth[len(s.growth)-1] {
+				return fmt.Errorf("%q: numbers of nodes from %d on, each more than the one before", text, memoryDrained)
+			}
+			s.growth = append(s.growth, nodes)
+		}
+		return nil
+	})
 	f.IntVar(&s.memoryNodes, "memory-nodes", 5000, "nodes of the clusters of the benchmarks memory, which drains 50 of them, health-memory, page and profiles")
 	f.IntVar(&s.memoryPods, "memory-pods", 20000, "pods of that cluster")
 }
@@ -175,6 +189,10 @@ var suites = []suite{
 	{
 		nodes: func(sizes) int { return memoryDrained }, args: profiledNodes(), audit: true,
 		benchmarks: []benchmark{{"profiles", 40 * time.Minute, (*bench).measureProfiles}},
+	},
+	{
+		nodes: func(sizes) int { return memoryDrained }, args: profiledNodes(), audit: true,
+		benchmarks: []benchmark{{"growth", 2 * time.Hour, (*bench).measureGrowth}},
 	},
 }
 

@@ -91,34 +91,13 @@ func (b *bench) memory(ctx context.Context) (figures []Figure, err error) {
 func (b *bench) enlarge(ctx context.Context, nodes, pods int) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	kube := b.Cluster.Client.CoreV1()
-	first, err := kube.Nodes().Get(ctx, world.NodeName(0), metav1.GetOptions{})
-	if err != nil {
-		return err
-	}
-	if len(first.Labels) < memoryLabels || len(first.Status.Images) != memoryImages {
-		return fmt.Errorf("a node has %d labels and %d images", len(first.Labels), len(first.Status.Images))
-	}
 	if nodes < memoryDrained {
 		return fmt.Errorf("%d nodes are fewer than the %d to drain", nodes, memoryDrained)
 	}
-	open := look(ctx, kube.RESTClient(), "nodes", "", &corev1.Node{}, func(node *corev1.Node) bool { return len(node.Spec.Taints) == 0 })
-	if err := inParallel(ctx, nodes-memoryDrained, requestsAtOnce, func(ctx context.Context, i int) error {
-		node := &corev1.Node{Status: first.Status}
-		node.Name = world.NodeName(memoryDrained + i)
-		node.Labels = map[string]string{}
-		for key, value := range first.Labels {
-			node.Labels[key] = value
-		}
-		node.Labels[corev1.LabelHostname] = node.Name
-		_, err := kube.Nodes().Create(ctx, node, metav1.CreateOptions{})
-		return err
-	}); err != nil {
+	if err := b.addNodes(ctx, memoryDrained, nodes); err != nil {
 		return err
 	}
-	if _, err := open.until(ctx, "the nodes to be Ready", func(_, ready int) bool { return ready == nodes }); err != nil {
-		return err
-	}
+	kube := b.Cluster.Client.CoreV1()
 	world.Say("memory: %d nodes are Ready", nodes)
 	running := runningPods(ctx, b.Cluster, "app="+massApp+",drained=true")
 	drained := 0
@@ -140,6 +119,36 @@ func (b *bench) enlarge(ctx context.Context, nodes, pods int) error {
 	}); err != nil {
 		return err
 	}
-	_, err = running.until(ctx, "the pods to run", func(_, wished int) bool { return wished == drained })
+	_, err := running.until(ctx, "the pods to run", func(_, wished int) bool { return wished == drained })
+	return err
+}
+
+// addNodes adds nodes like the first one to those that are there, and waits until all are Ready.
+func (b *bench) addNodes(ctx context.Context, there, nodes int) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	kube := b.Cluster.Client.CoreV1()
+	first, err := kube.Nodes().Get(ctx, world.NodeName(0), metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	if len(first.Labels) < memoryLabels || len(first.Status.Images) != memoryImages {
+		return fmt.Errorf("a node has %d labels and %d images", len(first.Labels), len(first.Status.Images))
+	}
+	open := look(ctx, kube.RESTClient(), "nodes", "", &corev1.Node{}, func(node *corev1.Node) bool { return len(node.Spec.Taints) == 0 })
+	if err := inParallel(ctx, nodes-there, requestsAtOnce, func(ctx context.Context, i int) error {
+		node := &corev1.Node{Status: first.Status}
+		node.Name = world.NodeName(there + i)
+		node.Labels = map[string]string{}
+		for key, value := range first.Labels {
+			node.Labels[key] = value
+		}
+		node.Labels[corev1.LabelHostname] = node.Name
+		_, err := kube.Nodes().Create(ctx, node, metav1.CreateOptions{})
+		return err
+	}); err != nil {
+		return err
+	}
+	_, err = open.until(ctx, "the nodes to be Ready", func(_, ready int) bool { return ready == nodes })
 	return err
 }

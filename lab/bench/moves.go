@@ -58,7 +58,7 @@ var (
 func moves(plotName string, cases []movesCase) func(*bench, context.Context) ([]Figure, error) {
 	return func(b *bench, ctx context.Context) ([]Figure, error) {
 		var figures []Figure
-		shown := plot{title: "How often a pod moves", unit: "times", series: []series{{name: "by a plan"}, {name: "by a loop of kubectl drain"}}}
+		shown := plot{title: "How often a pod moves", unit: "times"}
 		for i, c := range cases {
 			var counted api.PlanResult
 			planned, err := b.move(ctx, c, fmt.Sprintf("moves-plan-%d", i), func(ctx context.Context, name string) error {
@@ -85,9 +85,8 @@ func moves(plotName string, cases []movesCase) func(*bench, context.Context) ([]
 			figures = append(figures,
 				atMost("moves of a pod by a plan, "+c.name, planned, "times", 1.3),
 				report("- by a loop of kubectl drain", looped, "times"))
-			shown.labels = append(shown.labels, c.name)
-			shown.series[0].values = append(shown.series[0].values, planned)
-			shown.series[1].values = append(shown.series[1].values, looped)
+			shown.add("by a plan", c.name, planned)
+			shown.add("by a loop of kubectl drain", c.name, looped)
 		}
 		return figures, shown.draw(plotName)
 	}

@@ -84,9 +84,7 @@ func (b *bench) measurePage(ctx context.Context) (figures []Figure, err error) {
 		return nil, err
 	}
 	now, peak, err := world.Resident(worker.PID())
-	if err == nil {
-		err = distribution(fmt.Sprintf("Request to first byte of the page of %d nodes", nodes), took).draw("page")
-	}
+	err = errors.Join(err, distribution(fmt.Sprintf("Request to first byte of the page of %d nodes", nodes), took).draw("page"))
 	return []Figure{
 		atMost(fmt.Sprintf("page of %d nodes, request to first byte, median of %d", nodes, pageLoads), ms(median(took)), "ms", 200),
 		report("- the first time", ms(first.firstByte), "ms"),
@@ -196,7 +194,7 @@ func photograph(ctx context.Context, address string) error {
 		if err != nil {
 			return err
 		}
-		args := append([]string{"--headless", "--no-sandbox", "--disable-gpu", "--user-data-dir=" + profile, "--virtual-time-budget=3000", "--screenshot=" + file}, flags...)
+		args := append([]string{"--headless", "--no-sandbox", "--disable-gpu", "--user-data-dir=" + profile, "--timeout=10000", "--screenshot=" + file}, flags...)
 		out, err := exec.CommandContext(ctx, browser, append(args, "http://"+address+"/")...).CombinedOutput()
 		if err = errors.Join(err, os.RemoveAll(profile)); err != nil {
 			return fmt.Errorf("chromium: %w\n%s", err, out)

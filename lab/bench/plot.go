@@ -20,6 +20,18 @@ type plot struct {
 	series      []series
 }
 
+// add adds a value, and the series and the label where they are new.
+func (p *plot) add(to, label string, value float64) {
+	if !slices.Contains(p.labels, label) {
+		p.labels = append(p.labels, label)
+	}
+	at := slices.IndexFunc(p.series, func(s series) bool { return s.name == to })
+	if at < 0 {
+		at, p.series = len(p.series), append(p.series, series{name: to})
+	}
+	p.series[at].values = append(p.series[at].values, value)
+}
+
 type series struct {
 	name   string
 	values []float64

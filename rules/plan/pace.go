@@ -67,9 +67,11 @@ func PaceOf(done []time.Time, all bool, running, left int, now time.Time) Pace {
 		if t.Before(now) {
 			t = now
 		}
-		return t.Truncate(time.Minute)
+		return t
 	}
 	middle, spread := mean*float64(left), 2*deviation*math.Sqrt(float64(left))
-	p.Expected, p.Earliest, p.Latest = at(middle), at(middle-spread), at(middle+spread)
+	// Full minutes: those that are expected are not over yet.
+	p.Earliest = at(middle - spread).Truncate(time.Minute)
+	p.Expected, p.Latest = at(middle).Add(time.Minute-1).Truncate(time.Minute), at(middle+spread).Add(time.Minute-1).Truncate(time.Minute)
 	return p
 }

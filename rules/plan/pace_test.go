@@ -38,11 +38,15 @@ func TestPace(t *testing.T) {
 	noon := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
 	uneven := append(every(time.Minute, 5, noon), every(5*time.Minute, 5, noon.Add(-10*time.Minute))...)
 	p := plan.PaceOf(uneven, true, 1, 16, noon)
-	if want := []time.Time{noon.Add(36 * time.Minute), noon.Add(53 * time.Minute), noon.Add(70 * time.Minute)}; !slices.Equal(want, []time.Time{p.Earliest, p.Expected, p.Latest}) {
+	if want := []time.Time{noon.Add(36 * time.Minute), noon.Add(54 * time.Minute), noon.Add(71 * time.Minute)}; !slices.Equal(want, []time.Time{p.Earliest, p.Expected, p.Latest}) {
 		t.Errorf("%+v", p)
 	}
 	if p := plan.PaceOf(every(20*time.Minute, 10, noon), true, 1, 3, noon); !slices.Equal(p.Hours, []int{1, 3, 3, 3}) || !p.Expected.Equal(noon.Add(time.Hour)) {
 		t.Errorf("%+v", p)
+	}
+	soon := noon.Add(20 * time.Second)
+	if p := plan.PaceOf(every(4*time.Second, 10, soon), true, 1, 3, soon); p.Expected.Before(soon) || p.Expected.After(soon.Add(time.Minute)) {
+		t.Errorf("the end of a fast plan: %+v", p)
 	}
 	if p := plan.PaceOf(every(time.Hour, 300, noon), false, 1, 3, noon); len(p.Hours) != 24 {
 		t.Errorf("%d hours", len(p.Hours))

@@ -48,7 +48,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "site:", err)
 		os.Exit(1)
 	}
-	fmt.Printf("%d pages: open %s\n", pages, filepath.Join(flag.Arg(1), "index.html"))
+	fmt.Printf("%d pages: open %s\n", pages, filepath.Join(flag.Arg(1), *version, "index.html"))
 }
 
 // sections are the parts of the list of pages, by the folders of their pages.
@@ -75,6 +75,9 @@ func build(root, to, version string) (int, error) {
 		return 0, err
 	}
 	folder, err := folderOf(to, version)
+	if err == nil {
+		err = putVersions(to) // first, so that a build that was interrupted can be repeated
+	}
 	if err != nil {
 		return 0, err
 	}

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -94,11 +95,22 @@ func TestOnlyASiteIsReplaced(t *testing.T) {
 		if _, err := build("../..", to, "dev"); err == nil || !strings.Contains(err.Error(), "name a folder of its own") {
 			t.Errorf("it replaces what is no site: %v", err)
 		}
+		if _, err := os.Stat(filepath.Join(to, "dev", "search.js")); err != nil {
+			t.Errorf("it has removed what is no site: %v", err)
+		}
 	}
 	for _, version := range []string{"", "..", "a/b", "-v"} {
 		if _, err := build("../..", t.TempDir(), version); err == nil || !strings.Contains(err.Error(), "-version") {
 			t.Errorf("version %q: %v", version, err)
 		}
+	}
+}
+
+func TestTheNewestReleaseIsFirst(t *testing.T) {
+	got := []string{"dev", "v0.2.0-rc.1", "v0.10.0", "v0.1.0-3-gabc", "abcdef", "v0.9.0"}
+	slices.SortFunc(got, newerFirst)
+	if want := []string{"v0.10.0", "v0.9.0", "v0.2.0-rc.1", "v0.1.0-3-gabc", "abcdef", "dev"}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
 	}
 }
 
@@ -124,11 +136,19 @@ func TestTheSiteInABrowser(t *testing.T) {
 		}
 	}
 	page := "file://" + filepath.Join(to, "v0.1.0", "docs", "tasks", "page.html")
-	found := shownIn(t, page+"?q=disruption+budget", "--dump-dom")
-	for _, want := range []string{`<div id="found" role="status"><p>`, `pages:</p>`, `href="../../docs/concepts/drain.html"`, `<option value="v0.2.0">v0.2.0</option>`} {
+	all := shownIn(t, page+"?q=disruption+budget", "--dump-dom")
+	if option := `<option value="v0.2.0">v0.2.0</option>`; !strings.Contains(all, option) {
+		t.Errorf("there is no %s", option)
+	}
+	_, found, _ := strings.Cut(all, `<div id="found" role="status">`)
+	found, _, _ = strings.Cut(found, "</div>")
+	for _, want := range []string{`pages:</p>`, `href="../../docs/concepts/drain.html"`} {
 		if !strings.Contains(found, want) {
-			t.Errorf("a search shows no %s", want)
+			t.Errorf("a search shows no %s: %s", want, found)
 		}
+	}
+	if forged := shownIn(t, page+"?q="+url.QueryEscape(`<img src=x onerror="document.title='run'">`), "--dump-dom"); strings.Contains(forged, "<img src=\"x\"") || strings.Contains(forged, "<title>run") {
+		t.Error("markup of a search becomes a part of the page")
 	}
 	if none := shownIn(t, page+"?q=nosuchwordanywhere", "--dump-dom"); !strings.Contains(none, "No page has these words.") {
 		t.Error("a search that finds nothing does not say so")

@@ -39,17 +39,16 @@ function search(text) {
 }
 
 function choose() {
-  if (typeof versions === "undefined" || versions.length < 2) {
+  if (typeof versions === "undefined" || !Array.isArray(versions) || versions.length < 2) {
     return;
   }
   const label = document.createElement("label"), select = document.createElement("select");
-  label.htmlFor = select.id = "versions";
-  label.textContent = "Version ";
   for (const other of versions) {
     select.add(new Option(other, other, other === version, other === version));
   }
   select.addEventListener("change", () => { location.href = `${root}../${select.value}/index.html`; });
-  document.getElementById("version").replaceChildren(label, select);
+  label.append("Version ", select);
+  document.getElementById("version").replaceChildren(label);
 }
 
 const input = document.getElementById("search"), asked = new URLSearchParams(location.search).get("q");

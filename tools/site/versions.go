@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	_ "embed"
 	"encoding/json"
 	"errors"
@@ -38,7 +39,10 @@ func folderOf(to, version string) (string, error) {
 		return "", err
 	}
 	folder := filepath.Join(to, version)
-	return folder, errors.Join(isSite(folder, "site.css"), os.RemoveAll(folder))
+	if err := isSite(folder, "site.css"); err != nil {
+		return "", err
+	}
+	return folder, os.RemoveAll(folder)
 }
 
 // isSite is an error where a folder has anything, but not the file that a site has.
@@ -63,22 +67,28 @@ func putVersions(to string) error {
 	for _, style := range styles {
 		all = append(all, filepath.Base(filepath.Dir(style)))
 	}
-	slices.SortFunc(all, func(a, b string) int { return newerFirst(a, b) })
+	slices.SortFunc(all, newerFirst)
 	list, err := json.Marshal(all)
 	if err != nil {
 		return err
 	}
 	var page bytes.Buffer
+	if len(all) == 0 {
+		return put(to, versionsFile, []byte("const versions = [];\n"))
+	}
 	if err := versionsTemplate.Execute(&page, all); err != nil {
 		return err
 	}
 	return errors.Join(put(to, versionsFile, slices.Concat([]byte("const versions = "), list, []byte(";\n"))), put(to, "index.html", page.Bytes()))
 }
 
-// newerFirst has releases come first, the newest before the others, and then what is no release.
+// newerFirst has releases come first, the newest before the others, then their candidates, and then what is no version.
 func newerFirst(a, b string) int {
-	if c := semver.Compare(b, a); c != 0 {
-		return c
+	isRelease := func(v string) int {
+		if semver.IsValid(v) && semver.Prerelease(v) == "" {
+			return 0
+		}
+		return 1
 	}
-	return bytes.Compare([]byte(a), []byte(b))
+	return cmp.Or(cmp.Compare(isRelease(a), isRelease(b)), semver.Compare(b, a), cmp.Compare(a, b))
 }

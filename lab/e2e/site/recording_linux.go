@@ -117,8 +117,8 @@ const (
 	margin         = 12
 	flicker        = 50 * time.Millisecond
 	// A screen stays for screenStays at most, the last one for lastStays.
-	screenStays   = 1500 * time.Millisecond
-	lastStays = 5 * time.Second
+	screenStays = 1500 * time.Millisecond
+	lastStays   = 5 * time.Second
 )
 
 // SVG is the recording as an animated picture, which shows the last screen to those who want no motion.
