@@ -1,7 +1,6 @@
 package bridge
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
