@@ -238,26 +238,28 @@ objects: build ## 1,000 Kubernetes objects at once on 200 nodes, with bridges an
 reproducible: ## build the programs of a release twice, without caches, and compare them (VERSION=v0.2.0)
 	@tools/reproducible.sh $(VERSION)
 
-images: ## container images FROM scratch, with SBOMs in .bin/images (ARCHITECTURES="amd64 arm64")
-	@deploy/docker/build.sh $(VERSION)
+images: ## container images FROM scratch, with SBOMs, into .bin/images and Docker (ARCHITECTURES="amd64 arm64")
+	@deploy/images/build.sh $(VERSION)
 
 trial-images: $(BIN)/devcluster $(BIN)/devtemporal
-	@deploy/docker/build.sh $(VERSION) trial
+	@deploy/images/build.sh $(VERSION) trial
 
 push: ## push the images of a release (VERSION=v0.2.0 REGISTRY=registry.example.com/team; DIGESTS=FILE writes theirs)
-	@deploy/docker/push.sh $(VERSION) $(REGISTRY) $(DIGESTS)
+	@test -n "$(REGISTRY)" || { echo "make push VERSION=v0.2.0 REGISTRY=registry.example.com/team: which registry?" >&2; exit 1; }
+	@cd tools/image && $(STATIC_GO) run . push -from $(BIN)/images -version $(VERSION) $(if $(DIGESTS),-digests $(abspath $(DIGESTS))) $(REGISTRY) drydock drydock-cli
 
 # Those of this machine alone are run, so that the others need not be built for it.
 test-compose: $(BIN)/devcluster $(BIN)/devtemporal ## docker-compose.yaml out of images built here: a maintenance in it, the worker stopped on the way
 	@echo "== compose (a minute or two)"
 	@if docker info >/dev/null 2>&1; then \
-		ARCHITECTURES=$$(go env GOHOSTARCH) deploy/docker/build.sh $(VERSION) && deploy/docker/build.sh $(VERSION) trial; fi
+		ARCHITECTURES=$$(go env GOHOSTARCH) deploy/images/build.sh $(VERSION) && deploy/images/build.sh $(VERSION) trial; fi
 	@$(STATIC_GO) run ./deploy/compose/trial -version $(VERSION)
 
-test-habits: chromium ## what the forge and the release read: workflows, release configuration, templates; and the makers of SBOMs, manual pages and the site
+test-habits: chromium ## what the forge and the release read: workflows, release configuration, templates; and the makers of SBOMs, images, manual pages and the site
 	@echo "== workflows, release configuration and templates (a minute the first time)"
 	@cd tools/habits && $(STATIC_GO) test ./...
 	@cd tools/sbom && $(STATIC_GO) test ./...
+	@cd tools/image && $(STATIC_GO) test ./...
 	@cd tools/man && $(STATIC_GO) test ./...
 	@cd tools/site && $(STATIC_GO) test ./...
 
