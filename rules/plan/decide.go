@@ -13,7 +13,7 @@ import (
 type Progress struct {
 	// CanaryPassed: the canary is over, and the others may go.
 	CanaryPassed bool `json:"canaryPassed,omitempty"`
-	// Approved: somebody approved after the canary.
+	// Approved: somebody approved, for after the canary. A canary that fails has to be approved again.
 	Approved bool `json:"approved,omitempty"`
 	// LastEnd is when a node was last over.
 	LastEnd time.Time `json:"lastEnd,omitzero"`

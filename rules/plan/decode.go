@@ -36,7 +36,12 @@ func CheckName(name string) error {
 }
 
 // RequestorOf is the requestor of the maintenances of a plan that names none.
-func RequestorOf(name string) string { return "plan-" + name }
+func RequestorOf(name string) string { return requestorPrefix + name }
+
+// OfRequestor is the name of the plan whose maintenances have a requestor by default.
+func OfRequestor(requestor string) (name string, ofPlan bool) { return strings.CutPrefix(requestor, requestorPrefix) }
+
+const requestorPrefix = "plan-"
 
 // Decode reads a plan's JSON input strictly, fills what is absent, and validates the whole for a plan of that name. The
 // error names every field that is wrong.

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 )
@@ -109,6 +110,14 @@ type Counts struct {
 
 // Failures are the nodes that failed, held ones included.
 func (c Counts) Failures() int { return c.Held + c.Failed }
+
+// AfterCanary says what became of the canary, of a plan that goes on after it.
+func (c Counts) AfterCanary() string {
+	if c.Failures() == 0 {
+		return "the canary has passed"
+	}
+	return fmt.Sprintf("the canary is over: %d done, %d failed", c.Done, c.Failures())
+}
 
 // Count counts nodes.
 func Count(nodes []Node) Counts {

@@ -117,7 +117,7 @@ func (m approve) Check(p *maintenancePlan, _ time.Time) error {
 func (m approve) Apply(p *maintenancePlan, now time.Time) string {
 	p.Progress.Approved = true
 	p.note(sentence("approved", m.Message), now)
-	return "the plan goes on once its canary is done"
+	return "the plan goes on once its canary is done; a canary that fails has to be approved again"
 }
 
 func (p *maintenancePlan) planned(name string) (*plan.Node, error) {

@@ -294,6 +294,29 @@ func TestACanaryIsWaitedForSoaksAndIsApproved(t *testing.T) {
 	}
 }
 
+// Somebody who approves a canary while it runs has not seen it fail.
+func TestACanaryThatFailsIsApprovedAgain(t *testing.T) {
+	s := newSite(t, "a", "b", "c")
+	s.ends["a"] = []error{broken()}
+	s.signalAt(time.Second, api.MsgApprove, nil)
+	s.at(time.Hour, func() {
+		if status := s.status(); status.Phase != api.PlanPaused {
+			t.Errorf("it is %s: %s", status.Phase, status.WaitingFor)
+		}
+	})
+	s.signalAt(2*time.Hour, api.MsgResume, nil)
+	s.at(3*time.Hour, func() {
+		if status := s.status(); status.WaitingFor != planrules.AwaitsApproval || status.Counts.Waiting != 2 {
+			t.Errorf("after it was resumed it waits for %q: %+v", status.WaitingFor, status.Counts)
+		}
+	})
+	s.signalAt(4*time.Hour, api.MsgApprove, nil)
+	status := s.ended(`{"all":true,"strategy":{"canary":{"nodes":1,"approval":true}}}`, api.PlanIncomplete, planrules.Counts{Total: 3, Done: 2, Failed: 1})
+	if all := fmt.Sprint(status.Events); strings.Contains(all, "has passed") {
+		t.Errorf("it says that the canary has passed: %s", all)
+	}
+}
+
 func TestAPlanWithoutNodesSaysSo(t *testing.T) {
 	for input, want := range map[string]api.PlanPhase{`{"selector":"pool=gpu"}`: api.PlanCompleted, `{"nodes":["no-such"]}`: api.PlanIncomplete} {
 		s := newSite(t)

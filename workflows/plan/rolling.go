@@ -63,7 +63,7 @@ func (p *maintenancePlan) decide(t controller.Turn, d *controller.Decision) {
 		next := plan.Decide(p.spec.Strategy, p.Nodes, progress, now)
 		if next.CanaryPassed {
 			p.Progress.CanaryPassed = true
-			p.note("the canary has passed", now)
+			p.note(plan.Count(p.Nodes).AfterCanary(), now)
 		}
 		p.WaitingFor, p.Until = next.Waits, next.Until
 		if next.WaitsForApproval && !p.AskedApproval {
@@ -72,6 +72,9 @@ func (p *maintenancePlan) decide(t controller.Turn, d *controller.Decision) {
 		}
 		switch {
 		case next.Pause != "":
+			if !p.Progress.CanaryPassed {
+				p.Progress.Approved, p.AskedApproval = false, false // it was for a canary that goes well
+			}
 			p.pause(next.Pause, now)
 			p.withdraw(t)
 			continue
