@@ -13,7 +13,7 @@ import (
 const (
 	kilobyte = 1024
 	// largestPage is what one page has at most, largestFolder what all that are for users have together.
-	largestPage, largestFolder, largestReadme = 40 * kilobyte, 324 * kilobyte, 10 * kilobyte
+	largestPage, largestFolder, largestReadme = 40 * kilobyte, 328 * kilobyte, 10 * kilobyte
 )
 
 // pagesOf are the pages below a folder.

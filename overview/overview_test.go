@@ -301,7 +301,7 @@ func TestWhatWaitsForAPersonNeedsAttention(t *testing.T) {
 		next string
 	}{
 		"a check's step":   {&fake{views: []client.View{maintenance("a", "health-workers", api.Ready)}}, "drydock done a"},
-		"a plan's node":    {&fake{views: []client.View{maintenance("a", "plan-kernel", api.Ready)}}, "drydock done a"},
+		"a plan's node":    {&fake{views: []client.View{maintenance("a", "plan-kernel", api.Ready)}}, "drydock plan attach kernel -- COMMAND"},
 		"the first stage":  {&fake{running: []client.PlanView{staged(plan.AwaitsStage + "Cordon, Drain or Complete")}}, "drydock plan set-stage firmware Cordon"},
 		"all are drained":  {&fake{running: []client.PlanView{staged(plan.AwaitsStage + "Complete (all nodes are drained)")}}, "drydock plan set-stage firmware Complete"},
 		"its nodes' drain": {&fake{running: []client.PlanView{staged("tier 1 of 2: 0 of 3 nodes are drained up to it")}}, ""},

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"drydock.dev/drydock/rules/nearest"
 	"drydock.dev/drydock/starter/codecserver"
 	"drydock.dev/drydock/starter/exit"
 	"drydock.dev/drydock/starter/health"
@@ -94,7 +95,7 @@ the node is ready; you do the work and say that it is done; then the node is put
 stop a maintenance, and "drydock status NODE" finds it again from any machine.
 
 "drydock VERB NODE" is about the maintenance of a node, "drydock NOUN VERB NAME" about anything else, such as a plan.
-"drydock help all" lists all commands, flags and exit codes.`,
+"drydock help all" lists all commands and exit codes.`,
 		Example: `  # One node by hand
   drydock start worker-01 --reason "kernel 6.12" --wait
   drydock done worker-01 --wait
@@ -111,7 +112,7 @@ stop a maintenance, and "drydock status NODE" finds it again from any machine.
 		DisableAutoGenTag: true,
 	}
 	root.SetVersionTemplate("{{.Version}}\n")
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return flagError(err) })
+	root.SetFlagErrorFunc(flagError)
 	a.Global.Register(root.PersistentFlags())
 	addGroups(root, a)
 	registerCompletions(a, root)
@@ -122,7 +123,16 @@ stop a maintenance, and "drydock status NODE" finds it again from any machine.
 }
 
 // flagError says in the user's words what a flag wants, where its library names its own functions.
-func flagError(err error) error {
+func flagError(cmd *cobra.Command, err error) error {
+	var unknown *pflag.NotExistError
+	if errors.As(err, &unknown) {
+		var known []string
+		cmd.Flags().VisitAll(func(f *pflag.Flag) { known = append(known, f.Name) })
+		if meant := nearest.To(unknown.GetSpecifiedName(), known); meant != "" && len(unknown.GetSpecifiedName()) > 1 {
+			return fmt.Errorf("%w; did you mean --%s?", err, meant)
+		}
+		return err
+	}
 	var invalid *pflag.InvalidValueError
 	if !errors.As(err, &invalid) {
 		return err

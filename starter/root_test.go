@@ -50,7 +50,7 @@ func TestExitCodesAndHints(t *testing.T) {
 		"input in days":              {[]string{"start", "n", "--ready-timeout", "2d", "--escalation", "1d=notify", "--not-before", "3d"}, 1, []string{"is not reachable"}},
 		"cluster with a slash":       {[]string{"list", "--cluster", "a/b"}, 2, []string{`cluster "a/b"`}},
 		"unknown profile":            {[]string{"list", "--temporal-profile", "nope"}, 2, []string{"profile nope"}},
-		"server away":                {[]string{"list"}, 1, []string{"127.0.0.1:1 is not reachable", "--address", "TEMPORAL_ADDRESS", "temporal server start-dev"}},
+		"server away":                {[]string{"list"}, 1, []string{"127.0.0.1:1 is not reachable", "--address", "TEMPORAL_ADDRESS", "make demo"}},
 		"nothing to change":          {[]string{"limits", "set"}, 2, []string{"nothing to change"}},
 		"limits out of range":        {[]string{"limits", "set", "--max-unavailable", "120%"}, 2, []string{"--max-unavailable: 120% is more than all nodes: want a whole number such as 3, or a percentage from 0% to 100%\n"}},
 		"unlimited unavailable":      {[]string{"limits", "set", "--max-unavailable", "unlimited"}, 2, []string{"--no-max-unavailable"}},

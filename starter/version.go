@@ -54,7 +54,7 @@ func newVersion(a *invocation.App) *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "version",
-		Short: "Show the version of this program, and of the Temporal server",
+		Short: "Show the version of this program, with --server also of the Temporal server",
 		Long:  `Show the version of this program; with --server also that of the Temporal server it talks to.`,
 		Example: `  drydock version
   drydock version --server`,

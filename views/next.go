@@ -45,9 +45,13 @@ func Next(m api.Maintenance, now time.Time, requestor string) []string {
 	case api.Draining:
 		return nextOfDrain(m, now, on)
 	case api.Ready:
-		if m.Spec.Work == "" && m.Lockstep == nil && !begun(m.Requestor) {
-			return []string{on("done NODE")}
+		if m.Spec.Work != "" || m.Lockstep != nil || begun(m.Requestor) {
+			return nil
 		}
+		if name, ofPlan := plan.OfRequestor(m.Requestor); ofPlan { // it is done once somebody has worked on it, and not for being asked about
+			return []string{"drydock plan attach " + name + " -- COMMAND", "drydock done " + m.Node + " --requestor " + m.Requestor}
+		}
+		return []string{on("done NODE")}
 	}
 	return nil
 }

@@ -45,6 +45,7 @@ func (b *bench) measureGrowth(ctx context.Context) (figures []Figure, err error)
 	if err := os.WriteFile(file, fmt.Appendf(nil, profilesFile, profileRequeue), 0o600); err != nil {
 		return nil, err
 	}
+	plain := fmt.Sprintf("scheduler: {maxParallel: %d}\n", growthAtOnce) // the first worker's limits are those of all
 	memory := plot{title: "Memory of the worker, by nodes of the cluster", unit: "MB"}
 	cpu := plot{title: "Processor of the worker in a minute of rest, by nodes of the cluster", unit: "ms"}
 	there := memoryDrained
@@ -60,10 +61,10 @@ func (b *bench) measureGrowth(ctx context.Context) (figures []Figure, err error)
 			unit         string
 			costs        func(grown, context.Context, string) (consumption, error)
 		}{
-			{"at rest", "", 1, "a minute", grown.rests},
-			{"a rollout", fmt.Sprintf("scheduler: {maxParallel: %d}\n", growthAtOnce), growthNodes, "a node", grown.rollsOut},
-			{"a health check of all", "", 1, "a minute", grown.checks},
-			{"profiles of all", fmt.Sprintf("profiles: {file: %q}\n", file), 1, "a minute", grown.profiles},
+			{"at rest", plain, 1, "a minute", grown.rests},
+			{"a rollout", plain, growthNodes, "a node", grown.rollsOut},
+			{"a health check of all", plain, 1, "a minute", grown.checks},
+			{"profiles of all", plain + fmt.Sprintf("profiles: {file: %q}\n", file), 1, "a minute", grown.profiles},
 		} {
 			took, err := b.growthOf(ctx, c.config, strconv.Itoa(nodes), c.costs)
 			if err != nil {

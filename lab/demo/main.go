@@ -47,6 +47,8 @@ type demo struct {
 	cluster  *devstack.Cluster
 	temporal *devstack.Temporal
 	worker   *devstack.Worker
+	// page is the address of the worker's page.
+	page string
 }
 
 func (d *demo) run(ctx context.Context) (err error) {
@@ -88,10 +90,15 @@ func (d *demo) startServers(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	ports, err := devstack.FreePorts(1)
+	if err != nil {
+		return err
+	}
+	d.page = fmt.Sprintf("127.0.0.1:%d", ports[0])
 	d.say("starting drydock-worker: at most 2 nodes at a time")
 	d.worker, err = devstack.StartWorker(ctx, devstack.WorkerOptions{
 		Dir: filepath.Join(d.dir, "worker"), Name: "worker", Kubeconfig: d.cluster.Kubeconfig, Temporal: d.temporal,
-		Config: "scheduler: {maxParallel: 2, maxUnavailable: 50%}\n", Detach: d.keep,
+		Config: fmt.Sprintf("scheduler: {maxParallel: 2, maxUnavailable: 50%%}\npage: {listen: %q, temporalUI: %q}\n", d.page, d.temporal.UI), Detach: d.keep,
 	})
 	if err != nil {
 		return err
@@ -198,6 +205,7 @@ func (d *demo) showHowToLook() {
 	if d.keep {
 		fmt.Printf(`
 Everything is still running:
+  the page         http://%[8]s
   Temporal UI      %[1]s
   worker           %[2]s/metrics
 
@@ -215,7 +223,7 @@ sed -i "1s/.*/$!/" %[6]s
 
 Stop it all:
 make demo-stop
-`, d.temporal.UI, d.worker.URL, cli, brokenNode, quoted(fromHere(d.worker.Log)), quoted(fromHere(d.pids())), commandLine(d.workerCommand()))
+`, d.temporal.UI, d.worker.URL, cli, brokenNode, quoted(fromHere(d.worker.Log)), quoted(fromHere(d.pids())), commandLine(d.workerCommand()), d.page)
 		return
 	}
 	fmt.Printf(`

@@ -88,7 +88,18 @@ func NodesOf(args []string, input map[string]any) ([]string, error) {
 	inFile, _ := input["node"].(string)
 	switch {
 	case len(args) == 0 && inFile == "":
-		return nil, exit.UsageError("missing NODE: name at least one")
+		some := client.Input(maps.Clone(input))
+		if some == nil {
+			some = client.Input{}
+		}
+		some["node"] = "node"
+		if some["requestor"] == nil {
+			some["requestor"] = "requestor"
+		}
+		if _, err := some.Decode(); err != nil {
+			return nil, exit.UsageError("%w", err) // a field that is misspelt may be the one of the node
+		}
+		return nil, exit.UsageError("missing NODE: name at least one, or have the file name it (node)")
 	case len(args) == 0:
 		return []string{inFile}, nil
 	case inFile != "" && !slices.Equal(args, []string{inFile}):
@@ -138,6 +149,9 @@ func ReadObject(path string, stdin io.Reader) (map[string]any, error) {
 	data, err := ReadFile(path, stdin)
 	if err != nil {
 		return nil, exit.UsageError("%w", err)
+	}
+	if path == "-" {
+		path = "standard input"
 	}
 	asJSON := data
 	if !json.Valid(data) { // a reader of YAML does not read all of JSON: no surrogate pairs

@@ -201,7 +201,7 @@ func (c *Connection) Explain(err error) error {
 			"%s", cmp.Or(temporalenv.Advice(call.Err), temporalenv.AdviceOfKey))
 	case errors.Is(call, client.ErrUnreachable):
 		return exit.Hint(exit.InWords(fmt.Sprintf("the Temporal server at %s is not reachable: %s", c.Address, plainCause(call)), err),
-			"%s", cmp.Or(temporalenv.Advice(call.Err), "Set its address with --address or TEMPORAL_ADDRESS, or start one: temporal server start-dev"))
+			"%s", cmp.Or(temporalenv.Advice(call.Err), "Set its address with --address or TEMPORAL_ADDRESS. What `make demo KEEP=1` or `make up` has started says its address."))
 	default:
 		return err
 	}

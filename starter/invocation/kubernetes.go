@@ -159,8 +159,12 @@ func (k *Nodes) Find(ctx context.Context, name string) (n Node, missing, err err
 const nodeCheckTimeout = 3 * time.Second
 
 // CheckNodes refuses names of nodes that the cluster does not have. Where Kubernetes does not answer it lets all
-// pass.
+// pass; where nothing says where Kubernetes is, it says so.
 func (a *App) CheckNodes(ctx context.Context, names []string) error {
+	if _, err := a.Nodes(nodeCheckTimeout); err != nil && a.Global.kubeconfig == "" && a.Global.kubeContext == "" {
+		fmt.Fprintf(a.Stderr, "Warning: whether there is such a node was not checked: %s\n", terminal.OneLine(err.Error()))
+		return nil
+	}
 	_, err := a.FindNodes(ctx, names)
 	return err
 }

@@ -283,7 +283,7 @@ func TestWhatIsRefused(t *testing.T) {
 		"an unknown part":              {args: []string{"--with", "volume"}, want: []string{`"volume"`, "volumes"}},
 		"a cluster's name":             {args: []string{"--cluster", "Prod"}, want: []string{`"Prod"`, "lower-case"}},
 		"a configuration's cluster":    {args: []string{"--config", "-"}, stdin: "cluster: Prod", want: []string{"-: ", `"Prod"`, "lower-case"}},
-		"no YAML":                      {args: []string{"--config", "-"}, stdin: "a: [", want: []string{"-: not valid YAML"}},
+		"no YAML":                      {args: []string{"--config", "-"}, stdin: "a: [", want: []string{"standard input: not valid YAML"}},
 		"another type":                 {args: []string{"--config", "-"}, stdin: "taskQueue: {}", want: []string{"-: ", "taskQueue"}},
 		"a configuration's checks":     {args: []string{"--config", "-"}, stdin: "checks: 1", want: []string{"checks"}},
 		"no such file":                 {args: []string{"--config", "/nowhere.yaml"}, want: []string{"/nowhere.yaml"}},

@@ -10,6 +10,7 @@ import (
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/client"
 	"drydock.dev/drydock/rules/drainplan"
+	"drydock.dev/drydock/rules/plan"
 	"drydock.dev/drydock/starter/startertest"
 	"drydock.dev/drydock/starter/terminal"
 	"drydock.dev/drydock/views"
@@ -20,8 +21,9 @@ func slowPlan(v client.PlanView) api.Plan {
 	p := v.Known()
 	p.Slowest = []api.SlowNode{
 		views.SlowNode(startertest.Draining().Known()),
-		views.SlowNode(startertest.View(api.Ready, startertest.WaitingFor(`"done" or "failed" from ops`)).Known()),
+		views.SlowNode(startertest.View(api.Ready, startertest.WaitingFor(`"done" or "failed" from plan-kernel-6.12`)).Known()),
 	}
+	p.Slowest[1].Node = "worker-02"
 	return p
 }
 
@@ -36,8 +38,9 @@ func TestPlansInALine(t *testing.T) {
 
 func TestPicturesOfPlans(t *testing.T) {
 	const height = 20
-	letters := strings.Repeat("d", 100) + "rrh" + strings.Repeat("f", 2) + strings.Repeat("w", 300) + "ssg"
+	letters := strings.Repeat("d", 123) + "rrhf" + strings.Repeat("w", 370) + "ssg"
 	v := startertest.Plan()
+	v.Status.WaitingFor, v.Status.Counts = "", plan.Counts{Total: 500, Done: 123, Running: 2, Held: 1, Failed: 1, Waiting: 370, Skipped: 2, Gone: 1}
 	draw := func(w io.Writer) {
 		PlanPicture(w, slowPlan(v), letters, height, startertest.Noon)
 	}
