@@ -178,7 +178,9 @@ func valueOf(v *accessibility.Value) []byte {
 // The page in Chromium: it comes up to date by itself, keeps what its reader has opened, can be used by keyboard, and asks nobody else for
 // anything.
 func TestSlowThePageInABrowser(t *testing.T) {
-	b := newBrowser(t, "", "scheduler: {maxParallel: 4}")
+	b := prepareBrowser(t, "", "scheduler: {maxParallel: 4}")
+	b.Rename("production") // the pictures of README.md are made here
+	b.StartWorker()
 	first := b.BeginWith("worker-01", `"reason":"BIOS 2.4"`)
 	b.Until(first, api.Ready)
 	b.MustDrydock("plan", "create", "kernel", "--selector", "kubernetes.io/hostname notin (worker-01)", "--max-parallel", "3", "--reason", "kernel 6.12", "--yes")

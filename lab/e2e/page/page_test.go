@@ -28,12 +28,19 @@ type browser struct {
 // newBrowser has a worker serve its page, with further settings of it, and of the worker.
 func newBrowser(t *testing.T, settings, config string) browser {
 	t.Helper()
+	b := prepareBrowser(t, settings, config)
+	b.StartWorker()
+	return b
+}
+
+func prepareBrowser(t *testing.T, settings, config string) browser {
+	t.Helper()
 	ports, err := devstack.FreePorts(1)
 	if err != nil {
 		t.Fatal(err)
 	}
 	address := fmt.Sprintf("127.0.0.1:%d", ports[0])
-	return browser{site.New(t, fmt.Sprintf("page: {listen: %q%s}\n%s", address, settings, config)), address}
+	return browser{site.Prepare(t, fmt.Sprintf("page: {listen: %q%s}\n%s", address, settings, config)), address}
 }
 
 // answer is what came of a request. Text is empty of a stream.

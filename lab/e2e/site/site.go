@@ -126,6 +126,12 @@ func (s *Site) Sub(name string, run func(s *Site)) {
 	})
 }
 
+// Rename gives the cluster a name that no other site has, before its worker is started.
+func (s *Site) Rename(cluster string) {
+	s.Options.Config = strings.Replace(s.Options.Config, "cluster: "+s.Cluster+"\n", "cluster: "+cluster+"\n", 1)
+	s.Cluster = cluster
+}
+
 // StartWorker starts a worker, another one if there is one already, and waits until it polls and the scheduler runs.
 func (s *Site) StartWorker() {
 	s.Helper()
