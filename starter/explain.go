@@ -132,17 +132,17 @@ func explain(w io.Writer, path string, f schemas.Field, recursive bool) {
 		listFields(w, f.Fields)
 		return
 	}
-	r = terminal.NewRows(w, "FIELD", "TYPE", "MEANING")
+	r = terminal.NewRows(w, "FIELD", "TYPE", "DEFAULT", "MEANING")
 	for _, below := range f.Below() {
-		r.Add(f.Within(below), typeOf(below), below.Summary())
+		r.Add(f.Within(below), typeOf(below), below.DefaultText(), below.Summary())
 	}
 	r.Done()
 }
 
 func listFields(w io.Writer, fields []schemas.Field) {
-	r := terminal.NewRows(w, "FIELD", "TYPE", "MEANING")
+	r := terminal.NewRows(w, "FIELD", "TYPE", "DEFAULT", "MEANING")
 	for _, f := range fields {
-		r.Add(f.Name, typeOf(f), f.Summary())
+		r.Add(f.Name, typeOf(f), f.DefaultText(), f.Summary())
 	}
 	r.Done()
 }

@@ -272,8 +272,13 @@ func (f Field) DefaultText() string {
 	return compact.String()
 }
 
+// pointer says nothing but where to read on, which a terminal cannot follow.
+var pointer = regexp.MustCompile(`[:;,] see \[[^\]]*\]\([^)]*\)`)
+
 // Plain is Markdown without links, as a terminal shows it.
-func Plain(markdown string) string { return link.ReplaceAllString(markdown, "$1") }
+func Plain(markdown string) string {
+	return link.ReplaceAllString(pointer.ReplaceAllString(markdown, ""), "$1")
+}
 
 // Links are the pages that the description names, with their sections.
 func (f Field) Links() []string {

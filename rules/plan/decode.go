@@ -39,7 +39,9 @@ func CheckName(name string) error {
 func RequestorOf(name string) string { return requestorPrefix + name }
 
 // OfRequestor is the name of the plan whose maintenances have a requestor by default.
-func OfRequestor(requestor string) (name string, ofPlan bool) { return strings.CutPrefix(requestor, requestorPrefix) }
+func OfRequestor(requestor string) (name string, ofPlan bool) {
+	return strings.CutPrefix(requestor, requestorPrefix)
+}
 
 const requestorPrefix = "plan-"
 

@@ -137,6 +137,14 @@ func chosenBy(p plan.Plan) string {
 	}
 }
 
+// has refuses a plan that would end at once, for nothing matches. Names of nodes are checked elsewhere.
+func (c *choice) has(p plan.Plan) error {
+	if !c.known || len(c.nodes) > 0 || len(p.Nodes) > 0 || p.Together() {
+		return nil
+	}
+	return exit.Hint(exit.UsageError("the plan would have no node (%s): nothing was started", chosenBy(p)), `"kubectl get nodes --show-labels" shows what there is.`)
+}
+
 // pace says in words how the nodes go.
 func pace(p plan.Plan) string {
 	if p.Together() {

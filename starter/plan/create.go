@@ -117,8 +117,8 @@ func (o *createOptions) run(ctx context.Context, cmd *cobra.Command, name string
 	if o.dryRun {
 		return o.preview(ctx, c, name, p, chosen)
 	}
-	if chosen.known && len(chosen.nodes) == 0 && !p.Together() {
-		return exit.Hint(exit.UsageError("the plan would have no node (%s): nothing was started", chosenBy(p)), `"kubectl get nodes --show-labels" shows what there is.`)
+	if err := chosen.has(p); err != nil {
+		return err
 	}
 	if err := o.permitted(ctx, c, name, p); err != nil {
 		return err
