@@ -97,9 +97,6 @@ func waitText(p api.PlanSummary, r Reader, until func(time.Time) string) string 
 	return text
 }
 
-// sparks are the signs of a line of numbers, from the least to the most.
-var sparks = []rune("▁▂▃▄▅▆▇█")
-
 // Pace is how many nodes were done in each of the last hours, and when the plan will probably have ended.
 func Pace(p *plan.Pace, r Reader) string {
 	if p == nil || p.Nodes == 0 {
@@ -115,11 +112,7 @@ func Pace(p *plan.Pace, r Reader) string {
 	case 1:
 		parts = append(parts, number.Of(p.Hours[0], "node")+" in the last hour")
 	default:
-		most, line := slices.Max(p.Hours), ""
-		for _, nodes := range p.Hours {
-			line += string(sparks[nodes*(len(sparks)-1)/max(most, 1)])
-		}
-		parts = append(parts, fmt.Sprintf("%s nodes in each of the last %d hours, %d at most", line, n, most))
+		parts = append(parts, fmt.Sprintf("%s nodes in each of the last %d hours, %d at most", document.Sparks(p.Hours), n, slices.Max(p.Hours)))
 	}
 	return strings.Join(parts, "; ")
 }

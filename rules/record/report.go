@@ -17,6 +17,9 @@ type Report struct {
 	Maintenances int        `json:"maintenances"`
 	Nodes        int        `json:"nodes"`
 	Ends         []EndCount `json:"ends"`
+	// Ended are how many ended in each of the parts of the time, the first at Since. Each part is Every long, but for the last.
+	Ended []int         `json:"ended"`
+	Every spec.Duration `json:"every"`
 	// Total is about the whole of each maintenance, Phases about each phase in the order in which they are gone through.
 	Total    *Spread   `json:"total,omitempty"`
 	Phases   []Spread  `json:"phases"`
@@ -106,7 +109,25 @@ func Summarize(records []Record, since, until time.Time) Report {
 		report.Ends = append(report.Ends, EndCount{phase, byEnd[phase]})
 	}
 	report.Total, report.Phases = spreadsOf(ended)
+	report.Ended, report.Every = endedOver(ended, since, until)
 	return report
+}
+
+// mostParts is how many parts a report's time has at most.
+const mostParts = 60
+
+// endedOver counts the ends in parts of the time: in hours, or where these are too many, in days, or in several days.
+func endedOver(ended []Record, since, until time.Time) (counts []int, every spec.Duration) {
+	const day = 24 * time.Hour
+	all, part := max(until.Sub(since), 1), time.Hour
+	if all > mostParts*time.Hour {
+		part = max((all/mostParts + day - 1).Truncate(day), day)
+	}
+	counts = make([]int, int((all+part-1)/part))
+	for _, r := range ended {
+		counts[int(r.EndedAt.Sub(since)/part)]++
+	}
+	return counts, spec.Duration(part)
 }
 
 // endedIn are the maintenances that ended from since on and before until, and those that were refused then.

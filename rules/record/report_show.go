@@ -35,7 +35,10 @@ func (r Report) describe(when, dated func(time.Time) string) document.Document {
 	d := document.Document{Title: "Maintenances from " + span}
 	d.Fact("Ended", fmt.Sprintf("%s of %s, from %s", number.Of(r.Maintenances, "maintenance"), number.Of(r.Nodes, "node"), span))
 	for _, e := range r.Ends {
-		d.Fact(e.Phase, fmt.Sprintf("%d (%s)", e.Maintenances, share(e.Maintenances, r.Maintenances)))
+		d.Fact(e.Phase, fmt.Sprintf("%s %d (%s)", document.Bar(e.Maintenances, r.Maintenances), e.Maintenances, share(e.Maintenances, r.Maintenances)))
+	}
+	if r.Maintenances > 0 && len(r.Ended) > 1 {
+		d.Fact("Pace", fmt.Sprintf("%s maintenances in each %s, %d at most", document.Sparks(r.Ended), period.Age(r.Every.Std()), slices.Max(r.Ended)))
 	}
 	if r.WithFailures > 0 {
 		d.Fact("Failed on the way", fmt.Sprintf("%d (%s)", r.WithFailures, share(r.WithFailures, r.Maintenances)))

@@ -35,6 +35,9 @@ func TestSummarize(t *testing.T) {
 	if r.Maintenances != 5 || r.Nodes != 5 {
 		t.Errorf("%d maintenances of %d nodes, want 5 of 5", r.Maintenances, r.Nodes)
 	}
+	if every := r.Every.Std(); every != 24*time.Hour || len(r.Ended) != 30 || !slices.Equal(r.Ended[27:], []int{0, 2, 3}) {
+		t.Errorf("in each %s: %v", every, r.Ended)
+	}
 	want := []EndCount{{"Completed", 2}, {"Failed", 1}, {"Cancelled", 1}, {"NodeGone", 1}}
 	if diff := cmp.Diff(want, r.Ends); diff != "" {
 		t.Errorf("ends: want - got +\n%s", diff)
