@@ -12,7 +12,7 @@ func TestSparks(t *testing.T) {
 
 func TestBar(t *testing.T) {
 	for want, c := range map[string][2]int{
-		"":                     {1, 0},
+		"": {1, 0},
 		"░░░░░░░░░░░░░░░░░░░░": {0, 10},
 		"█░░░░░░░░░░░░░░░░░░░": {1, 1000},
 		"██████████░░░░░░░░░░": {5, 10},

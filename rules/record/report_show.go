@@ -38,7 +38,7 @@ func (r Report) describe(when, dated func(time.Time) string) document.Document {
 		d.Fact(e.Phase, fmt.Sprintf("%s %d (%s)", document.Bar(e.Maintenances, r.Maintenances), e.Maintenances, share(e.Maintenances, r.Maintenances)))
 	}
 	if r.Maintenances > 0 && len(r.Ended) > 1 {
-		d.Fact("Pace", fmt.Sprintf("%s maintenances in each %s, %d at most", document.Sparks(r.Ended), period.Age(r.Every.Std()), slices.Max(r.Ended)))
+		d.Fact("Pace", fmt.Sprintf("%s maintenances in each %s, %d at most", document.Sparks(r.Ended), inWords(r.Every.Std()), slices.Max(r.Ended)))
 	}
 	if r.WithFailures > 0 {
 		d.Fact("Failed on the way", fmt.Sprintf("%d (%s)", r.WithFailures, share(r.WithFailures, r.Maintenances)))
@@ -70,6 +70,18 @@ func (r Report) describe(when, dated func(time.Time) string) document.Document {
 		d.Table(blockerTable("In the way most often", often))
 	}
 	return d
+}
+
+// inWords is an hour, a day, or several days.
+func inWords(every time.Duration) string {
+	switch days := int(every / (24 * time.Hour)); days {
+	case 0:
+		return "hour"
+	case 1:
+		return "day"
+	default:
+		return fmt.Sprintf("%d days", days)
+	}
 }
 
 func failureTable(title, none string, failures []Failure, when func(time.Time) string) document.Table {
