@@ -36,8 +36,13 @@ func Next(m api.Maintenance, now time.Time, requestor string) []string {
 			return []string{on("retry NODE"), on("validation pass NODE --comment WHY"), on("cancel NODE --release")}
 		}
 	case api.Pending:
-		if refused, waits := strings.CutPrefix(m.WaitingFor, api.WaitsForSlot); waits && schedule.IsFrozen(refused) {
+		refused, waits := strings.CutPrefix(m.WaitingFor, api.WaitsForSlot)
+		holder, isBusy := schedule.HolderIn(refused)
+		switch {
+		case waits && schedule.IsFrozen(refused):
 			return []string{thaw}
+		case waits && isBusy:
+			return []string{"drydock status " + m.Node + " --requestor " + holder}
 		}
 		if m.Slot != nil && m.Slot.GrantedAt == nil {
 			return []string{"drydock limits"}

@@ -15,6 +15,13 @@ import (
 	"drydock.dev/drydock/rules/validation"
 )
 
+func TestWhoHasTheNodeThatIsWaitedFor(t *testing.T) {
+	m := api.Maintenance{MaintenanceSummary: api.MaintenanceSummary{Node: "a", Requestor: "ops", Phase: api.Pending, WaitingFor: api.WaitsForSlot + "a is in maintenance for plan-kernel"}}
+	if got, want := Next(m, time.Now(), "ops"), []string{"drydock status a --requestor plan-kernel"}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
+
 func TestNext(t *testing.T) {
 	blocked := func(reason string) func(*api.Maintenance) {
 		return func(m *api.Maintenance) {

@@ -78,6 +78,15 @@ const frozen = "frozen"
 // IsFrozen reports whether the reason of a refusal is that of the code Frozen.
 func IsFrozen(reason string) bool { return strings.HasPrefix(reason, frozen+" by ") }
 
+// heldFor is in the reason of a refusal whose code is NodeBusy, between the node and the requestor who has it.
+const heldFor = " is in maintenance for "
+
+// HolderIn is the requestor who has the node, of the reason of a refusal whose code is NodeBusy.
+func HolderIn(reason string) (requestor string, isBusy bool) {
+	_, requestor, isBusy = strings.Cut(reason, heldFor)
+	return requestor, isBusy
+}
+
 // frozenReason names who froze and why, oldest first.
 func frozenReason(freezes []Freeze) string {
 	sorted := slices.SortedFunc(slices.Values(freezes), func(a, b Freeze) int {
@@ -314,7 +323,7 @@ func (r *round) consider(i int) {
 func (r *round) away(req Request, reserved bool) Refusal {
 	refusal := func(code Code, reason string) Refusal { return Refusal{Request: req, Code: code, Reason: reason} }
 	if holder, held := r.holders[req.Node]; held {
-		return refusal(NodeBusy, req.Node+" is in maintenance for "+holder.Requestor)
+		return refusal(NodeBusy, req.Node+heldFor+holder.Requestor)
 	}
 	switch better, ok := r.best[req.Node]; {
 	case ok && better.gang == "":
