@@ -185,6 +185,7 @@ func TestADryRunOfAPlanStartsNothing(t *testing.T) {
 		t.Errorf("%+v, %v", p, err)
 	}
 	s.Exits(s.Drydock("plan", "create", "kernel", "--selector", "no=such", "--dry-run"), 0, "over 0 nodes")
+	s.Exits(s.Drydock("plan", "create", "kernel", "--selector", "no=such", "--yes"), 2, "the plan would have no node", "nothing was started")
 	s.Exits(s.Drydock("plan", "create", "kernel", "--all", "--dry-run", "--kubeconfig", "/nonexistent"), 1, "needs Kubernetes", "name the nodes")
 
 	s.MustDrydock("start", "worker-05", "--ready-timeout", "1s", "--on-ready-timeout", "release")
