@@ -24,8 +24,8 @@ const (
 	gridColumns = 24
 )
 
-// mayBeEmpty are the panels that show nothing while everything goes as it should.
-var mayBeEmpty = []string{"engine.json: Tasks that failed"}
+// mayBeEmpty are the panels that show nothing while everything goes as it should, or of which nothing happens here.
+var mayBeEmpty = []string{"engine.json: Tasks that failed", "drains.json: Waiting for pods to complete"}
 
 // canvas is a picture of a dashboard.
 type canvas struct {
