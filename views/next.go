@@ -36,17 +36,7 @@ func Next(m api.Maintenance, now time.Time, requestor string) []string {
 			return []string{on("retry NODE"), on("validation pass NODE --comment WHY"), on("cancel NODE --release")}
 		}
 	case api.Pending:
-		refused, waits := strings.CutPrefix(m.WaitingFor, api.WaitsForSlot)
-		holder, isBusy := schedule.HolderIn(refused)
-		switch {
-		case waits && schedule.IsFrozen(refused):
-			return []string{thaw}
-		case waits && isBusy:
-			return []string{"drydock status " + m.Node + " --requestor " + holder}
-		}
-		if m.Slot != nil && m.Slot.GrantedAt == nil {
-			return []string{"drydock limits"}
-		}
+		return nextOfPending(m)
 	case api.Draining:
 		return nextOfDrain(m, now, on)
 	case api.Ready:
@@ -57,6 +47,21 @@ func Next(m api.Maintenance, now time.Time, requestor string) []string {
 			return []string{"drydock plan attach " + name + " -- COMMAND", "drydock done " + m.Node + " --requestor " + m.Requestor}
 		}
 		return []string{on("done NODE")}
+	}
+	return nil
+}
+
+// nextOfPending show why a maintenance has no slot.
+func nextOfPending(m api.Maintenance) []string {
+	refused, _ := strings.CutPrefix(m.WaitingFor, api.WaitsForSlot)
+	holder, isBusy := schedule.HolderIn(refused)
+	switch {
+	case schedule.IsFrozen(refused):
+		return []string{thaw}
+	case isBusy:
+		return []string{"drydock status " + m.Node + " --requestor " + holder}
+	case m.Slot != nil && m.Slot.GrantedAt == nil:
+		return []string{"drydock limits"}
 	}
 	return nil
 }
