@@ -32,7 +32,7 @@ var (
 )
 
 // ofWorkflows are the operations of the SDK's interceptor that have the name of a workflow type. withMessages begin a workflow, or send a
-// message to one that runs already and serves many: the trace of whoever comes first is not that of the others.
+// message to one that runs already. Such a workflow serves many maintenances, and belongs to the trace of none.
 var (
 	ofWorkflows  = []string{"RunWorkflow", "StartWorkflow", "StartChildWorkflow"}
 	withMessages = []string{"SignalWithStartWorkflow", "UpdateWithStartWorkflow"}
@@ -135,8 +135,8 @@ func isValid(parent interceptor.TracerSpanRef) bool {
 // key is the context key of what the IDs of a span follow from.
 type key struct{}
 
-// ids makes the IDs of spans. A workflow is run anew in each worker that takes it over, and makes its span again: with IDs that follow
-// from the run, what the workflow began before and after are children of one span, in one trace.
+// ids makes the IDs of spans. Each worker that takes a workflow over makes its span again. The IDs follow from the run, so that all of these
+// are one span, and everything that the workflow starts is a child of it.
 type ids struct{}
 
 func (ids) NewIDs(ctx context.Context) (t trace.TraceID, s trace.SpanID) {

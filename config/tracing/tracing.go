@@ -39,8 +39,7 @@ const (
 	tracesProtocol = "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"
 )
 
-// Reporter is told why traces are not sent, in goroutines of any kind. Nothing else follows from it: a program does its work without traces
-// too. The error names the variable that is wrong, and has none of the values, which may be secret.
+// Reporter is told why traces are not sent. It is called from several goroutines. The program works on without traces. The error names the variable that is wrong, and has none of the values, which may be secret.
 type Reporter interface{ Untraced(why error) }
 
 // Traces are sent until they are stopped. The nil Traces sends nothing.

@@ -78,7 +78,7 @@ func TestTracesAreSentWhereTheEnvironmentAsks(t *testing.T) {
 	}
 }
 
-// A collector that is away is told of, and keeps nobody from ending.
+// Where the collector does not answer, the program says so, and ends nevertheless.
 func TestACollectorIsAway(t *testing.T) {
 	t.Setenv(endpoint, "http://127.0.0.1:1")
 	var r told
