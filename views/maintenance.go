@@ -11,6 +11,7 @@ import (
 	"drydock.dev/drydock/rules/document"
 	"drydock.dev/drydock/rules/period"
 	"drydock.dev/drydock/rules/spec"
+	"drydock.dev/drydock/rules/validation"
 	"drydock.dev/drydock/rules/who"
 )
 
@@ -115,12 +116,20 @@ func whereMaintained(d *document.Document, m api.Maintenance, r Reader) {
 		d.Fact("Work began", r.at(*m.StartedAt))
 	}
 	if until := m.ReadyDeadline; until != nil && m.Phase == api.Ready {
-		left := ""
-		if !r.brief {
-			left = period.Age(until.Sub(r.now)) + " left, "
-		}
-		d.Fact("Held until", fmt.Sprintf("%s (%sthen %s)", r.at(*until), left, afterReady(m.Spec)))
+		d.Fact("Held until", untilThen(*until, afterReady(m.Spec), r))
 	}
+	if v := m.Validation; m.Phase == api.Validating && m.Since != nil && v != nil && v.State == validation.Waiting && m.Spec.Validation != nil {
+		d.Fact("Validated until", untilThen(m.Since.Add(m.Spec.Validation.Deadline.Std()), "it waits for a decision", r))
+	}
+}
+
+// untilThen is a deadline, with how long it is until then, and what follows it.
+func untilThen(deadline time.Time, then string, r Reader) string {
+	left := ""
+	if !r.brief {
+		left = period.Age(deadline.Sub(r.now)) + " left, "
+	}
+	return fmt.Sprintf("%s (%sthen %s)", r.at(deadline), left, then)
 }
 
 // waitingFor is what a maintenance waits for. The table of blockers says of each why it is in the way.

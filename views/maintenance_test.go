@@ -6,7 +6,23 @@ import (
 	"time"
 
 	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/document"
+	"drydock.dev/drydock/rules/period"
+	"drydock.dev/drydock/rules/spec"
+	"drydock.dev/drydock/rules/validation"
 )
+
+func TestUntilWhenANodeIsValidated(t *testing.T) {
+	began := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
+	m := api.MaintenanceOf(api.Status{
+		Phase: api.Validating, Since: began, Validation: &api.ValidationStatus{State: validation.Waiting},
+		Spec: spec.Maintenance{Node: "a", Validation: &validation.Validation{Deadline: period.Duration(10 * time.Minute)}},
+	})
+	text := document.Markdown(Maintenance(m, At(began.Add(2*time.Minute))))
+	if want := "12:10:00 UTC (8m00s left, then it waits for a decision)"; !strings.Contains(text, want) {
+		t.Errorf("%s\nwant %s", text, want)
+	}
+}
 
 func TestWhoWasVerifiedIsShownBesideWhoSaysSo(t *testing.T) {
 	at := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)

@@ -35,6 +35,9 @@ func Next(m api.Maintenance, now time.Time, requestor string) []string {
 		if v := m.Validation; v != nil && v.State == validation.Failed {
 			return []string{on("retry NODE"), on("validation pass NODE --comment WHY"), on("cancel NODE --release")}
 		}
+		if wanted := m.Spec.Validation; wanted != nil && wanted.Signal {
+			return []string{on("validation pass NODE"), on("validation fail NODE --comment WHY")}
+		}
 	case api.Pending:
 		return nextOfPending(m)
 	case api.Draining:

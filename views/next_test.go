@@ -100,6 +100,10 @@ func TestNext(t *testing.T) {
 		"validation": {api.Validating, func(m *api.Maintenance) { m.Validation = &api.ValidationStatus{State: validation.Failed} }, []string{
 			"drydock retry a", "drydock validation pass a --comment WHY", "drydock cancel a --release",
 		}},
+		"somebody's look at it": {api.Validating, func(m *api.Maintenance) {
+			m.Validation, m.Spec.Validation = &api.ValidationStatus{State: validation.Waiting}, &validation.Validation{Signal: true}
+		}, []string{"drydock validation pass a", "drydock validation fail a --comment WHY"}},
+		"checks":  {api.Validating, func(m *api.Maintenance) { m.Spec.Validation = &validation.Validation{} }, nil},
 		"nothing": {api.RequestorFailed, func(m *api.Maintenance) { m.EndedAt = &time.Time{} }, nil},
 	} {
 		m := api.Maintenance{MaintenanceSummary: api.MaintenanceSummary{Node: "a", Requestor: "ops", Phase: c.phase}}

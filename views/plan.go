@@ -38,7 +38,7 @@ func Plan(p api.Plan, r Reader) document.Document {
 	}
 	d.PaintedFact("Phase", PlanStyle(p.Phase), standing(string(p.Phase), p.Since, p.Execution, r))
 	if p.Counts != nil {
-		d.Fact("Nodes", countsText(*p.Counts))
+		d.Fact("Nodes", countsText(p.PlanSummary))
 	}
 	d.Fact("Pace", Pace(p.Pace, r))
 	d.Fact("Pods", p.Moves.String())
@@ -63,7 +63,7 @@ func Plan(p api.Plan, r Reader) document.Document {
 func PlanProgress(p api.PlanSummary, r Reader) string {
 	text := string(p.Phase)
 	if p.Counts != nil {
-		text += ": " + countsText(*p.Counts)
+		text += ": " + countsText(p)
 	}
 	if news := newsOf(p, r, r.at); news != "" {
 		text += "; " + news
@@ -117,10 +117,13 @@ func Pace(p *plan.Pace, r Reader) string {
 	return strings.Join(parts, "; ")
 }
 
-// countsText says how many nodes are done, and what the others are. Those that are held have failed, as lists and summaries count them.
-func countsText(c plan.Counts) string {
-	failed := "failed"
-	if c.Held > 0 {
+// countsText says how many nodes of a plan are done, and what the others are. Those that are held have failed, as lists and summaries count them.
+func countsText(p api.PlanSummary) string {
+	c, failed := *p.Counts, "failed"
+	switch {
+	case c.Held > 0 && p.EndedAt != nil:
+		failed += fmt.Sprintf(" (%d held when it ended)", c.Held) // a plan that has ended is not told of its nodes
+	case c.Held > 0:
 		failed += fmt.Sprintf(" (%d still held)", c.Held)
 	}
 	text := fmt.Sprintf("%d of %d done", c.Done, c.Total)
