@@ -168,6 +168,10 @@ func addGroups(root *cobra.Command, a *invocation.App) {
 	}
 	root.SetHelpCommandGroupID("other")
 	root.SetCompletionCommandGroupID("other")
+	root.InitDefaultCompletionCmd() // else made when a command line runs, without what follows
+	if completion, _, err := root.Find([]string{"completion"}); err == nil {
+		invocation.AsNoun(completion)
+	}
 }
 
 // marked marks the errors of a function of a command, if it has one.

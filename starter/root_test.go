@@ -146,6 +146,7 @@ func TestExitCodesAndHints(t *testing.T) {
 		"version":                    {[]string{"version"}, 0, nil},
 		"help":                       {[]string{"help", "start"}, 0, nil},
 		"completion of bash":         {[]string{"completion", "bash"}, 0, nil},
+		"completion of no shell":     {[]string{"completion", "foo"}, 2, nil},
 		"completion with no servers": {[]string{"__complete", "done", ""}, 0, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
