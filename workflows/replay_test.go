@@ -31,6 +31,7 @@ import (
 	"drydock.dev/drydock/activities/settings"
 	"drydock.dev/drydock/activities/windows"
 	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/nexus"
 	"drydock.dev/drydock/workflows"
 )
 
@@ -105,6 +106,7 @@ func TestRecordedHistoriesReplay(t *testing.T) {
 				t.Fatal(err)
 			}
 			workflows.RegisterWorkflows(replayer)
+			replayer.RegisterWorkflowWithOptions(nexus.Operation, workflow.RegisterOptions{Name: api.NexusOperationType})
 			logger := sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler))
 			err = replayer.ReplayWorkflowHistoryWithOptions(logger, history, original(history))
 			if err != nil {
