@@ -8,13 +8,16 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	auditfile "drydock.dev/drydock/audit/file"
 	"drydock.dev/drydock/client"
+	"drydock.dev/drydock/config/namespace"
 	"drydock.dev/drydock/rules/document"
 	"drydock.dev/drydock/rules/number"
+	"drydock.dev/drydock/rules/period"
 	"drydock.dev/drydock/rules/record"
 	"drydock.dev/drydock/starter/heldby"
 	"drydock.dev/drydock/starter/input"
@@ -61,7 +64,24 @@ func recordsFor(ctx context.Context, a *invocation.App, files []string, f client
 		return nil, err
 	}
 	defer c.Close()
+	if !f.Since.IsZero() {
+		noteRetention(ctx, a, c, f.Since)
+	}
 	return recordsOfTemporal(ctx, c, f, a.Stderr, recordProgress(a.Progress(a.Stderr)))
+}
+
+// noteRetention notes that Temporal keeps nothing of a part of the time since a moment. It says nothing to those who may not know how long
+// that is.
+func noteRetention(ctx context.Context, a *invocation.App, c *invocation.Connection, since time.Time) {
+	_, name, err := a.Temporal()
+	if err != nil {
+		return // the connection would have failed
+	}
+	kept, err := namespace.Describe(ctx, c.Temporal, name)
+	if err == nil && kept.Retention > 0 && a.Clock().Add(-kept.Retention).After(since) {
+		fmt.Fprintf(a.Stderr, "Namespace %s keeps what has ended for %s: what ended before is not here. --from reads what a worker's audit sink has kept.\n",
+			name, period.InDays(kept.Retention))
+	}
 }
 
 // showHeld shows people below records of Temporal's which nodes, or whether a node, profiles hold in maintenance: no record says so.

@@ -114,7 +114,7 @@ func TestPeopleAreShownTheirOwnTime(t *testing.T) {
 		t.Errorf("the history in Markdown is\n%s", out)
 	}
 	s.Exits(s.Drydock("cancel", "worker-01", "--wait"), 0, "cancelled; the node was not touched")
-	s.Exits(s.Drydock("report"), 0, " JST")
+	s.Exits(s.Drydock("report", "--since", "400d"), 0, " JST", "what ended before is not here")
 
 	s.MustDrydock("freeze", "--by", "ann")
 	s.Exits(s.Drydock("thaw", "--by", "ann"), 0, "Thawed; no freezes remain")
