@@ -93,12 +93,11 @@ func (r *requestors) extendedAlready(p api.Extend) string {
 }
 
 func (r *requestors) memberAlready(name string, p api.Membership) string {
-	_, err := r.find(p.Requestor)
 	switch {
 	case spec.RequestorName(p.Requestor) != nil:
 		return ""
 	case name == api.MsgLeave:
-		return already(err != nil, p.Requestor+" does not share the maintenance")
+		return already(r.check(p.Requestor) != nil, p.Requestor+" does not share the maintenance")
 	default:
 		return already(slices.Contains(r.open(), p.Requestor), p.Requestor+" shares the maintenance already")
 	}

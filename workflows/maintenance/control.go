@@ -40,8 +40,7 @@ var (
 type control struct {
 	*core
 	inbox *inbox.Inbox
-	// run is the maintenance, which continues in a new run only while it is idle.
-	run idler
+	run   *maintenance
 	// life is a context that is never cancelled.
 	life workflow.Context
 	// steps is the context of activities that end with the maintenance; end cancels it.
@@ -55,8 +54,6 @@ type control struct {
 	unconfirmed bool
 	*freezeState
 }
-
-type idler interface{ idle() bool }
 
 // ending is the error by which a step ends the maintenance in a given phase.
 type ending struct {
@@ -215,13 +212,6 @@ func encode(payload any) json.RawMessage {
 	text, err := json.Marshal(payload)
 	handover.Must("a payload", err)
 	return text
-}
-
-type backoff struct{ first, last, next time.Duration }
-
-func (b *backoff) pause() time.Duration {
-	b.next = max(b.first, min(2*b.next, b.last))
-	return b.next
 }
 
 const pauseMost = time.Hour

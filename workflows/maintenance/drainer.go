@@ -17,8 +17,8 @@ import (
 )
 
 var (
-	// errRetry: an operator changed the drain, or wants it to try at once.
-	errRetry = errors.New("begun anew")
+	// errAgain: a freeze, an operator or a further target has interrupted what is to begin again once no freeze holds.
+	errAgain = errors.New("begun anew")
 	// errRung: a rung of the escalation is to be taken.
 	errRung = errors.New("the escalation's turn")
 	// errRaised: the plans that share the maintenance drain its node further.
@@ -92,7 +92,7 @@ func (d *drainer) drain() error {
 			if d.plans.stands() {
 				d.journal.note("drained as far as its plans have come")
 			}
-		case errors.Is(err, errHeld), errors.Is(err, errRetry):
+		case errors.Is(err, errAgain):
 			continue
 		case errors.Is(err, errRung):
 			if err := d.escalate(); err != nil {
@@ -194,7 +194,7 @@ func (d *drainer) empty() error {
 		// A cancelled activity is not retried, so that any error ends it; the next drain meets an error that lasts.
 		return interruption
 	case temporal.IsCanceledError(err):
-		return errRetry // the activity stopped by itself
+		return errAgain // the activity stopped by itself
 	default:
 		return err
 	}
@@ -282,10 +282,8 @@ func (d *drainer) untilInterrupted(done func() bool) error {
 	switch {
 	case done():
 		return nil
-	case d.control.isFrozen():
-		return errHeld
-	case d.retryNow, raised():
-		return errRetry
+	case d.control.isFrozen(), d.retryNow, raised():
+		return errAgain
 	default:
 		return errRung
 	}
@@ -318,7 +316,7 @@ func (d *drainer) waitForPods() error {
 		switch {
 		case err == nil:
 			return nil
-		case errors.Is(err, errHeld):
+		case errors.Is(err, errAgain):
 			continue
 		case call.IsOverdue(err):
 			d.journal.note("gave up waiting for pods to complete after " + wait.Timeout.String())

@@ -1,7 +1,6 @@
 package maintenance
 
 import (
-	"errors"
 	"strings"
 	"time"
 
@@ -9,10 +8,9 @@ import (
 
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/rules/bounds"
+	"drydock.dev/drydock/rules/period"
 	"drydock.dev/drydock/workflows/call"
 )
-
-var errHeld = errors.New("held by a freeze")
 
 // askFirst is the first pause before the scheduler is asked whether a freeze still holds: its notice may be lost, or forged.
 const askFirst = time.Minute
@@ -49,14 +47,14 @@ func (c *control) proceed() error {
 
 // awaitThaw waits while a freeze holds running maintenances, unless the maintenance is ended before.
 func (c *control) awaitThaw(ended func() error) error {
-	ask := backoff{first: askFirst, last: pauseMost}
-	for c.isFrozen() {
+	for times := 0; c.isFrozen(); times++ {
 		if c.unconfirmed {
 			c.journal.waiting("the scheduler to confirm the slot")
 		} else {
 			c.journal.waiting(api.WaitsForThaw + strings.Join(c.Freezes, "; "))
 		}
-		thawed := c.awaitAlwaysUpTo(c.life, ask.pause(), "ask whether the freeze still holds", func() bool { return ended() != nil || !c.isFrozen() })
+		pause := period.Doubled(askFirst, pauseMost, times)
+		thawed := c.awaitAlwaysUpTo(c.life, pause, "ask whether the freeze still holds", func() bool { return ended() != nil || !c.isFrozen() })
 		if err := ended(); err != nil {
 			return err
 		}
@@ -90,7 +88,7 @@ func (c *control) unlessHeld(ctx workflow.Context, activity, in any) error {
 		return err
 	}
 	if !future.IsReady() {
-		return errHeld
+		return errAgain
 	}
 	return future.Get(ctx, nil)
 }

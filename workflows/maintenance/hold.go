@@ -12,6 +12,7 @@ import (
 	"drydock.dev/drydock/activities/nodeevent"
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/rules/notices"
+	"drydock.dev/drydock/rules/period"
 	"drydock.dev/drydock/rules/spec"
 	"drydock.dev/drydock/workflows/call"
 )
@@ -112,15 +113,15 @@ func (h *hold) checkReleases() error {
 // unlessRestored calls an activity. Where Temporal was restored to a state in which the node was not given back yet, it waits until
 // somebody allows the maintenance to go on.
 func (h *hold) unlessRestored(try func() error) error {
-	again := backoff{first: retryRestored, last: retryRestoredMost}
-	for {
+	for times := 0; ; times++ {
 		err := try()
 		if !call.IsError(err, api.ErrorRestored) {
 			return err
 		}
 		// No history of v0.1.0 has this error.
 		h.journal.waiting("somebody's word: " + call.Cause(err))
-		_, err = h.control.awaitUpToOrContinue(again.pause(), "see whether it is to go on", func() bool { return false })
+		pause := period.Doubled(retryRestored, retryRestoredMost, times)
+		_, err = h.control.awaitUpToOrContinue(pause, "see whether it is to go on", func() bool { return false })
 		if err == nil {
 			err = h.control.proceed()
 		}
@@ -186,8 +187,7 @@ func (h *hold) release(event nodeevent.Event, then, plan *node.Signal) (gone boo
 	h.stopGuard()
 	h.journal.waiting("the node's release")
 	event.Key = fmt.Sprint(h.journal.status().Attempt)
-	again := backoff{first: retryRelease, last: pauseMost}
-	for {
+	for times := 0; ; times++ {
 		ctx := call.Within(call.Quick(h.control.life, "release "+h.spec.Node), releaseWithin)
 		released, err := run[node.Released](ctx, call.Nodes.ReleaseNode, node.ReleaseInput{
 			Node: h.spec.Node, RunID: h.runID, Event: event, Prior: h.Prior, Then: then, Plan: plan,
@@ -207,7 +207,8 @@ func (h *hold) release(event nodeevent.Event, then, plan *node.Signal) (gone boo
 			return released.Gone, nil
 		}
 		h.journal.waiting(fmt.Sprintf("the node's release: %s", call.Cause(err)))
-		if h.control.awaitAlwaysUpTo(h.control.life, again.pause(), "release "+h.spec.Node+" again", h.control.shouldContinue) {
+		pause := period.Doubled(retryRelease, pauseMost, times)
+		if h.control.awaitAlwaysUpTo(h.control.life, pause, "release "+h.spec.Node+" again", h.control.shouldContinue) {
 			return false, errContinue
 		}
 	}

@@ -215,8 +215,7 @@ func (h *hooks) call(ctx workflow.Context, one *hook) error {
 // overdue says that a hook or work did not succeed in its time, with the last error of the activity.
 func overdue(deadline period.Duration, err error) string {
 	text := fmt.Sprintf("no success within %s", deadline)
-	var cause *temporal.ApplicationError
-	if errors.As(err, &cause) {
+	if cause, failed := errors.AsType[*temporal.ApplicationError](err); failed {
 		text += ": " + cause.Message()
 	}
 	return text

@@ -147,10 +147,9 @@ func (j *journal) received(name string, who api.Message, outcome api.Outcome, ef
 	if outcome == api.Judged {
 		j.judging[len(j.judging)-1].record = j.dropped + len(j.s.Messages) - 1
 	}
-	if extra := len(j.s.Messages) - maxMessages; extra > 0 {
-		j.s.Messages = j.s.Messages[extra:]
-		j.dropped += extra
-	}
+	extra := max(len(j.s.Messages)-maxMessages, 0)
+	j.s.Messages = j.s.Messages[extra:]
+	j.dropped += extra
 	if who.ID != "" {
 		seen := append(*j.seen, who.ID)
 		*j.seen = seen[max(len(seen)-maxSeen, 0):]

@@ -71,7 +71,9 @@ func (m *maintenance) maintain(root workflow.Context, input, carried converter.R
 		}
 		m.register()
 	}
-	m.open()
+	workflow.GoNamed(m.control.life, "guard", m.hold.guard)
+	m.outbox.open()
+	m.plans.open()
 	err = m.run()
 	if errors.Is(err, errContinue) {
 		return api.Result{}, m.continueAsNew(root, input)

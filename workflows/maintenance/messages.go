@@ -18,8 +18,8 @@ import (
 func (m *maintenance) handlers() []inbox.Handler {
 	a, d, r, v := m.admission, m.drainer, m.requestors, m.validator
 	return []inbox.Handler{
-		on(m, api.MsgDone, phases{api.Ready, api.RequestorFailed}, r.checkDone, r.applyDone),
-		on(m, api.MsgFailed, phases{api.Ready}, r.checkFailed, r.applyFailed),
+		on(m, api.MsgDone, phases{api.Ready, api.RequestorFailed}, func(p api.Done) error { return r.check(p.Requestor) }, r.applyDone),
+		on(m, api.MsgFailed, phases{api.Ready}, func(p api.FailedMessage) error { return r.check(p.Requestor) }, r.applyFailed),
 		on(m, api.MsgRetry, nil, m.checkRetry, m.applyRetry),
 		inbox.On(api.MsgCancel, m.checkCancel, m.applyCancel),
 		judged(m, api.MsgExtend, phases{api.Ready}, r.checkExtend, r.applyExtend),
@@ -73,16 +73,14 @@ func accepts[T inbox.Said](m *maintenance, in phases, check func(T) error) func(
 // listen takes every message from the first moment on: each as a signal and as an update, the status as a query, and
 // the cancellation of the workflow.
 func (m *maintenance) listen(root workflow.Context) error {
-	if err := workflow.SetQueryHandlerWithOptions(root, api.QueryStatus, func() (api.Status, error) { return m.journal.status(), nil },
-		workflow.QueryHandlerOptions{Description: "phase, what it waits for, progress, transitions, messages"}); err != nil {
-		return err
-	}
-	if err := workflow.SetQueryHandlerWithOptions(root, api.QuerySlot, func() (api.SlotWanted, error) { return m.slot.wanted(), nil },
-		workflow.QueryHandlerOptions{Description: "the slot it asks for or holds, for a scheduler that begins anew"}); err != nil {
-		return err
-	}
 	in := inbox.New(m.control.life, m.journal)
-	if err := in.Take(m.journal, m, m.handlers()...); err != nil {
+	if err := errors.Join(
+		workflow.SetQueryHandlerWithOptions(root, api.QueryStatus, func() (api.Status, error) { return m.journal.status(), nil },
+			workflow.QueryHandlerOptions{Description: "phase, what it waits for, progress, transitions, messages"}),
+		workflow.SetQueryHandlerWithOptions(root, api.QuerySlot, func() (api.SlotWanted, error) { return m.slot.wanted(), nil },
+			workflow.QueryHandlerOptions{Description: "the slot it asks for or holds, for a scheduler that begins anew"}),
+		in.Take(m.journal, m, m.handlers()...),
+	); err != nil {
 		return err
 	}
 	for _, kind := range []string{api.SignalSlotGranted, api.SignalSlotPending, api.SignalSlotRefused} {

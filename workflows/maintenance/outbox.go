@@ -32,9 +32,8 @@ type outbox struct {
 
 type channel struct {
 	notices.Channel
-	// news are the events that its workflow does not know yet. wanted is set where the channel's filter takes one of them.
-	news   []notices.Event
-	wanted bool
+	// news are the events that its workflow does not know yet.
+	news []notices.Event
 }
 
 // open starts a coroutine for each channel that wants events of this maintenance, and one for the object that asked for it.
@@ -64,8 +63,8 @@ func (o *outbox) open() {
 // put adds an event for every channel. A channel's workflow is started with the first event that the channel wants.
 func (o *outbox) put(e notices.Event) {
 	for _, c := range o.channels {
-		if o.started[c.Name] != "" || c.wanted || c.Filter.Wants(e) {
-			c.news, c.wanted = append(c.news, e), true
+		if o.started[c.Name] != "" || len(c.news) > 0 || c.Filter.Wants(e) {
+			c.news = append(c.news, e)
 		}
 	}
 }
@@ -81,7 +80,7 @@ func (o *outbox) feed(ctx workflow.Context, c *channel) {
 		for _, e := range news {
 			o.note(c, e, err)
 		}
-		c.news, c.wanted = c.news[len(news):], len(c.news) > len(news)
+		c.news = c.news[len(news):]
 	}
 }
 
@@ -102,10 +101,9 @@ func (o *outbox) signal(ctx workflow.Context, c *channel, latest notices.Event) 
 	if id := o.started[c.Name]; id != "" {
 		return workflow.SignalExternalWorkflow(ctx, id, "", api.SignalEvent, api.Moment{Sequence: latest.Sequence, At: latest.At}).Get(ctx, nil)
 	}
-	ref := o.reference()
 	id, err := o.start(ctx, api.NotificationID(o.cluster, c.Name, o.spec.Node, o.spec.Requestor, o.runID), successor{
 		kind: api.NotificationType, summary: fmt.Sprintf("tells %s of the %s", c.Name, o.summary()),
-		input: api.NotificationInput{Channel: c.Name, Maintenance: &ref},
+		input: api.NotificationInput{Channel: c.Name, Maintenance: new(o.reference())},
 	})
 	if err == nil {
 		o.started[c.Name] = id

@@ -138,7 +138,9 @@ func (m *maintenance) bringBack() error {
 			return err
 		}
 	}
-	m.hold.hideConditions()
+	if m.hold.ConditionsShown { // on a node that was never held: the release of a held one takes them off
+		m.hold.setConditions(nil)
+	}
 	m.hooks.cleanUp(m.state.End.Phase == api.Completed)
 	m.journal.waiting("")
 	m.journal.enter(m.state.End.Phase, m.state.End.Message)

@@ -180,9 +180,7 @@ func (r *requestors) waitedFor() string {
 
 // find returns the index of a requestor; an empty name is the maintenance's own requestor.
 func (r *requestors) find(name string) (place int, err error) {
-	if name == "" {
-		name = r.spec.Requestor
-	}
+	name = cmp.Or(name, r.spec.Requestor)
 	place = slices.IndexFunc(r.journal.status().Requestors, func(one api.RequestorStatus) bool { return one.Name == name })
 	if place < 0 {
 		return place, fmt.Errorf("%q is not a requestor of this maintenance", name)
@@ -200,13 +198,13 @@ func (r *requestors) add(name string) {
 	})
 }
 
-func (r *requestors) checkDone(p api.Done) error {
-	_, err := r.find(p.Requestor)
+func (r *requestors) check(name string) error {
+	_, err := r.find(name)
 	return err
 }
 
 func (r *requestors) applyDone(p api.Done) string {
-	place, _ := r.find(p.Requestor) // checkDone has found it
+	place, _ := r.find(p.Requestor) // check has found it
 	one := r.journal.status().Requestors[place]
 	if one.DoneAt != nil {
 		return "ignored: " + one.Name + " was done already"
@@ -228,11 +226,6 @@ func (r *requestors) backOnce() string {
 		return ""
 	}
 	return "; the node is put back when " + strings.Join(r.open(), " and ") + " is done too"
-}
-
-func (r *requestors) checkFailed(p api.FailedMessage) error {
-	_, err := r.find(p.Requestor)
-	return err
 }
 
 // staysOut is the effect of a message after which somebody has to decide about the node.
@@ -334,8 +327,7 @@ func (r *requestors) checkLeave(p api.Membership) error {
 	if p.Requestor == r.spec.Requestor {
 		return fmt.Errorf("%s is whose maintenance this is: send done or cancel", p.Requestor)
 	}
-	_, err := r.find(p.Requestor)
-	return cmp.Or(err, r.journal.ending())
+	return cmp.Or(r.check(p.Requestor), r.journal.ending())
 }
 
 func (r *requestors) applyLeave(p api.Membership) string {

@@ -143,12 +143,6 @@ func (m *maintenance) register() {
 	m.journal.attribute(attributes...)
 }
 
-func (m *maintenance) open() {
-	workflow.GoNamed(m.control.life, "guard", m.hold.guard)
-	m.outbox.open()
-	m.plans.open()
-}
-
 // startCanonical starts a maintenance that was started under another ID under its own, and returns that.
 func (m *maintenance) startCanonical(id string) (api.Result, error) {
 	input := encode(m.spec)

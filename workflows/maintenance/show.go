@@ -82,13 +82,6 @@ func (h *hold) showDraining() {
 	h.showConditions()
 }
 
-// hideConditions removes the conditions from a node that was never held; the release of a held one includes that.
-func (h *hold) hideConditions() {
-	if h.ConditionsShown {
-		h.setConditions(nil)
-	}
-}
-
 func (h *hold) setConditions(conditions []node.Condition) {
 	in := node.ConditionsInput{Node: h.spec.Node, RunID: h.runID, Conditions: conditions}
 	// Before the call: what may have been shown has to be taken off.

@@ -9,6 +9,7 @@ import (
 	"drydock.dev/drydock/activities/node"
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/rules/bounds"
+	"drydock.dev/drydock/rules/period"
 	"drydock.dev/drydock/rules/schedule"
 	"drydock.dev/drydock/workflows/call"
 )
@@ -52,20 +53,20 @@ type slotAnswer struct {
 
 func (s *slot) acquire() error {
 	s.begin()
-	unanswered := backoff{first: requestAgainFirst, last: requestAgainLast}
-	undelivered := backoff{first: requestAgainFirst, last: undeliveredLast}
+	undelivered := 0
 	for times := 0; ; times++ {
 		s.changed = false
 		err := s.toScheduler(s.control.steps, api.SignalSlotRequest, s.asked())
 		if over := s.control.decided(); over != nil {
 			return over
 		}
-		pause := unanswered.pause()
+		pause := period.Doubled(requestAgainFirst, requestAgainLast, times)
 		switch {
 		case err != nil:
 			s.journal.waiting("the scheduler, which is not running: a worker starts it within 30s")
 			if pause = requestAgainFirst; times >= undeliveredTimes {
-				pause = undelivered.pause()
+				pause = period.Doubled(requestAgainFirst, undeliveredLast, undelivered)
+				undelivered++
 			}
 		case s.answer != nil:
 			pause = s.untilReasserted()
@@ -231,15 +232,15 @@ func (s *slot) answered(kind string, a api.SlotAnswer) {
 
 // withdraw withdraws the request of a maintenance that did not touch its node.
 func (s *slot) withdraw() error {
-	again := backoff{first: time.Second, last: pauseMost}
-	for s.Request != "" {
+	for times := 0; s.Request != ""; times++ {
 		err := s.toScheduler(s.control.life, api.SignalSlotRelease, api.SlotRelease{RequestID: s.Request})
 		if err == nil {
 			s.Request = ""
 			return nil
 		}
 		s.journal.waiting(fmt.Sprintf("the scheduler to take the request back: %v", err))
-		if s.control.awaitAlwaysUpTo(s.control.life, again.pause(), "take the request back again", s.control.shouldContinue) {
+		pause := period.Doubled(time.Second, pauseMost, times)
+		if s.control.awaitAlwaysUpTo(s.control.life, pause, "take the request back again", s.control.shouldContinue) {
 			return errContinue
 		}
 	}
