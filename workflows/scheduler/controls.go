@@ -27,11 +27,11 @@ const (
 type controls struct{ *State }
 
 // checkLimits is called again after a rebuild, before which the revision is not known.
-func (c *controls) checkLimits(p api.SetLimits, rebuilt bool) error {
+func (c *controls) checkLimits(p api.SetLimits) error {
 	if err := checkBy(p.By, "say who sets the limits", "comment", p.Comment); err != nil {
 		return err
 	}
-	if p.IfRevision != nil && rebuilt && *p.IfRevision != c.Revision {
+	if p.IfRevision != nil && c.Rebuilt && *p.IfRevision != c.Revision {
 		return temporal.NewNonRetryableApplicationError(
 			fmt.Sprintf("ifRevision: the limits are at revision %d, set by %s, and no longer at %d", c.Revision, c.Limits.SetBy, *p.IfRevision),
 			api.ErrorLimitsChanged, nil)
@@ -77,11 +77,11 @@ func (c *controls) freeze(p api.FreezeRequest, now time.Time) string {
 	return "grants frozen"
 }
 
-func (c *controls) checkThaw(p api.ThawRequest, rebuilt bool) error {
+func (c *controls) checkThaw(p api.ThawRequest) error {
 	if err := checkBy(p.By, "say who thaws", "comment", p.Comment); err != nil {
 		return err
 	}
-	if p.All || !rebuilt || slices.ContainsFunc(c.Freezes, func(f schedule.Freeze) bool { return f.By == p.By }) {
+	if p.All || !c.Rebuilt || slices.ContainsFunc(c.Freezes, func(f schedule.Freeze) bool { return f.By == p.By }) {
 		return nil
 	}
 	var by []string

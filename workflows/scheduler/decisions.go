@@ -59,8 +59,6 @@ func (d *decisions) record(by, what, why string) {
 	by, what, why = bounds.Cut(by, maxName), bounds.Cut(what, maxEntry), bounds.Cut(why, maxEntry)
 	d.Decisions = slices.DeleteFunc(d.Decisions, func(e api.RecordedDecision) bool { return e.By == by && e.What == what && e.Why == why })
 	d.Decisions = append(d.Decisions, api.RecordedDecision{At: d.now(), By: by, What: what, Why: why})
-	if extra := len(d.Decisions) - maxDecisions; extra > 0 {
-		d.Decisions = d.Decisions[extra:]
-	}
+	d.Decisions = d.Decisions[max(len(d.Decisions)-maxDecisions, 0):]
 	workflow.GetLogger(d.ctx).Info("scheduler", "by", by, "what", what, "why", why)
 }

@@ -20,9 +20,9 @@ func (s *scheduler) listen() error {
 		query(s, api.QuerySlotsHeld, "which of some requests hold their slots, and which wait for them", s.slotsHeld),
 		workflow.SetQueryHandlerWithOptions(s.ctx, api.QuerySummary, s.summary,
 			workflow.QueryHandlerOptions{Description: "counts of slots, of pending requests and of stray marks"}),
-		update(s, api.UpdateSetLimits, func(p api.SetLimits) error { return s.controls.checkLimits(p, s.Rebuilt) }, s.setLimits),
+		update(s, api.UpdateSetLimits, s.controls.checkLimits, s.setLimits),
 		update(s, api.UpdateFreeze, s.controls.checkFreeze, s.freeze),
-		update(s, api.UpdateThaw, func(p api.ThawRequest) error { return s.controls.checkThaw(p, s.Rebuilt) }, s.thaw),
+		update(s, api.UpdateThaw, s.controls.checkThaw, s.thaw),
 	); err != nil {
 		return err
 	}
@@ -98,18 +98,16 @@ func (s *scheduler) awaitRebuilt(ctx workflow.Context, name string) error {
 
 type waitingUpdate struct {
 	name string
-	// early: it came with the first workflow task. ordered: it waits for those before it. 0.1.0 leaves the order to the SDK, by which a later
-	// update goes on before an earlier one.
-	early, ordered bool
+	// ordered: it waits for those before it. 0.1.0 leaves the order to the SDK, by which a later update goes on before an earlier one.
+	ordered bool
 }
 
 // queueUpdate puts an update behind those that wait. Those of the first workflow task come by name, not by time: so do all that a workflow
 // had taken that is reset to its beginning. Of these a freeze is the last, so that none is lost.
 func (s *scheduler) queueUpdate(name string) *waitingUpdate {
-	u := &waitingUpdate{name: name, early: workflow.GetInfo(s.ctx).GetCurrentHistoryLength() == s.firstTask}
-	u.ordered = len(s.updates) > 0 && s.isUpgraded(updateTurns)
-	at := len(s.updates)
-	for u.early && name != api.UpdateFreeze && at > 0 && s.updates[at-1].name == api.UpdateFreeze {
+	u := &waitingUpdate{name: name, ordered: len(s.updates) > 0 && s.isUpgraded(updateTurns)}
+	at, early := len(s.updates), workflow.GetInfo(s.ctx).GetCurrentHistoryLength() == s.firstTask
+	for early && name != api.UpdateFreeze && at > 0 && s.updates[at-1].name == api.UpdateFreeze {
 		at--
 	}
 	s.updates = slices.Insert(s.updates, at, u)

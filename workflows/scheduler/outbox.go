@@ -1,10 +1,8 @@
 package scheduler
 
 import (
-	"errors"
 	"slices"
 
-	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
 	"drydock.dev/drydock/activities/execution"
@@ -106,8 +104,7 @@ func (o *outbox) signalHolder(h api.Holder, about, signal string, arg any, keep 
 		key: about + " " + h.RequestID, keep: keep,
 		then: func(future workflow.Future) {
 			// Any other failure is no proof that it does not run, and a repeated request or the watch makes up for it.
-			var nobody *temporal.UnknownExternalWorkflowExecutionError
-			if errors.As(future.Get(o.ctx, nil), &nobody) {
+			if call.IsNobody(future.Get(o.ctx, nil)) {
 				o.reclaimUnreachable(h)
 			}
 		},

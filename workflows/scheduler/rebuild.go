@@ -333,9 +333,8 @@ func (s rebuilding) holderOf(m execution.MarkedHolder) (api.Holder, error) {
 	return h, err
 }
 
-func (s rebuilding) query(in execution.QueryInput) ([]execution.Answered, error) {
-	var answers []execution.Answered
+func (s rebuilding) query(in execution.QueryInput) (answers []execution.Answered, err error) {
 	ctx := call.Long(s.ctx, fmt.Sprintf("query %s of %d workflows", in.Query, len(in.Executions)))
-	err := workflow.ExecuteActivity(ctx, call.Executions.Query, in).Get(ctx, &answers)
+	err = workflow.ExecuteActivity(ctx, call.Executions.Query, in).Get(ctx, &answers)
 	return answers, err
 }

@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -129,9 +130,7 @@ func accepted(ctx workflow.Context, given State, packed []byte) (state State, re
 
 func (s State) withDefaults() State {
 	s.Limits.Limits = s.Limits.Limits.WithDefaults()
-	if s.OnOrphan == "" {
-		s.OnOrphan = ReleaseOrphans
-	}
+	s.OnOrphan = cmp.Or(s.OnOrphan, ReleaseOrphans)
 	if s.Sent == nil {
 		s.Sent = map[string]SentReason{}
 	}

@@ -45,11 +45,8 @@ func (s *scheduler) findKinds() {
 
 // isLater reports whether a request says what 0.1.0 does not know, and refuses. It is repeated until it is answered.
 func isLater(r schedule.Request) bool {
-	return namesWindows(r) || r.Gang != nil || r.Remediation || r.Kind != schedule.KindMaintenance
-}
-
-func namesWindows(r schedule.Request) bool {
-	return len(r.Windows) > 0 || r.ExpectedDuration > 0 || r.IgnoreWindows != ""
+	namesWindows := len(r.Windows) > 0 || r.ExpectedDuration > 0 || r.IgnoreWindows != ""
+	return namesWindows || r.Gang != nil || r.Remediation || r.Kind != schedule.KindMaintenance
 }
 
 // dropKind makes a maintenance of a holder or a request where 0.1.0 takes it for one.
