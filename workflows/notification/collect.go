@@ -78,8 +78,7 @@ func (n *notification) sendQueued() error {
 	due := cmp.Or(queued[0].QueuedAt, now).Add(plan.Digest.Std())
 	found, err := n.gather(chosen)
 	if err != nil {
-		var refused *temporal.ApplicationError
-		if !errors.As(err, &refused) {
+		if !temporal.IsApplicationError(err) {
 			return err
 		}
 		n.giveUp(len(chosen), chosen[0].ID(), err)
@@ -95,10 +94,9 @@ func (n *notification) sendQueued() error {
 	return n.send(message{events: found.Events, key: chosen[0].ID(), due: due})
 }
 
-func (n *notification) gather(events []api.EventReference) (delivery.Gathered, error) {
-	var found delivery.Gathered
+func (n *notification) gather(events []api.EventReference) (found delivery.Gathered, err error) {
 	ctx := reading(n.ctx, number.Of(len(events), "event")+" for "+n.Channel)
-	err := workflow.ExecuteActivity(ctx, call.Deliveries.Gather, delivery.GatherInput{Channel: n.Channel, Events: events}).Get(ctx, &found)
+	err = workflow.ExecuteActivity(ctx, call.Deliveries.Gather, delivery.GatherInput{Channel: n.Channel, Events: events}).Get(ctx, &found)
 	if err == nil && n.state.Plan == nil {
 		n.state.Plan = &found.Plan
 	}
@@ -125,9 +123,7 @@ func (n *notification) queue(e api.EventReference) {
 		n.state.Queue = n.state.Queue[1:]
 	}
 	n.state.Seen = append(n.state.Seen, id)
-	if extra := len(n.state.Seen) - maxSeen; extra > 0 {
-		n.state.Seen = slices.Clone(n.state.Seen[extra:])
-	}
+	n.state.Seen = slices.Clone(n.state.Seen[max(len(n.state.Seen)-maxSeen, 0):])
 	n.state.Queue = append(n.state.Queue, api.QueuedEvent{EventReference: e, QueuedAt: workflow.Now(n.ctx)})
 }
 

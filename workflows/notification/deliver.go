@@ -2,7 +2,6 @@ package notification
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -28,17 +27,15 @@ type message struct {
 // send delivers one message, or hands its events to the workflow that collects. A message that could not be delivered is counted, and the next
 // one follows.
 func (n *notification) send(m message) error {
-	now := workflow.Now(n.ctx)
-	n.state.Sending = &now
+	n.state.Sending = new(workflow.Now(n.ctx))
 	err := n.deliver(m)
 	n.state.Sending = nil
 	n.note(m, err)
-	var cancelled *temporal.CanceledError
 	switch {
 	case err == nil:
 		n.state.Delivered++
 		return nil
-	case errors.As(err, &cancelled):
+	case temporal.IsCanceledError(err):
 		return err
 	}
 	n.giveUp(1, m.events[0].ID, err)

@@ -141,9 +141,8 @@ func (n *notification) shouldContinue() bool {
 }
 
 func (n *notification) continueAsNew() error {
-	next, err := contract.Write(api.NotificationInput{
-		Channel: n.Channel, Maintenance: n.Maintenance, Collects: n.Collects, Carried: &n.state,
-	}, n.unknown)
+	n.Carried = &n.state
+	next, err := contract.Write(n.NotificationInput, n.unknown)
 	handover.Must("the state for the next run", err)
 	return workflow.NewContinueAsNewError(n.ctx, api.NotificationType, next)
 }

@@ -23,11 +23,7 @@ const (
 
 // reading is for activities that query maintenances.
 func reading(ctx workflow.Context, summary string) workflow.Context {
-	ctx = call.Quick(ctx, summary)
-	options := workflow.GetActivityOptions(ctx)
-	options.StartToCloseTimeout = readWithin
-	options.RetryPolicy.MaximumInterval = readRetry
-	return workflow.WithActivityOptions(ctx, options)
+	return call.Pausing(workflow.WithStartToCloseTimeout(call.Quick(ctx, summary), readWithin), readRetry)
 }
 
 // noteNews takes a signal that the maintenance has new events. However many signals come, the events are read once.
@@ -55,9 +51,8 @@ func (n *notification) read() error {
 	err := workflow.ExecuteActivity(ctx, call.Deliveries.ReadEvents, delivery.ReadInput{
 		Channel: n.Channel, Maintenance: *n.Maintenance, After: n.state.Read,
 	}).Get(ctx, &read)
-	var refused *temporal.ApplicationError
 	if err != nil {
-		if n.state.Plan == nil || !errors.As(err, &refused) {
+		if n.state.Plan == nil || !temporal.IsApplicationError(err) {
 			return err
 		}
 		// Temporal has it no more, or it does not name the channel: only the events that were read are sent.
