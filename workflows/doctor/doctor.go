@@ -2,6 +2,7 @@
 package doctor
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -68,9 +69,7 @@ func decode(input []byte) (api.DoctorInput, error) {
 	if err != nil {
 		return in, err
 	}
-	if in.Pause == 0 {
-		in.Pause = spec.Duration(usualPause)
-	}
+	in.Pause = cmp.Or(in.Pause, spec.Duration(usualPause))
 	var errs []error
 	if in.Fix && in.By == "" {
 		errs = append(errs, errors.New("by: say who wants it healed"))
@@ -149,14 +148,13 @@ func runsIn(findings []doctor.Finding) []string {
 }
 
 // evaluate returns the present inconsistencies, of all maintenances or of the given runs.
-func (d *examination) evaluate(runs []string) (doctor.Evaluation, error) {
+func (d *examination) evaluate(runs []string) (found doctor.Evaluation, err error) {
 	summary := "look at everything"
 	if runs != nil {
 		summary = "look again"
 	}
 	ctx := call.Within(call.Long(d.ctx, summary), evaluateWithin)
-	var found doctor.Evaluation
-	err := workflow.ExecuteActivity(ctx, call.Doctors.Look, doctoractivity.EvaluateInput{Names: d.names, Nodes: d.in.Nodes, Runs: runs}).Get(ctx, &found)
+	err = workflow.ExecuteActivity(ctx, call.Doctors.Look, doctoractivity.EvaluateInput{Names: d.names, Nodes: d.in.Nodes, Runs: runs}).Get(ctx, &found)
 	if err != nil {
 		return found, fmt.Errorf("looking: %w", err)
 	}
