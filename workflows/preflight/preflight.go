@@ -92,15 +92,12 @@ func takeTogether(input []byte) (rest []byte, together []string, err error) {
 }
 
 // Check reports what would stop the drain of a maintenance's node, within the time that the context has.
-func Check(ctx workflow.Context, m spec.Maintenance, together []string) (preflight.Report, error) {
-	options := workflow.GetActivityOptions(call.Quick(ctx, "preflight of "+m.Node))
-	options.ScheduleToCloseTimeout = workflow.GetActivityOptions(ctx).ScheduleToCloseTimeout
-	options.StartToCloseTimeout = checkWithin
+func Check(ctx workflow.Context, m spec.Maintenance, together []string) (report preflight.Report, err error) {
+	ctx = call.Within(call.Quick(ctx, "preflight of "+m.Node), workflow.GetActivityOptions(ctx).ScheduleToCloseTimeout)
+	ctx = workflow.WithStartToCloseTimeout(ctx, checkWithin)
 	// It changes nothing, so nobody waits for the end of one that is cancelled.
-	options.WaitForCancellation = false
-	ctx = workflow.WithActivityOptions(ctx, options)
-	var report preflight.Report
-	err := workflow.ExecuteActivity(ctx, call.Preflights.CheckPreflight, preflightactivity.Input{
+	ctx = workflow.WithWaitForCancellation(ctx, false)
+	err = workflow.ExecuteActivity(ctx, call.Preflights.CheckPreflight, preflightactivity.Input{
 		Node: m.Node, Drain: m.Judged(), WaitsForPods: m.WaitForPodCompletion != nil, Together: together,
 	}).Get(ctx, &report)
 	return report, err
