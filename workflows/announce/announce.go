@@ -45,24 +45,21 @@ type queue struct {
 
 // Announce adds an event to the queues of the channels whose filters it passes.
 func (o *Outbox) Announce(b *controller.Base, channels []notices.Channel, e notices.Event, now time.Time) {
-	for i := range channels {
-		if channels[i].Filter.Wants(e) {
-			o.add(b, &channels[i], e, now)
+	for _, to := range channels {
+		if !to.Filter.Wants(e) {
+			continue
 		}
-	}
-}
-
-func (o *Outbox) add(b *controller.Base, to *notices.Channel, e notices.Event, now time.Time) {
-	i := slices.IndexFunc(o.Unsent, func(q queue) bool { return q.Channel == to.Name })
-	if i < 0 {
-		o.Unsent = append(o.Unsent, queue{Channel: to.Name})
-		i = len(o.Unsent) - 1
-	}
-	q := &o.Unsent[i]
-	q.RetryFor = to.RetryFor.Std()
-	if q.Events = append(q.Events, e); len(q.Events) > maxUnsent {
-		q.Events = slices.Delete(q.Events, q.Sending, q.Sending+1)
-		b.Note(now, "channel "+q.Channel+" is not told of everything", fmt.Sprintf("%d events waited for it already", maxUnsent))
+		i := slices.IndexFunc(o.Unsent, func(q queue) bool { return q.Channel == to.Name })
+		if i < 0 {
+			i = len(o.Unsent)
+			o.Unsent = append(o.Unsent, queue{Channel: to.Name})
+		}
+		q := &o.Unsent[i]
+		q.RetryFor = to.RetryFor.Std()
+		if q.Events = append(q.Events, e); len(q.Events) > maxUnsent {
+			q.Events = slices.Delete(q.Events, q.Sending, q.Sending+1)
+			b.Note(now, "channel "+q.Channel+" is not told of everything", fmt.Sprintf("%d events waited for it already", maxUnsent))
+		}
 	}
 }
 
