@@ -27,17 +27,12 @@ const within = 30 * time.Second
 func Permissions(ctx workflow.Context, input converter.RawValue) (api.PermissionsReport, error) {
 	var report api.PermissionsReport
 	request, err := inbox.Decode[api.PermissionsInput](inbox.Payload(input))
-	if err == nil && (len(request.Maintenance) == 0) == (len(request.HealthCheck) == 0) {
-		err = errors.New("give either maintenance or healthCheck")
+	var inputs []json.RawMessage
+	if err == nil {
+		inputs, err = maintenancesOf(request)
 	}
 	if err != nil {
 		return report, inbox.InvalidSpec(err)
-	}
-	inputs := []json.RawMessage{request.Maintenance}
-	if len(request.HealthCheck) > 0 {
-		if inputs, err = maintenancesOf(request.HealthCheck); err != nil {
-			return report, inbox.InvalidSpec(err)
-		}
 	}
 	in := preflightactivity.PermissionsInput{HealthCheck: len(request.HealthCheck) > 0}
 	for _, one := range inputs {
@@ -68,22 +63,23 @@ func decode(ctx workflow.Context, input json.RawMessage) (spec.Maintenance, erro
 	return m, nil
 }
 
-// maintenancesOf are the inputs of the maintenances by which a health check remediates.
-func maintenancesOf(check json.RawMessage) ([]json.RawMessage, error) {
-	decoded, err := health.Decode(check)
+// maintenancesOf are the inputs of the maintenance, or of those by which the health check remediates.
+func maintenancesOf(request api.PermissionsInput) (inputs []json.RawMessage, err error) {
+	switch {
+	case (len(request.Maintenance) == 0) == (len(request.HealthCheck) == 0):
+		return nil, errors.New("give either maintenance or healthCheck")
+	case len(request.Maintenance) > 0:
+		return []json.RawMessage{request.Maintenance}, nil
+	}
+	decoded, err := health.Decode(request.HealthCheck)
 	if err != nil {
 		return nil, err
 	}
-	var inputs []json.RawMessage
 	for _, step := range decoded.Steps() {
-		if step.Maintenance == nil {
-			continue
+		if step.Maintenance != nil {
+			input, _ := step.Maintenance.InputOf("any", api.RemediationRequestor("any")) // it was decoded
+			inputs = append(inputs, input)
 		}
-		input, err := step.Maintenance.InputOf("any", api.RemediationRequestor("any"))
-		if err != nil {
-			return nil, err
-		}
-		inputs = append(inputs, input)
 	}
 	return inputs, nil
 }
