@@ -30,11 +30,10 @@ func (f Field) Above() string {
 }
 
 // FieldsOf are the fields of a type, sorted by path. A type that writes its own JSON has none below itself, but for lists.
-func FieldsOf(t reflect.Type) []Field {
-	var all []Field
+func FieldsOf(t reflect.Type) (all []Field) {
 	collect(t, "", nil, func(f Field) { all = append(all, f) })
 	slices.SortFunc(all, func(a, b Field) int { return strings.Compare(a.Path, b.Path) })
-	return slices.CompactFunc(all, func(a, b Field) bool { return a.Path == b.Path })
+	return all
 }
 
 func collect(t reflect.Type, path string, above []reflect.Type, found func(Field)) {
