@@ -36,7 +36,7 @@ func (p *profiles) noticeRoom() int { return min(max(maxSending-len(p.Sending), 
 
 // send has a notification sent. Where one of its kind about the node is being sent already, it follows that one.
 func (p *profiles) send(n activity.Notice) {
-	first, last := -1, -1
+	var same []int
 	for i, other := range p.Sending {
 		if other.Key() != n.Key() {
 			continue
@@ -44,15 +44,12 @@ func (p *profiles) send(n activity.Notice) {
 		if !other.At.Before(n.At) {
 			return
 		}
-		if first < 0 {
-			first = i
-		}
-		last = i
+		same = append(same, i)
 	}
 	switch {
-	case last > first:
-		p.Sending[last] = n
-	case first >= 0 || len(p.Sending) < maxSending:
+	case len(same) > 1: // the first may be on its way already
+		p.Sending[same[1]] = n
+	case len(same) > 0 || len(p.Sending) < maxSending:
 		p.Sending = append(p.Sending, n)
 	}
 }

@@ -241,44 +241,41 @@ func (p *profiles) fail(u activity.UnderWay, why string, now time.Time) {
 	if why == "" {
 		why = "its workflow ended without a word"
 	}
-	f := p.failedOf(u.Ref)
-	pause := period.Doubled(failedFirst, failedMost, f.InARow)
+	f := p.failedOf(u, why)
+	f.Until = now.Add(period.Doubled(failedFirst, failedMost, f.InARow))
 	f.InARow++
 	f.Waits = 0
-	f.To, f.Enter, f.Why, f.Until = u.To, u.Enter, bounds.Cut(why, maxWhy), now.Add(pause)
 	p.Warn(now, "profile "+u.Profile+" of "+u.Node+" did not go to "+string(u.To), f.Why)
 }
 
-// failedOf is what is remembered of a transition that was not carried out.
-func (p *profiles) failedOf(ref activity.Ref) *failed {
-	i := slices.IndexFunc(p.Failed, func(f failed) bool { return f.Ref == ref })
+// failedOf is what is remembered of a transition that was not carried out, and why.
+func (p *profiles) failedOf(u activity.UnderWay, why string) *failed {
+	i := slices.IndexFunc(p.Failed, func(f failed) bool { return f.Ref == u.Ref })
 	if i < 0 {
 		slices.SortStableFunc(p.Failed, func(a, b failed) int { return a.Until.Compare(b.Until) })
-		p.Failed = append(p.Failed[max(len(p.Failed)-maxFailed+1, 0):], failed{Failed: activity.Failed{Ref: ref}})
+		p.Failed = append(p.Failed[max(len(p.Failed)-maxFailed+1, 0):], failed{Failed: activity.Failed{Ref: u.Ref}})
 		i = len(p.Failed) - 1
 	}
-	return &p.Failed[i]
+	f := &p.Failed[i]
+	f.To, f.Enter, f.Why = u.To, u.Enter, bounds.Cut(why, maxWhy)
+	return f
 }
 
 // putOff remembers that a transition has no slot yet, and when it is decided anew. Meanwhile it counts as nothing.
 func (p *profiles) putOff(u activity.UnderWay, ended api.ProfileTransitionEnded, now time.Time) {
-	f := p.failedOf(u.Ref)
+	f := p.failedOf(u, ended.Error)
 	pause := period.Doubled(slotFirst, failedMost, f.Waits)
 	if opens := ended.OpensAt.Sub(now); opens > 0 {
 		pause = min(opens, closedMost)
 	}
+	f.Until = now.Add(pause)
 	f.InARow = 0
 	f.Waits++
-	f.To, f.Enter, f.Why, f.Until = u.To, u.Enter, bounds.Cut(ended.Error, maxWhy), now.Add(pause)
 }
 
 // settle forgets transitions whose end the nodes show.
 func (p *profiles) settle(refs []activity.Ref, now time.Time) {
-	seen := map[activity.Ref]bool{}
-	for _, r := range refs {
-		seen[r] = true
-	}
-	p.Transitions = slices.DeleteFunc(p.Transitions, func(u transition) bool { return u.Ended && seen[u.Ref] })
+	p.Transitions = slices.DeleteFunc(p.Transitions, func(u transition) bool { return u.Ended && slices.Contains(refs, u.Ref) })
 	old := now.Add(-2 * failedMost)
 	p.Failed = slices.DeleteFunc(p.Failed, func(f failed) bool { return f.Until.Before(old) })
 }
