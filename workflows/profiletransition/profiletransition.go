@@ -182,22 +182,22 @@ func (t *transition) end(run, why string) {
 	in := activity.EndMaintenanceInput{
 		Left: activity.Left{Node: t.in.Node, Requestor: api.ProfileRequestor(t.in.Profile), RunID: run, Done: true}, Why: why,
 	}
-	ctx, cancel := workflow.NewDisconnectedContext(t.ctx)
-	defer cancel()
-	err := workflow.ExecuteActivity(call.Within(call.Quick(ctx, t.doing), tellWithin), call.Profiles.EndProfileMaintenance, in).Get(ctx, nil)
-	if err != nil {
-		workflow.GetLogger(ctx).Warn("the end of the maintenance is requested later", "node", t.in.Node, "error", err)
-	}
+	t.tidyUp(call.Profiles.EndProfileMaintenance, in, "the end of the maintenance is requested later")
 }
 
-// giveUp takes back what the transition holds, also where it was cancelled.
+// giveUp takes back what the transition holds.
 func (t *transition) giveUp(why string) {
 	t.does("give up: " + why)
+	in := activity.GiveUpInput{CarryInput: t.in, Why: bounds.Cut(why, bounds.Text)}
+	t.tidyUp(call.Profiles.GiveUpTransition, in, "a transition that was not carried out could not be tidied up after")
+}
+
+// tidyUp calls an activity also where the transition was cancelled, and goes on where the activity fails.
+func (t *transition) tidyUp(does, in any, failed string) {
 	ctx, cancel := workflow.NewDisconnectedContext(t.ctx)
 	defer cancel()
-	in := activity.GiveUpInput{CarryInput: t.in, Why: bounds.Cut(why, bounds.Text)}
-	if err := workflow.ExecuteActivity(call.Within(call.Quick(ctx, t.doing), tellWithin), call.Profiles.GiveUpTransition, in).Get(ctx, nil); err != nil {
-		workflow.GetLogger(ctx).Warn("a transition that was not carried out could not be tidied up after", "node", t.in.Node, "error", err)
+	if err := workflow.ExecuteActivity(call.Within(call.Quick(ctx, t.doing), tellWithin), does, in).Get(ctx, nil); err != nil {
+		workflow.GetLogger(ctx).Warn(failed, "node", t.in.Node, "error", err)
 	}
 }
 

@@ -1,6 +1,7 @@
 package profiletransition
 
 import (
+	"cmp"
 	"time"
 
 	"go.temporal.io/sdk/workflow"
@@ -91,10 +92,7 @@ func (t *transition) acquire() (why string) {
 			return "it gets no slot: " + t.slot.answer
 		}
 	}
-	if t.slot.answer == "" {
-		return "it waits for a slot: the scheduler does not answer"
-	}
-	return "it waits for a slot: " + t.slot.answer
+	return "it waits for a slot: " + cmp.Or(t.slot.answer, "the scheduler does not answer")
 }
 
 // giveBackSlot gives the slot back, or takes the request back. Where that is not delivered the scheduler finds that the workflow has ended.
