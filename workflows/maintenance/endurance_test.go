@@ -350,7 +350,7 @@ func TestWhatLastsTakesNoSlotFromWhatIsQuick(t *testing.T) {
 		"AwaitPreflight": "drydock-preflights", "WaitForPods": "drydock-drains", "Drain": "drydock-drains",
 		"HoldNode": "drydock", "ReleaseNode": "drydock", "AnnouncePhase": "drydock",
 	} {
-		if got := s.Queues[activity]; got != want {
+		if got := s.Called[activity].TaskQueue; got != want {
 			t.Errorf("%s is carried out on %q, want %q", activity, got, want)
 		}
 	}

@@ -100,7 +100,7 @@ func TestMaintenanceOfANamedClusterAsksThatClustersScheduler(t *testing.T) {
 
 func TestMaintenanceUnderAnotherIDStartsTheCanonicalOne(t *testing.T) {
 	s := workflowtest.NewAs(t, "whatever", api.DefaultTaskQueue)
-	s.Defaults = `{"drain":{"force":true}}`
+	s.Prepared.Defaults = json.RawMessage(`{"drain":{"force":true}}`)
 	var child json.RawMessage
 	var childQueue string
 	s.Env.OnWorkflow(api.NodeMaintenanceType, mock.Anything, mock.Anything, mock.Anything).Return(
@@ -213,7 +213,7 @@ func TestMaintenanceRefusesAWrongInputAndTouchesNothing(t *testing.T) {
 
 func TestMaintenanceTakesTheWorkersDefaultsUnderItsInput(t *testing.T) {
 	s := workflowtest.New(t)
-	s.Defaults = `{"readyTimeout":"2h","drain":{"force":true,"mode":"wait"}}`
+	s.Prepared.Defaults = json.RawMessage(`{"readyTimeout":"2h","drain":{"force":true,"mode":"wait"}}`)
 	s.DoneAt(time.Hour / 2)
 	status := s.Run(workflowtest.InputWith(workflowtest.Input{"drain": workflowtest.Input{"mode": "evict"}}))
 	if got := status.Spec; got.ReadyTimeout.Std() != 2*time.Hour || !got.Drain.Force || got.Drain.Mode != "evict" {
@@ -225,7 +225,7 @@ func TestMaintenanceSetsSearchAttributesOnlyWhereTheyExist(t *testing.T) {
 	for name, have := range map[string]bool{"registered": true, "not registered": false} {
 		t.Run(name, func(t *testing.T) {
 			s := workflowtest.New(t)
-			s.Attributes = have
+			s.Prepared.SearchAttributes = have
 			upserts := 0
 			s.Env.OnUpsertTypedSearchAttributes(mock.Anything).Run(func(mock.Arguments) { upserts++ }).Return(nil).Maybe()
 			s.DoneAt(time.Hour / 2)

@@ -25,7 +25,7 @@ func TestTheBridgeIsCalledAfterChanges(t *testing.T) {
 	if most := len(status.Transitions) + len(status.Messages) + len(status.States); calls < 3 || calls > most {
 		t.Errorf("the bridge was called %d times for %d transitions, messages and states", calls, most)
 	}
-	if got, want := s.Queues[api.ReconcileObject], api.LaneBridge.Queue(api.DefaultTaskQueue); got != want {
+	if got, want := s.Called[api.ReconcileObject].TaskQueue, api.LaneBridge.Queue(api.DefaultTaskQueue); got != want {
 		t.Errorf("it is called on task queue %q, want %q", got, want)
 	}
 	if in := workflowtest.InputOf[spec.Object](s, api.ReconcileObject, 0); in != object {

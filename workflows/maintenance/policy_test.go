@@ -197,7 +197,7 @@ func TestAnApprovalCountsOnceItIsJudged(t *testing.T) {
 			if status.Phase != api.AwaitingApproval || !strings.Contains(status.WaitingFor, "approve") || status.Approval != nil {
 				t.Errorf("%s, waits for %q, approval %+v", status.Phase, status.WaitingFor, status.Approval)
 			}
-			if limit := s.Limits["JudgeApproval"]; limit != 2*time.Minute || late.Err == nil {
+			if limit := s.Called["JudgeApproval"].ScheduleToCloseTimeout; limit != 2*time.Minute || late.Err == nil {
 				t.Errorf("judged for %s, answered %+v", limit, late)
 			}
 		})

@@ -1,6 +1,7 @@
 package preflight_test
 
 import (
+	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
@@ -118,7 +119,7 @@ func TestPreflightByItself(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := workflowtest.NewAs(t, "anything", api.DefaultTaskQueue)
-			s.Defaults = `{"drain":{"force":true}}`
+			s.Prepared.Defaults = json.RawMessage(`{"drain":{"force":true}}`)
 			workflowtest.Serve[preflightactivity.Input](s, "CheckPreflight", stopped(preflight.MissingConsent, "pod a"))
 			s.Env.ExecuteWorkflow(workflow.Preflight, workflowtest.Raw(c.input))
 			if c.fails != "" {

@@ -9,6 +9,7 @@ import (
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/testsuite"
 
 	checkactivity "drydock.dev/drydock/activities/checks"
 	"drydock.dev/drydock/activities/drain"
@@ -50,35 +51,23 @@ func (s *Site) noteCalls() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.inputs[info.ActivityType.Name] = append(s.inputs[info.ActivityType.Name], in)
-		s.Queues[info.ActivityType.Name] = info.TaskQueue
-		s.Limits[info.ActivityType.Name] = info.ScheduleToCloseTimeout
+		s.Called[info.ActivityType.Name] = *info
 	})
 }
 
 // serveActivities makes every activity of a maintenance succeed at once, unless a test sets another reply.
 func (s *Site) serveActivities() {
-	s.Env.OnActivity("Prepare", mock.Anything, mock.Anything).Return(func(context.Context, json.RawMessage) (settings.Prepared, error) {
-		prepared := s.Prepared
-		prepared.Defaults, prepared.SearchAttributes = json.RawMessage(s.Defaults), s.Attributes
-		return prepared, nil
-	})
+	serveFrom(s, "Prepare", func(json.RawMessage) settings.Prepared { return s.Prepared })
 	Serve[node.HoldInput](s, "HoldNode", node.Held{UID: "uid-1", Mark: "mark-1"})
 	serveNothing[node.HoldInput](s, "CheckReleases")
 	Serve[node.HoldInput](s, "AdoptNode", node.Held{UID: "uid-2", Mark: "mark-2"})
 	s.serveRelease()
-	s.Env.OnActivity("AskSlot", mock.Anything, mock.Anything).Return(func(_ context.Context, slot node.Slot) (api.SlotHeld, error) {
-		now := s.next("AskSlot")
-		if now.Err != nil {
-			return api.SlotHeld{}, now.Err
-		}
-		if now.Value != nil {
-			return now.Value.(api.SlotHeld), nil
-		}
+	serveFrom(s, "AskSlot", func(slot node.Slot) api.SlotHeld {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		answer := s.frozen
 		answer.Held = !s.refused[slot.RequestID]
-		return answer, nil
+		return answer
 	})
 	s.serveDrain()
 	Serve[execution.QueryInput](s, "Query", []execution.Answered{})
@@ -104,87 +93,84 @@ func (s *Site) serveActivities() {
 
 // Serve has an activity answer with its next reply, and with the usual value where the reply has none.
 func Serve[In, Out any](s *Site, name string, usual Out) {
-	var begun latest
-	s.Env.OnActivity(name, mock.Anything, mock.Anything).
-		AfterFn(func() time.Duration { return begun.begin(s.next(name)).After }).
-		Return(func(context.Context, In) (Out, error) {
-			now := begun.get()
-			if now.Value != nil && now.Err == nil {
-				return now.Value.(Out), nil
-			}
-			return usual, now.Err
-		})
+	serveFrom(s, name, func(In) Out { return usual })
 }
 
-// serveDrain empties the node, and signals the lockstep where the input says so, as Drain does.
-func (s *Site) serveDrain() {
-	var begun latest
-	s.Env.OnActivity("Drain", mock.Anything, mock.Anything).
-		AfterFn(func() time.Duration { return begun.begin(s.next("Drain")).After }).
-		Return(func(_ context.Context, in drain.Input) (drain.Drained, error) {
-			now := begun.get()
-			if now.Err != nil {
-				return drain.Drained{}, now.Err
-			}
-			emptied := drain.Drained{DrainProgress: api.DrainProgress{Evicted: 3, Skipped: 1}}
-			if now.Value != nil {
-				emptied.DrainProgress = now.Value.(api.DrainProgress)
-			}
-			if in.Then != nil {
-				var progress api.NodeProgress
-				if err := json.Unmarshal(in.Then.Payload, &progress); err != nil {
-					s.t.Errorf("payload of %s: %v", in.Then.Signal, err)
-				}
-				emptied.Reported = s.toScheduler(in.Then.WorkflowID, "", in.Then.Signal, progress) == nil
-			}
-			return emptied, nil
-		})
+// serveFrom is Serve with a usual answer that depends on the input.
+func serveFrom[In, Out any](s *Site, name string, usual func(In) Out) {
+	serve(s, name, func(in In, reply Reply) (Out, error) {
+		if reply.Value != nil {
+			return reply.Value.(Out), nil
+		}
+		return usual(in), nil
+	})
 }
 
-// serveRelease releases the node and then the slot, as ReleaseNode does.
-func (s *Site) serveRelease() {
-	var begun latest
-	s.Env.OnActivity("ReleaseNode", mock.Anything, mock.Anything).
-		AfterFn(func() time.Duration { return begun.begin(s.next("ReleaseNode")).After }).
-		Return(func(_ context.Context, in node.ReleaseInput) (node.Released, error) {
-			now := begun.get()
-			if now.Err != nil {
-				return node.Released{}, now.Err
-			}
-			if in.Then != nil {
-				var slot api.SlotRelease
-				if err := json.Unmarshal(in.Then.Payload, &slot); err != nil {
-					s.t.Errorf("payload of %s: %v", in.Then.Name, err)
-				}
-				if err := s.toScheduler(in.Then.WorkflowID, "", in.Then.Name, slot); err != nil {
-					return node.Released{}, err
-				}
-			}
-			if now.Value != nil {
-				return now.Value.(node.Released), nil
-			}
-			return node.Released{Uncordoned: true}, nil
-		})
+// serve has an activity answer as succeed makes it of the input and of the next reply, unless that is an error.
+func serve[In, Out any](s *Site, name string, succeed func(In, Reply) (Out, error)) {
+	s.on(name).Return(func(_ context.Context, in In) (out Out, err error) {
+		reply := s.present(name)
+		if reply.Err != nil {
+			return out, reply.Err
+		}
+		return succeed(in, reply)
+	})
 }
 
 // serveNothing is Serve for an activity that returns no value.
 func serveNothing[In any](s *Site, name string) {
-	var begun latest
-	s.Env.OnActivity(name, mock.Anything, mock.Anything).
-		AfterFn(func() time.Duration { return begun.begin(s.next(name)).After }).
-		Return(func(context.Context, In) error { return begun.get().Err })
+	s.on(name).Return(func(context.Context, In) error { return s.present(name).Err })
 }
 
-// next is the reply to the call of an activity that begins now.
-func (s *Site) next(activity string) Reply {
+// serveDrain empties the node, and signals the lockstep where the input says so, as Drain does.
+func (s *Site) serveDrain() {
+	serve(s, "Drain", func(in drain.Input, reply Reply) (drain.Drained, error) {
+		emptied := drain.Drained{DrainProgress: api.DrainProgress{Evicted: 3, Skipped: 1}}
+		if reply.Value != nil {
+			emptied.DrainProgress = reply.Value.(api.DrainProgress)
+		}
+		if in.Then != nil {
+			emptied.Reported = s.toScheduler(in.Then.WorkflowID, "", in.Then.Signal, in.Then.Payload) == nil
+		}
+		return emptied, nil
+	})
+}
+
+// serveRelease releases the node and then the slot, as ReleaseNode does.
+func (s *Site) serveRelease() {
+	serve(s, "ReleaseNode", func(in node.ReleaseInput, reply Reply) (node.Released, error) {
+		if in.Then != nil {
+			if err := s.toScheduler(in.Then.WorkflowID, "", in.Then.Name, in.Then.Payload); err != nil {
+				return node.Released{}, err
+			}
+		}
+		if reply.Value != nil {
+			return reply.Value.(node.Released), nil
+		}
+		return node.Released{Uncordoned: true}, nil
+	})
+}
+
+// on is an activity that takes as long as its next reply says. That is the present one: the environment asks how long a call takes before it
+// asks for its answer, never for that of one that is cancelled meanwhile, and several may be under way at once.
+func (s *Site) on(activity string) *testsuite.MockCallWrapper {
+	return s.Env.OnActivity(activity, mock.Anything, mock.Anything).AfterFn(func() time.Duration {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		reply := s.Usual[activity]
+		if queue := s.replies[activity]; len(queue) > 0 {
+			reply, s.replies[activity] = queue[0], queue[1:]
+		}
+		s.replying[activity] = reply
+		return reply.After
+	})
+}
+
+// present is the reply to the call that began last.
+func (s *Site) present(activity string) Reply {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	queue := s.replies[activity]
-	if len(queue) == 0 {
-		return s.Usual[activity]
-	}
-	s.replies[activity] = queue[1:]
-	return queue[0]
+	return s.replying[activity]
 }
 
 // InputOf decodes the input of the n-th call of an activity; the last with -1.

@@ -1,12 +1,7 @@
 package workflowtest
 
 import (
-	"context"
 	"slices"
-	"sync"
-	"time"
-
-	"github.com/stretchr/testify/mock"
 
 	"drydock.dev/drydock/activities/delivery"
 	"drydock.dev/drydock/api"
@@ -38,52 +33,15 @@ func (s *Site) serveDeliveries() {
 	serveFrom(s, "Gather", s.gather)
 }
 
-// serveFrom is Serve with a usual answer that depends on the input.
-func serveFrom[In, Out any](s *Site, name string, usual func(In) Out) {
-	var begun latest
-	s.Env.OnActivity(name, mock.Anything, mock.Anything).
-		AfterFn(func() time.Duration { return begun.begin(s.next(name)).After }).
-		Return(func(_ context.Context, in In) (Out, error) {
-			now := begun.get()
-			if now.Value != nil && now.Err == nil {
-				return now.Value.(Out), nil
-			}
-			return usual(in), now.Err
-		})
-}
-
-// latest is the reply to the call that began last: the environment asks how long a call takes before it asks for its answer,
-// never for that of one that is cancelled meanwhile, and several may be under way at once.
-type latest struct {
-	mu    sync.Mutex
-	reply Reply
-}
-
-func (l *latest) begin(reply Reply) Reply {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.reply = reply
-	return reply
-}
-
-func (l *latest) get() Reply {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.reply
-}
-
 // look asks the maintenance under test what happened.
 func (s *Site) look() {
-	if s.Account != nil {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.seen, s.ended = *s.Account, s.Ended
-		return
+	status, ended := s.Account, s.Ended
+	if status == nil {
+		status, ended = new(s.Status()), s.Env.IsWorkflowCompleted()
 	}
-	status, ended := s.Status(), s.Env.IsWorkflowCompleted()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.seen, s.ended = status, ended
+	s.seen, s.ended = *status, ended
 }
 
 // eventsAtOnce is how many events are read at once.

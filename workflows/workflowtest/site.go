@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"log/slog"
 	"sync"
 	"testing"
 	"time"
@@ -15,20 +14,9 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/interceptor"
-	sdklog "go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/testsuite"
-	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
-	checkactivity "drydock.dev/drydock/activities/checks"
-	"drydock.dev/drydock/activities/cluster"
-	"drydock.dev/drydock/activities/delivery"
-	doctoractivity "drydock.dev/drydock/activities/doctor"
-	"drydock.dev/drydock/activities/drain"
-	"drydock.dev/drydock/activities/execution"
-	"drydock.dev/drydock/activities/node"
-	policyactivity "drydock.dev/drydock/activities/policy"
-	preflightactivity "drydock.dev/drydock/activities/preflight"
 	"drydock.dev/drydock/activities/settings"
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/rules/spec"
@@ -50,19 +38,16 @@ type Site struct {
 	Usual   map[string]Reply
 	// inputs are those of every call, per activity.
 	inputs map[string][]json.RawMessage
-	// Defaults are those of the worker's configuration, Prepared is what else it adds. Attributes is true if
-	// search attributes are registered.
-	Defaults   string
-	Attributes bool
-	Prepared   settings.Prepared
+	// replying are the replies to the calls that began last, per activity.
+	replying map[string]Reply
+	// Prepared is what the worker's configuration adds.
+	Prepared settings.Prepared
 	accounts
 
-	// Measures are those of all runs.
-	Measures Measures
-	// Queues are the task queues of the activities, by name.
-	Queues map[string]string
-	// Limits are the bounds of the activities' whole lives, by name; 0 is none.
-	Limits map[string]time.Duration
+	// metrics takes the measures of all runs.
+	metrics client.MetricsHandler
+	// Called is what the latest call of an activity began with, by its name.
+	Called map[string]activity.Info
 	// Workflow is run in place of maintenance.NodeMaintenance, where it is not nil.
 	Workflow func(root workflow.Context, input, carried converter.RawValue) (api.Result, error)
 	// interceptors are those of Workflow.
@@ -87,11 +72,11 @@ func NewAs(t *testing.T, id, taskQueue string) *Site {
 	s := &Site{
 		t: t, started: time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC),
 		options: client.StartWorkflowOptions{ID: id, TaskQueue: taskQueue},
-		Queues:  map[string]string{}, Limits: map[string]time.Duration{},
-		replies: map[string][]Reply{}, Usual: map[string]Reply{"Drain": {After: time.Minute}}, inputs: map[string][]json.RawMessage{},
+		replies: map[string][]Reply{}, Usual: map[string]Reply{"Drain": {After: time.Minute}}, replying: map[string]Reply{},
+		inputs: map[string][]json.RawMessage{}, Called: map[string]activity.Info{},
 		slots: slots{
-			Requested: map[string]int{}, Released: map[string]int{}, refused: map[string]bool{},
-			schedulerID: api.SchedulerID(api.ClusterOf(taskQueue)), lockstepID: api.LockstepID(api.ClusterOf(taskQueue)),
+			Requested: map[string]int{}, Released: map[string]int{}, refused: map[string]bool{}, Reports: map[string][]api.MaintenanceReport{},
+			cluster: api.ClusterOf(taskQueue),
 		},
 	}
 	s.begin(s.started)
@@ -100,20 +85,9 @@ func NewAs(t *testing.T, id, taskQueue string) *Site {
 
 // begin makes the world in which the next run begins.
 func (s *Site) begin(now time.Time) {
-	var suite testsuite.WorkflowTestSuite
-	suite.SetLogger(sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler)))
-	suite.SetMetricsHandler(s.Measures.Handler())
-	s.Env = suite.NewTestWorkflowEnvironment()
-	s.Env.SetStartTime(now)
-	s.Env.SetTestTimeout(time.Minute)
-	s.intercept()
-	s.Env.SetWorkflowRunTimeout(10 * 24 * time.Hour)
+	s.Env = environment(now, s.metrics, s.interceptors...)
 	s.Env.SetStartWorkflowOptions(s.options)
-	workflows.Register(s.Env, workflows.Activities{
-		Nodes: &node.Activities{}, Drains: &drain.Activities{}, Cluster: &cluster.Activities{},
-		Executions: &execution.Activities{}, Settings: &settings.Activities{}, Preflights: &preflightactivity.Activities{}, Doctors: &doctoractivity.Activities{},
-		Checks: &checkactivity.Activities{}, Deliveries: &delivery.Activities{}, Policies: &policyactivity.Activities{},
-	})
+	workflows.Register(s.Env, workflows.Activities{})
 	s.Env.RegisterActivityWithOptions(func(context.Context, spec.Object) error { return nil }, activity.RegisterOptions{Name: api.ReconcileObject})
 	s.noteCalls()
 	s.serveActivities()
@@ -121,16 +95,16 @@ func (s *Site) begin(now time.Time) {
 		func(_, id, run, name string, arg any) error { return s.toScheduler(id, run, name, arg) })
 }
 
-func (s *Site) intercept() {
-	all := append(workflows.Interceptors(), s.interceptors...)
-	// A machine that is busy with other tests is no deadlock.
-	s.Env.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: time.Minute, Interceptors: all})
-}
-
 // Intercept has interceptors too, which the code of another release has of its own.
 func (s *Site) Intercept(with ...interceptor.WorkerInterceptor) {
 	s.interceptors = with
-	s.intercept()
+	s.Env.SetWorkerOptions(options(with))
+}
+
+// MeasureBy has a handler take the measures. It comes before all else.
+func (s *Site) MeasureBy(metrics client.MetricsHandler) {
+	s.metrics = metrics
+	s.begin(s.started)
 }
 
 // At does something once the given time has passed since the start, in whichever run that is.
@@ -177,7 +151,12 @@ func (s *Site) Run(in Input) api.Status {
 	s.t.Helper()
 	args := []any{in.Payload(s.t), Raw("")}
 	for again := new(workflow.ContinueAsNewError); again != nil; s.Runs++ {
-		s.execute(args)
+		if s.Workflow == nil {
+			s.Env.ExecuteWorkflow(maintenance.NodeMaintenance, args...)
+		} else {
+			s.Env.RegisterWorkflow(s.Workflow)
+			s.Env.ExecuteWorkflow(s.Workflow, args...)
+		}
 		if !s.Env.IsWorkflowCompleted() {
 			s.t.Fatal("the maintenance did not end")
 		}
@@ -196,15 +175,6 @@ func (s *Site) Run(in Input) api.Status {
 	}
 	s.checkUndone()
 	return status
-}
-
-func (s *Site) execute(args []any) {
-	if s.Workflow == nil {
-		s.Env.ExecuteWorkflow(maintenance.NodeMaintenance, args...)
-		return
-	}
-	s.Env.RegisterWorkflow(s.Workflow)
-	s.Env.ExecuteWorkflow(s.Workflow, args...)
 }
 
 // Status asks the maintenance for its status.

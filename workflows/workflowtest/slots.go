@@ -19,9 +19,9 @@ type slots struct {
 	refused             map[string]bool
 	RequestTimes        []time.Time
 	// granted is the request that was granted last, frozen what the scheduler says of it when it is asked.
-	granted                 string
-	frozen                  api.SlotHeld
-	schedulerID, lockstepID string
+	granted string
+	frozen  api.SlotHeld
+	cluster string
 	// Progress is what the maintenance has reported to the lockstep. LockstepAway is the error if the lockstep does not run.
 	Progress     []api.NodeProgress
 	LockstepAway error
@@ -33,31 +33,34 @@ type slots struct {
 // toScheduler is the scheduler as a maintenance sees it.
 func (s *Site) toScheduler(id, run, name string, arg any) error {
 	s.note(name)
-	if progress, ok := arg.(api.NodeProgress); ok && id == s.lockstepID && name == api.SignalNodeProgress {
+	report, isReport := arg.(api.MaintenanceReport)
+	switch {
+	case id == api.LockstepID(s.cluster) && name == api.SignalNodeProgress:
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.Progress = append(s.Progress, progress)
+		s.Progress = append(s.Progress, as[api.NodeProgress](s, arg))
 		return s.LockstepAway
-	}
-	if report, ok := arg.(api.MaintenanceReport); ok && run == "" {
-		return s.takeReport(id, report)
-	}
-	if id != s.schedulerID || run != "" {
+	case isReport && run == "":
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.Reports[id] = append(s.Reports[id], report)
+		return s.ReportsFail
+	case id != api.SchedulerID(s.cluster) || run != "":
 		s.t.Errorf("signal %s went to workflow %q run %q, want the scheduler's present run", name, id, run)
 	}
-	answer := s.Scheduler
-	if answer == nil {
-		answer = func(signal string, arg any) error {
-			if r, ok := arg.(api.SlotRequest); ok {
-				s.Grant(r.ID)
-			}
-			return nil
-		}
+	switch name {
+	case api.SignalSlotRequest:
+		arg = as[api.SlotRequest](s, arg)
+	case api.SignalSlotRelease:
+		arg = as[api.SlotRelease](s, arg)
 	}
-	arg = s.ours(name, arg)
-	err := answer(name, arg)
-	if err != nil {
-		return err
+	switch request, asks := arg.(api.SlotRequest); {
+	case s.Scheduler != nil:
+		if err := s.Scheduler(name, arg); err != nil {
+			return err
+		}
+	case asks:
+		s.Grant(request.ID)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -73,36 +76,16 @@ func (s *Site) toScheduler(id, run, name string, arg any) error {
 	return nil
 }
 
-func (s *Site) takeReport(id string, report api.MaintenanceReport) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.Reports == nil {
-		s.Reports = map[string][]api.MaintenanceReport{}
-	}
-	s.Reports[id] = append(s.Reports[id], report)
-	return s.ReportsFail
-}
-
-// ours is what a maintenance of an earlier release says, in the types of this one.
-func (s *Site) ours(signal string, arg any) any {
-	switch arg.(type) {
-	case api.SlotRequest, api.SlotRelease:
-		return arg
-	}
-	text, err := json.Marshal(arg)
-	if err == nil && signal == api.SignalSlotRequest {
-		var request api.SlotRequest
-		err = json.Unmarshal(text, &request)
-		arg = request
-	} else if err == nil && signal == api.SignalSlotRelease {
-		var release api.SlotRelease
-		err = json.Unmarshal(text, &release)
-		arg = release
+// as is what an activity, or a maintenance of an earlier release, sends, in the types of this release.
+func as[T any](s *Site, sent any) (payload T) {
+	text, err := json.Marshal(sent)
+	if err == nil {
+		err = json.Unmarshal(text, &payload)
 	}
 	if err != nil {
-		s.t.Errorf("signal %s: %v", signal, err)
+		s.t.Errorf("%T: %v", sent, err)
 	}
-	return arg
+	return payload
 }
 
 // Grant grants a slot request, and sends the freezes in force.
