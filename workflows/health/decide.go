@@ -94,10 +94,9 @@ func (c *check) watch(t controller.Turn) controller.Watch {
 
 // runsToWatch are the remediations whose end the frame does not report: those that an earlier run has started, or another check of this name.
 func (c *check) runsToWatch(t controller.Turn) (all []activity.RunningRemediation) {
-	for i := range c.Health.Nodes {
-		n := &c.Health.Nodes[i]
+	for _, n := range c.Health.Nodes {
 		r, one := n.Remediation, c.Children[n.Name]
-		if r == nil || isOver(r) || one != nil && (one.Ask || one.Lost) {
+		if r == nil || isOver(r) || one.Ask || one.Lost {
 			continue
 		}
 		if run := c.presentRun(n.Name); run != "" && !t.Follows(run) {
@@ -135,13 +134,12 @@ func (c *check) waitsForReports(now time.Time) bool {
 	return len(c.Silent) > 0 && now.Before(c.Patience)
 }
 
-// decide applies the decision of rules/health.
 func (c *check) decide(t controller.Turn, d *controller.Decision) {
 	next := health.Decide(health.Input{Spec: c.Spec, State: c.Health, Now: t.Now, Waiting: c.waiting(t)})
 	c.Health = next.State
 	c.withdraw(next.Withdrawn, "nothing may begin any more, or the nodes are not ill any more", t.Now)
 	c.Queue = append(c.Queue, next.Begin...)
-	maps.DeleteFunc(c.Children, func(node string, _ *child) bool { return c.remediation(node) == nil })
+	maps.DeleteFunc(c.Children, func(node string, _ child) bool { return c.remediation(node) == nil })
 	c.announce(next.Events, t.Now)
 	if next.Anew {
 		c.seeAnew()
@@ -185,9 +183,8 @@ func (c *check) starts(t controller.Turn) (all []controller.Effect) {
 			all = append(all, c.start(c.inputOf(b, firstRevision)))
 		}
 	}
-	for i := range c.Health.Nodes {
-		n := &c.Health.Nodes[i]
-		if n.Remediation != nil && c.Children[n.Name] != nil && c.Children[n.Name].Lost {
+	for _, n := range c.Health.Nodes {
+		if n.Remediation != nil && c.Children[n.Name].Lost {
 			all = append(all, c.start(c.resumed(n)))
 		}
 	}
@@ -219,7 +216,7 @@ func (c *check) inputOf(b health.Begin, revision int) api.RemediationInput {
 
 // resumed is the input of a remediation that takes up what one has left that has ended without a report. It makes nothing before it has an
 // order.
-func (c *check) resumed(n *health.Node) api.RemediationInput {
+func (c *check) resumed(n health.Node) api.RemediationInput {
 	r := n.Remediation
 	in := c.inputOf(health.Begin{
 		Node: n.Name, UID: n.UID, ControlPlane: n.ControlPlane, Step: min(r.Order.Step, len(c.Spec.Steps())-1), Since: r.BeganAt, Why: r.Order.Why,
@@ -235,19 +232,15 @@ func (c *check) resumed(n *health.Node) api.RemediationInput {
 // repeated until a report.
 func (c *check) orders(now time.Time, d *controller.Decision) (all []controller.Effect) {
 	queued := make(map[string]bool, len(c.Queue))
-	for i := range c.Queue {
-		queued[c.Queue[i].Node] = true
+	for _, b := range c.Queue {
+		queued[b.Node] = true
 	}
-	for i := range c.Health.Nodes {
-		n := &c.Health.Nodes[i]
+	for _, n := range c.Health.Nodes {
 		r := n.Remediation
 		if r == nil || isOver(r) || queued[n.Name] {
 			continue
 		}
 		one := c.Children[n.Name]
-		if one == nil {
-			one = &child{}
-		}
 		switch due := one.BegunAt.Add(answerWithin); {
 		case one.Lost, isAcknowledged(r) && !one.Ask:
 		case !one.Ask && r.Order.Revision <= one.Revision && now.Before(due): // it was started with this order
@@ -259,12 +252,10 @@ func (c *check) orders(now time.Time, d *controller.Decision) (all []controller.
 	return all
 }
 
-// isAcknowledged reports whether a remediation has taken its latest order.
 func isAcknowledged(r *health.Running) bool {
 	return r.Progress != nil && r.Progress.Revision >= r.Order.Revision
 }
 
-// isOver reports whether a remediation has reported its end.
 func isOver(r *health.Running) bool { return r.Progress != nil && r.Progress.Ended }
 
 func (c *check) order(node string, r *health.Running) controller.Effect {
@@ -280,7 +271,6 @@ func (c *check) order(node string, r *health.Running) controller.Effect {
 
 func orderOf(node string) controller.Key { return controller.Key{Kind: sendOrder, Of: node} }
 
-// leave ends a check that was removed.
 func (c *check) leave(t controller.Turn, d *controller.Decision) {
 	switch {
 	case len(c.Unrecorded) > 0:

@@ -105,7 +105,7 @@ func runs(name string, revision int) option {
 	return func(c *check) {
 		decided(name)(c)
 		c.Queue = nil
-		c.child(name).Run = runOf(name)
+		c.setChild(name, child{Run: runOf(name)})
 		c.node(name, func(n *health.Node) {
 			n.Remediation.Order.Revision = 2
 			n.Remediation.Progress = &health.Progress{Node: name, RunID: runOf(name), Revision: revision, StartedAt: now}
@@ -125,12 +125,16 @@ func begun(name string, ago time.Duration) option {
 	return func(c *check) {
 		decided(name)(c)
 		c.Queue = nil
-		*c.child(name) = child{Run: runOf(name), BegunAt: now.Add(-ago), Revision: 1}
+		c.setChild(name, child{Run: runOf(name), BegunAt: now.Add(-ago), Revision: 1})
 	}
 }
 
 func childOf(name string, change func(one *child)) option {
-	return func(c *check) { change(c.child(name)) }
+	return func(c *check) {
+		one := c.Children[name]
+		change(&one)
+		c.setChild(name, one)
+	}
 }
 
 var (
@@ -246,8 +250,8 @@ func TestAfterAResetALookUpFromBeforeDoesNotCountAndAStartDoes(t *testing.T) {
 	c.Reset(now)
 	o := controller.Came(begin, nil)
 	o.Stale, o.Run = true, runOf("b")
-	if c.Outcome(o, now); len(c.Queue) != 0 || c.child("b").Run != runOf("b") {
-		t.Errorf("queue %+v, %+v", c.Queue, c.child("b"))
+	if c.Outcome(o, now); len(c.Queue) != 0 || c.Children["b"].Run != runOf("b") {
+		t.Errorf("queue %+v, %+v", c.Queue, c.Children["b"])
 	}
 	if c.Known || c.Health.Seen.Known {
 		t.Errorf("remediations known %v, nodes known %v", c.Known, c.Health.Seen.Known)
@@ -542,7 +546,7 @@ func large() *check {
 				Node: name, RunID: runOf(name), Revision: 2, StartedAt: now, Waiting: long,
 				Steps: []health.StepState{{StartedAt: now, Resource: &health.Resource{Kind: "Reboot", Name: name}}},
 			}}
-			*c.child(name) = child{Run: runOf(name), BegunAt: now, Revision: 1}
+			c.setChild(name, child{Run: runOf(name), BegunAt: now, Revision: 1})
 		}
 		c.Health.Nodes = append(c.Health.Nodes, n)
 	}

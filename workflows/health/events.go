@@ -22,7 +22,6 @@ const (
 	maxRecorded   = 50
 )
 
-// announce has Kubernetes and the channels receive what happened.
 func (c *check) announce(events []health.Event, now time.Time) {
 	for _, e := range events {
 		e.Text = bounds.Cut(e.Text, bounds.Text)
@@ -31,7 +30,10 @@ func (c *check) announce(events []health.Event, now time.Time) {
 		kept := api.HealthEvent{At: now, Event: e}
 		c.Events = append(c.Events, kept)
 		if e.Node != "" {
-			c.Unrecorded = append(c.Unrecorded, c.eventOf(e))
+			n, _ := c.Health.Node(e.Node)
+			c.Unrecorded = append(c.Unrecorded, node.EventOn{Node: e.Node, UID: n.UID, Event: nodeevent.Event{
+				Reason: api.EventReason(e.Reason), Message: "[remediation] " + c.name + ": " + e.Text, Warning: e.Warning, Key: strconv.Itoa(c.Sequence),
+			}})
 		}
 		c.inform(kept)
 	}
@@ -40,16 +42,6 @@ func (c *check) announce(events []health.Event, now time.Time) {
 		c.Unrecorded = c.Unrecorded[late:]
 		c.Note(now, "left out Kubernetes Events", fmt.Sprintf("%d waited to be recorded already", maxUnrecorded))
 	}
-}
-
-func (c *check) eventOf(e health.Event) node.EventOn {
-	on := node.EventOn{Node: e.Node, Event: nodeevent.Event{
-		Reason: api.EventReason(e.Reason), Message: "[remediation] " + c.name + ": " + e.Text, Warning: e.Warning, Key: strconv.Itoa(c.Sequence),
-	}}
-	if n, known := c.Health.Node(e.Node); known {
-		on.UID = n.UID
-	}
-	return on
 }
 
 // states are what channels know events as, by the reason of an event.
@@ -68,7 +60,6 @@ var states = map[string]notices.State{
 	health.EventStormEnded:           notices.HealthStormEnded,
 }
 
-// inform announces an event to the channels that want it.
 func (c *check) inform(e api.HealthEvent) {
 	state, known := states[e.Reason]
 	if !known {

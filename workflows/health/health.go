@@ -45,7 +45,7 @@ type check struct {
 	// Queue are remediations that were decided on and have not begun.
 	Queue []health.Begin `json:"queue,omitempty"`
 	// Children are the workflows that remediate nodes, by node. It is only looked up in.
-	Children map[string]*child `json:"children,omitempty"`
+	Children map[string]child `json:"children,omitempty"`
 	// View counts how often everything is to be seen anew: what a watch of an earlier view reports says nothing. Reported is what watches of
 	// this view have reported. DeniedAt is since when they may not look at something.
 	View     int            `json:"view,omitempty"`
@@ -132,8 +132,8 @@ func (c *check) remediation(node string) *health.Running {
 
 // presentRun is the run of a node's remediation, empty if that is not known.
 func (c *check) presentRun(node string) string {
-	if one := c.Children[node]; one != nil && one.Run != "" {
-		return one.Run
+	if run := c.Children[node].Run; run != "" {
+		return run
 	}
 	if r := c.remediation(node); r != nil && r.Progress != nil {
 		return r.Progress.RunID
@@ -141,17 +141,12 @@ func (c *check) presentRun(node string) string {
 	return ""
 }
 
-// child is the workflow of a node's remediation, as far as it is known.
-func (c *check) child(node string) *child {
-	one := c.Children[node]
-	if one == nil {
-		one = &child{}
-		if c.Children == nil {
-			c.Children = map[string]*child{}
-		}
-		c.Children[node] = one
+// setChild keeps what is known of the workflow of a node's remediation.
+func (c *check) setChild(node string, one child) {
+	if c.Children == nil {
+		c.Children = map[string]child{}
 	}
-	return one
+	c.Children[node] = one
 }
 
 // maxTroubled bounds the nodes that the check reports as impossible to remediate.

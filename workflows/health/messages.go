@@ -176,7 +176,7 @@ func (m progress) Check(*check, time.Time) error {
 
 func (m progress) Apply(c *check, now time.Time) string {
 	known := c.Children[m.Node]
-	if known != nil && known.Run != "" && known.Run != m.RunID {
+	if known.Run != "" && known.Run != m.RunID {
 		c.ignore(m, "it is run "+m.RunID+", and the present one is "+known.Run, now)
 		return ""
 	}
@@ -194,8 +194,9 @@ func (m progress) Apply(c *check, now time.Time) string {
 		delete(c.Children, m.Node)
 	case r == nil:
 		c.ask(m.Node, now) // whether there is one at all is to be seen
-	case known != nil:
+	case known.Ask:
 		known.Ask = false
+		c.setChild(m.Node, known)
 	}
 	return ""
 }

@@ -47,14 +47,12 @@ func (c *check) found(o controller.Outcome, now time.Time) {
 		return
 	}
 	c.Known, c.Patience, c.Silent = true, now.Add(patience), nil
-	runs := make(map[string]bool, len(found.Remediations))
 	for _, one := range found.Remediations {
-		runs[one.Node] = true
 		c.runs(one, now)
 		c.Silent = append(c.Silent, one.Node)
 	}
 	for _, n := range c.Health.Nodes {
-		if n.Remediation != nil && !runs[n.Name] && !c.isQueued(n.Name) {
+		if n.Remediation != nil && !slices.Contains(c.Silent, n.Name) && !c.isQueued(n.Name) {
 			c.lost(n.Name, now)
 		}
 	}
@@ -67,7 +65,7 @@ func (c *check) found(o controller.Outcome, now time.Time) {
 func (c *check) runs(one activity.RunningRemediation, now time.Time) {
 	c.Health.Runs(one.Node, one.RunID, now)
 	c.Queue = slices.DeleteFunc(c.Queue, func(b health.Begin) bool { return b.Node == one.Node })
-	*c.child(one.Node) = child{Run: one.RunID}
+	c.setChild(one.Node, child{Run: one.RunID})
 	c.ask(one.Node, now)
 }
 
@@ -108,12 +106,12 @@ func (c *check) begun(o controller.Outcome, now time.Time) {
 		return
 	}
 	if runsAlready {
-		*c.child(in.Node) = child{}
+		c.setChild(in.Node, child{})
 		c.ask(in.Node, now)
 		return
 	}
 	// One that takes up what another has left does nothing before its check has spoken.
-	*c.child(in.Node) = child{Run: o.Run, BegunAt: now, Revision: in.Revision, Ask: in.Resume}
+	c.setChild(in.Node, child{Run: o.Run, BegunAt: now, Revision: in.Revision, Ask: in.Resume})
 	c.ClearBackoff(orderOf(in.Node))
 	if r.Progress != nil {
 		c.Health.Runs(in.Node, o.Run, now)
@@ -133,7 +131,9 @@ func (c *check) ended(o controller.Outcome, now time.Time) {
 // ask has a remediation asked now whether it runs, and how far it is.
 func (c *check) ask(node string, now time.Time) {
 	if r := c.remediation(node); r != nil && !isOver(r) {
-		c.child(node).Ask = true
+		one := c.Children[node]
+		one.Ask = true
+		c.setChild(node, one)
 		c.ClearBackoff(orderOf(node))
 	}
 }
@@ -150,7 +150,7 @@ func (c *check) ordered(o controller.Outcome, now time.Time) {
 // lost has a remediation started again that has ended without a report.
 func (c *check) lost(node string, now time.Time) {
 	r := c.remediation(node)
-	if r == nil || isOver(r) || c.isQueued(node) || c.child(node).Lost {
+	if r == nil || isOver(r) || c.isQueued(node) || c.Children[node].Lost {
 		return
 	}
 	if r.Unconfirmed && r.Progress != nil && len(r.Progress.Steps) == 0 {
@@ -161,7 +161,7 @@ func (c *check) lost(node string, now time.Time) {
 		c.Note(now, "there is no remediation of "+node, "somebody has spoken in its name")
 		return
 	}
-	*c.child(node) = child{Lost: true}
+	c.setChild(node, child{Lost: true})
 	c.Note(now, "the remediation of "+node+" has ended without a report", "another takes up what it has left")
 }
 
