@@ -1,6 +1,7 @@
 package remediation
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"time"
@@ -148,10 +149,7 @@ func (r *remediation) endMaintenance(m *Maintained) controller.Effect {
 	if m.Ending {
 		return nil // the watch reports its end
 	}
-	in := activity.EndRepairInput{Check: r.in.Check, Node: r.in.Node, RunID: m.RunID, Healthy: r.Order.Healthy, Why: r.Order.Why}
-	if in.Why == "" {
-		in.Why = r.Ending
-	}
+	in := activity.EndRepairInput{Check: r.in.Check, Node: r.in.Node, RunID: m.RunID, Healthy: r.Order.Healthy, Why: cmp.Or(r.Order.Why, r.Ending)}
 	return r.act(actEnd, "", "end the maintenance of "+r.in.Node, controller.Call{Func: call.Health.EndRepair, Within: tidyWithin}, in)
 }
 
@@ -176,13 +174,12 @@ func (r *remediation) remove() controller.Effect {
 // watches are the one of the objects, the lease and the node, and the one of the maintenance that runs.
 func (r *remediation) watches(now time.Time) (all []controller.Watch) {
 	if in := r.watched(now); len(in.Objects)+len(in.Conditions) > 0 || in.Lease != nil {
-		w := controller.Watch{
-			Key: controller.Key{Kind: watchObjects}, Summary: "watch what remediates " + r.in.Node, Want: in,
-			Call: controller.Call{Func: call.Health.WatchRemediation, Heartbeat: activity.RemediationHeartbeatTimeout},
-		}
+		want := in
 		in.Known = r.Seen
-		w.Input = in
-		all = append(all, w)
+		all = append(all, controller.Watch{
+			Key: controller.Key{Kind: watchObjects}, Summary: "watch what remediates " + r.in.Node, Want: want, Input: in,
+			Call: controller.Call{Func: call.Health.WatchRemediation, Heartbeat: activity.RemediationHeartbeatTimeout},
+		})
 	}
 	if m := r.Maintained; m != nil {
 		all = append(all, controller.Watch{

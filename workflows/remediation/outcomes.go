@@ -1,6 +1,7 @@
 package remediation
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"time"
@@ -100,14 +101,10 @@ func (r *remediation) made(o controller.Outcome, step int, now time.Time) {
 		r.refused(o, step, made.NotOwned+" stands in the way, and is not this check's", now)
 	case made.Indispensable != "":
 		r.giveUp(made.Indispensable)
-	case made.Skipped != "":
-		r.refused(o, step, made.Skipped, now)
 	case made.Unproven != "" && step+1 < len(r.in.Steps):
 		r.passOver(step, made.Unproven, now)
-	case made.Unproven != "":
-		r.refused(o, step, made.Unproven, now)
 	default:
-		r.refused(o, step, made.Failure, now)
+		r.refused(o, step, cmp.Or(made.Skipped, made.Unproven, made.Failure), now)
 	}
 }
 
@@ -149,7 +146,6 @@ func (r *remediation) replaced(o controller.Outcome, step int, now time.Time) {
 	r.Ending = why
 }
 
-// leased takes whether the lease was taken for a step that makes no object.
 func (r *remediation) leased(o controller.Outcome, now time.Time) {
 	var lease activity.LeaseState
 	err := o.Get(&lease)

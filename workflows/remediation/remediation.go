@@ -27,14 +27,12 @@ type remediation struct {
 	// Order is the latest that was taken.
 	Order health.Order `json:"order"`
 	// Slot is that of a control-plane node.
-	Slot slot `json:"slot,omitzero"`
-	// Leased: the node's lease is held.
+	Slot   slot `json:"slot,omitzero"`
 	Leased bool `json:"leased,omitempty"`
 	// Maintained is the maintenance that runs; nil is none. Steps begin theirs one after the other, under one workflow ID.
-	Maintained *Maintained `json:"maintained,omitempty"`
-	// Progress is what there is to report.
-	Progress health.Progress `json:"progress"`
-	Reports  reports         `json:"reports,omitzero"`
+	Maintained *Maintained     `json:"maintained,omitempty"`
+	Progress   health.Progress `json:"progress"`
+	Reports    reports         `json:"reports,omitzero"`
 	// Seen is what the watch has reported last; nil is that this is not known any more.
 	Seen *activity.RemediationSeen `json:"seen,omitempty"`
 	// Old: the objects that are older than 48 h are marked.
@@ -263,7 +261,6 @@ func (r *remediation) deserted() bool {
 		slices.ContainsFunc(r.Progress.Steps, func(s health.StepState) bool { return s.Resource != nil && s.Gone })
 }
 
-// left returns the steps whose objects are there.
 func (r *remediation) left() (steps []health.StepState) {
 	for _, s := range r.Progress.Steps {
 		if s.Resource != nil && !s.Gone {
