@@ -46,10 +46,8 @@ func samples(name string, spec health.Spec) []json.RawMessage {
 	first, _ := json.Marshal(named) // of texts
 	all := []json.RawMessage{first}
 	for _, step := range spec.Steps() {
-		if step.Maintenance == nil {
-			continue
-		}
-		if input, err := step.Maintenance.InputOf("any", api.RemediationRequestor(name)); err == nil { // it was decoded
+		if step.Maintenance != nil {
+			input, _ := step.Maintenance.InputOf("any", api.RemediationRequestor(name)) // it was decoded
 			all = append(all, input)
 		}
 	}
