@@ -131,13 +131,23 @@ func (r *remediation) askForSlot(now time.Time) {
 	r.ClearBackoff(controller.Key{Kind: sendRequest})
 }
 
-// granted and pending are the answers of the scheduler.
+// The answers of the scheduler.
 type (
-	granted struct{ api.SlotAnswer }
-	pending struct{ api.SlotAnswer }
+	granted struct{ answer }
+	pending struct{ answer }
+	answer  struct{ api.SlotAnswer }
 )
 
-func (a granted) Check(r *remediation, _ time.Time) error { return r.checkAnswer(a.SlotAnswer) }
+func (a answer) Check(r *remediation, _ time.Time) error {
+	switch {
+	case a.RequestID != r.slotRequest().ID:
+		return fmt.Errorf("requestId: %.100q is no request of this remediation", a.RequestID)
+	case !r.wantsSlot():
+		return errors.New("it wants no slot")
+	default:
+		return nil
+	}
+}
 
 // Apply believes the grant: the activity that begins a step asks the scheduler.
 func (a granted) Apply(r *remediation, now time.Time) string {
@@ -149,25 +159,12 @@ func (a granted) Apply(r *remediation, now time.Time) string {
 	return "a step may begin"
 }
 
-func (a pending) Check(r *remediation, _ time.Time) error { return r.checkAnswer(a.SlotAnswer) }
-
 func (a pending) Apply(r *remediation, _ time.Time) string {
 	if !r.lacksSlot() {
 		return "it has its slot"
 	}
 	r.wait("its slot: " + a.Reason)
 	return "noted"
-}
-
-func (r *remediation) checkAnswer(a api.SlotAnswer) error {
-	switch {
-	case a.RequestID != r.slotRequest().ID:
-		return fmt.Errorf("requestId: %.100q is no request of this remediation", a.RequestID)
-	case !r.wantsSlot():
-		return errors.New("it wants no slot")
-	default:
-		return nil
-	}
 }
 
 // slotWanted asks which slot it holds or wants, as a scheduler that begins anew does.
@@ -178,11 +175,11 @@ func (slotWanted) Answer(r *remediation, _ time.Time) (any, error) {
 	if r.isSlotUnknown() {
 		return nil, errors.New("it is not known yet whether anything is at work that was begun before: ask again")
 	}
-	answer := api.SlotWanted{SlotRequest: r.slotRequest(), Wants: r.wantsSlot(), GrantedAt: r.Slot.GrantedAt}
-	if answer.GrantedAt == nil && r.Slot.Left {
-		answer.GrantedAt = &r.Progress.StartedAt
+	wanted := api.SlotWanted{SlotRequest: r.slotRequest(), Wants: r.wantsSlot(), GrantedAt: r.Slot.GrantedAt}
+	if wanted.GrantedAt == nil && r.Slot.Left {
+		wanted.GrantedAt = &r.Progress.StartedAt
 	}
-	return answer, nil
+	return wanted, nil
 }
 
 // giveUp ends a remediation that has made nothing: its check tries again later. To wait would keep another node from its turn.
