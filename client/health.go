@@ -162,7 +162,7 @@ func (h *HealthCheck) Look(ctx context.Context, run HealthCheckRun, asked api.He
 	v := HealthCheckView{HealthCheckRun: run}
 	if !run.Running() {
 		end, err := endingOf(ctx, h.server, h.id, v.RunID,
-			"the workflow was terminated by hand; remediations that it began go on", "the workflow was cancelled",
+			endWords{terminated: "the workflow was terminated by hand; remediations that it began go on", cancelled: "the workflow was cancelled"},
 			func(json.RawMessage) string { return "" })
 		v.Failure, v.Refused = cmp.Or(end.Failure, "it was removed"), end.Refused
 		return v, failedCall("looking at "+h.what, err)

@@ -131,11 +131,11 @@ type ending[T any] struct {
 	Refused bool
 }
 
-// endingOf reads how a workflow has ended, which takes no worker. Terminated and cancelled are the words for ends that say nothing by
-// themselves, message is what a result says of a cancellation.
-func endingOf[T any](
-	ctx context.Context, s *server, id, run, terminated, cancelled string, message func(T) string,
-) (e ending[T], err error) {
+// endWords are the words for ends that say nothing by themselves. Where timedOut is empty, Temporal's error says it.
+type endWords struct{ terminated, cancelled, timedOut string }
+
+// endingOf reads how a workflow has ended, which takes no worker. Message is what a result says of a cancellation.
+func endingOf[T any](ctx context.Context, s *server, id, run string, words endWords, message func(T) string) (e ending[T], err error) {
 	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
 	defer cancel()
 	var result T
@@ -145,7 +145,7 @@ func endingOf[T any](
 	case err == nil:
 		e.Result = &result
 	case errors.As(err, &failed):
-		e.Result, e.Failure = endOf(failed, terminated, cancelled, message)
+		e.Result, e.Failure = endOf(failed, words, message)
 		e.Refused = refusedInput(failed)
 	default:
 		return e, err

@@ -1,17 +1,17 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 
 	enumspb "go.temporal.io/api/enums/v1"
 	workflowpb "go.temporal.io/api/workflow/v1"
-	temporalclient "go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
+	"golang.org/x/sync/errgroup"
 
 	"drydock.dev/drydock/api"
 )
@@ -28,20 +28,17 @@ const observedAtOnce = 16
 // ObserveAll looks at many maintenances, a few at a time, and returns their views in the same order.
 func (c *Client) ObserveAll(ctx context.Context, all []Maintenance) ([]View, error) {
 	views, errs := make([]View, len(all)), make([]error, len(all))
-	tokens := make(chan struct{}, observedAtOnce)
-	var under sync.WaitGroup
+	var group errgroup.Group
+	group.SetLimit(observedAtOnce)
 	for i, m := range all {
-		tokens <- struct{}{}
-		under.Go(func() {
-			defer func() { <-tokens }()
+		group.Go(func() error {
 			views[i], errs[i] = c.observer(m).observe(ctx)
+			return nil
 		})
 	}
-	under.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return nil, failedCall("looking at the maintenances", err)
-		}
+	_ = group.Wait() // what failed is in errs
+	if err := cmp.Or(errs...); err != nil {
+		return nil, failedCall("looking at the maintenances", err)
 	}
 	return views, nil
 }
@@ -125,22 +122,17 @@ func (o *observer) ask(ctx context.Context, length int64) {
 }
 
 func (o *observer) ended(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
-	defer cancel()
-	var result api.Result
-	run := o.server.temporal.GetWorkflow(ctx, o.seen.WorkflowID, o.seen.RunID)
-	err := run.GetWithOptions(ctx, &result, temporalclient.WorkflowRunGetOptions{DisableFollowingRuns: true})
-	var failed *temporal.WorkflowExecutionError
-	switch {
-	case err == nil:
-		o.seen.Result = &result
-	case errors.As(err, &failed):
-		o.seen.Result, o.seen.Failure = failureOf(failed)
-		o.seen.Refused = refusedInput(failed)
-	default:
-		return err
+	end, err := endingOf(ctx, o.server, o.seen.WorkflowID, o.seen.RunID, maintenanceEnds, func(r api.Result) string { return r.Message })
+	if err == nil {
+		o.seen.Result, o.seen.Failure, o.seen.Refused = end.Result, end.Failure, end.Refused
 	}
-	return nil
+	return err
+}
+
+// maintenanceEnds are the words for ends of maintenances that say nothing by themselves.
+var maintenanceEnds = endWords{
+	terminated: "the workflow was terminated by hand; the scheduler takes the slot back and sees to the node",
+	cancelled:  "the workflow was cancelled", timedOut: "the workflow timed out",
 }
 
 // refusedInput reports whether a workflow failed because its input is wrong, before it did anything.
@@ -195,19 +187,8 @@ func stoppedText(p api.DrainProgress) string {
 	return text
 }
 
-// failureOf is why a maintenance did not complete, and the result that it has attached to that.
-func failureOf(err error) (*api.Result, string) {
-	result, why := endOf(err, "the workflow was terminated by hand; the scheduler takes the slot back and sees to the node", "the workflow was cancelled",
-		func(r api.Result) string { return r.Message })
-	if result == nil && why == err.Error() && isA[*temporal.TimeoutError](err) {
-		why = "the workflow timed out"
-	}
-	return result, why
-}
-
-// endOf is why a workflow did not complete, and the result that it has attached to that. Terminated and cancelled are the
-// words for ends that say nothing by themselves, message is what a result says of a cancellation.
-func endOf[T any](err error, terminated, cancelled string, message func(T) string) (*T, string) {
+// endOf is why a workflow did not complete, and the result that it has attached to that. Message is what a result says of a cancellation.
+func endOf[T any](err error, words endWords, message func(T) string) (*T, string) {
 	var (
 		application  *temporal.ApplicationError
 		cancellation *temporal.CanceledError
@@ -215,17 +196,19 @@ func endOf[T any](err error, terminated, cancelled string, message func(T) strin
 	)
 	switch {
 	case isA[*temporal.TerminatedError](err):
-		return nil, terminated
+		return nil, words.terminated
 	case errors.As(err, &cancellation):
 		if cancellation.HasDetails() && cancellation.Details(&result) == nil {
 			return &result, message(result)
 		}
-		return nil, cancelled
+		return nil, words.cancelled
 	case errors.As(err, &application):
 		if application.HasDetails() && application.Details(&result) == nil {
 			return &result, application.Message()
 		}
 		return nil, application.Message()
+	case words.timedOut != "" && isA[*temporal.TimeoutError](err):
+		return nil, words.timedOut
 	default:
 		return nil, err.Error()
 	}

@@ -87,7 +87,7 @@ func TestFailuresTellTheResultAndWhy(t *testing.T) {
 		"failed":                  {temporal.NewNonRetryableApplicationError("no room", "X", nil, api.Result{Phase: api.Failed}), api.Failed, "no room"},
 		"refused before it began": {temporal.NewNonRetryableApplicationError("node: required", "InvalidSpec", nil), "", "node: required"},
 	} {
-		got, text := failureOf(fmt.Errorf("workflow execution error: %w", c.err))
+		got, text := endOf(fmt.Errorf("workflow execution error: %w", c.err), maintenanceEnds, func(r api.Result) string { return r.Message })
 		if !strings.Contains(text, c.text) {
 			t.Errorf("%s: %q, want %q in it", name, text, c.text)
 		}

@@ -143,8 +143,8 @@ func (p *Plan) Ended(ctx context.Context, run Run) (PlanView, error) {
 	if v.Running() {
 		return v, nil
 	}
-	end, err := endingOf(ctx, p.server, p.id, run.RunID, "the workflow was terminated by hand; maintenances that it began go on",
-		"the workflow was cancelled", func(r api.PlanResult) string { return r.Message })
+	end, err := endingOf(ctx, p.server, p.id, run.RunID,
+		endWords{terminated: "the workflow was terminated by hand; maintenances that it began go on", cancelled: "the workflow was cancelled"}, func(r api.PlanResult) string { return r.Message })
 	v.Result, v.Failure, v.Refused = end.Result, end.Failure, end.Refused
 	return v, failedCall("looking at "+p.what, err)
 }

@@ -278,7 +278,7 @@ func (r *Recurring) run(ctx context.Context, action temporalclient.ScheduleActio
 		run.Running = true
 		return run, nil
 	}
-	end, err := endingOf(ctx, r.server, run.WorkflowID, info.GetExecution().GetRunId(), "it was terminated by hand", "it was cancelled",
+	end, err := endingOf(ctx, r.server, run.WorkflowID, info.GetExecution().GetRunId(), endWords{terminated: "it was terminated by hand", cancelled: "it was cancelled"},
 		func(r api.PlanRunResult) string { return r.Message })
 	return runEnded(run, end), failedCall("looking at the runs of plan "+r.Name, err)
 }
