@@ -28,23 +28,21 @@ type candidates func(ctx context.Context, a *invocation.App, args []string) []st
 
 // registerCompletions teaches the shell which words can follow.
 func registerCompletions(a *invocation.App, root *cobra.Command) {
+	words := argumentWords(a)
 	for _, c := range root.Commands() {
-		switch c.Name() {
-		case "start", "rollout", "preflight", "doctor":
-			c.ValidArgsFunction = offer(a, knownNodes)
-		case "exec", "status", "history":
-			c.ValidArgsFunction = inTurn(a, knownNodes)
-		case "plan":
-			completePlans(a, c)
-		case "health":
-			completeHealth(a, c)
-		case "profile":
-			completeProfiles(a, c)
-		case "watch":
-			c.ValidArgsFunction = offer(a, nodesInMaintenance)
-		default:
-			if c.GroupID == "tell" {
-				completeMessages(a, c)
+		if c.GroupID == "tell" {
+			completeMessages(a, c)
+		}
+		if complete := words[c.Name()]; complete != nil {
+			c.ValidArgsFunction = complete
+		}
+		for _, verb := range c.Commands() {
+			complete, own := words[c.Name()+" "+verb.Name()]
+			if !own {
+				complete = words[c.Name()+" VERB"]
+			}
+			if complete != nil {
+				verb.ValidArgsFunction = complete
 			}
 		}
 	}

@@ -11,25 +11,24 @@ import (
 	"drydock.dev/drydock/starter/terminal"
 )
 
-// completePlans teaches the shell the names of plans that run, and the nodes of each.
-func completePlans(a *invocation.App, plan *cobra.Command) {
-	runningPlans, allPlans := plansBy(true), plansBy(false)
-	for _, c := range plan.Commands() {
-		switch c.Name() {
-		case "create", "schedule":
-			c.ValidArgsFunction = afterName(offer(a, knownNodes), cobra.NoFileCompletions)
-		case "skip", "retry":
-			c.ValidArgsFunction = afterName(offer(a, nodesOfPlan), offer(a, runningPlans))
-		case "status":
-			c.ValidArgsFunction = inTurn(a, allPlans)
-		case "set-stage":
-			c.ValidArgsFunction = afterName(stagesOf, offer(a, runningPlans))
-		case "set-selector":
-			c.ValidArgsFunction = afterName(offer(a, knownNodes), offer(a, runningPlans))
-		case "list":
-		default:
-			c.ValidArgsFunction = inTurn(a, runningPlans)
-		}
+// argumentWords complete the arguments of commands; VERB stands for the verbs of a noun that are not listed. The names of profiles are those
+// of the file that a command is given.
+func argumentWords(a *invocation.App) map[string]completer {
+	nodes, runningPlans := offer(a, knownNodes), plansBy(true)
+	return map[string]completer{
+		"start": nodes, "rollout": nodes, "preflight": nodes, "doctor": nodes, "watch": offer(a, nodesInMaintenance),
+		"exec": inTurn(a, knownNodes), "status": inTurn(a, knownNodes), "history": inTurn(a, knownNodes),
+
+		"plan create": afterName(nodes, cobra.NoFileCompletions), "plan schedule": afterName(nodes, cobra.NoFileCompletions),
+		"plan skip": afterName(offer(a, nodesOfPlan), offer(a, runningPlans)), "plan retry": afterName(offer(a, nodesOfPlan), offer(a, runningPlans)),
+		"plan set-stage": afterName(stagesOf, offer(a, runningPlans)), "plan set-selector": afterName(nodes, offer(a, runningPlans)),
+		"plan status": inTurn(a, plansBy(false)), "plan list": nil, "plan VERB": inTurn(a, runningPlans),
+
+		"health explain": inTurn(a, knownNodes), "health confirm": inTurn(a, knownNodes),
+		"health start": cobra.NoFileCompletions, "health apply": cobra.NoFileCompletions,
+		"health list": nil, "health VERB": inTurn(a, healthChecks),
+
+		"profile explain": inTurn(a, knownNodes), "profile list": cobra.NoFileCompletions,
 	}
 }
 
@@ -73,37 +72,10 @@ func nodesOfPlan(ctx context.Context, a *invocation.App, args []string) []string
 	})
 }
 
-// completeHealth teaches the shell the names of health checks, and nodes.
-func completeHealth(a *invocation.App, health *cobra.Command) {
-	for _, c := range health.Commands() {
-		switch c.Name() {
-		case "explain", "confirm":
-			c.ValidArgsFunction = inTurn(a, knownNodes)
-		case "start", "apply":
-			c.ValidArgsFunction = cobra.NoFileCompletions
-		case "list":
-		default:
-			c.ValidArgsFunction = inTurn(a, healthChecks)
-		}
-	}
-}
-
 // healthChecks are those that run.
 func healthChecks(ctx context.Context, a *invocation.App, _ []string) []string {
 	return namesFrom(ctx, a, func(c *invocation.Connection) ([]string, error) {
 		runs, err := client.ListHealthChecks(ctx, c.Client, true)
 		return terminal.NamesOf(runs, func(run client.HealthCheckRun) string { return run.Name }), err
 	})
-}
-
-// completeProfiles teaches the shell nodes; the names of profiles are those of the file that a command is given.
-func completeProfiles(a *invocation.App, profile *cobra.Command) {
-	for _, c := range profile.Commands() {
-		switch c.Name() {
-		case "explain":
-			c.ValidArgsFunction = inTurn(a, knownNodes)
-		case "list":
-			c.ValidArgsFunction = cobra.NoFileCompletions
-		}
-	}
 }
