@@ -2,7 +2,6 @@ package starter
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -56,7 +55,7 @@ Exit code 0 says that nothing is inconsistent (any more), 1 that something is, o
   drydock doctor --fix --comment "after the Temporal restore"
   drydock doctor --fix --lost 5b1b3f5a-6c1c-4d7e-9f38-0d4f7f1f2a10 --comment "the database is gone" worker-01
   drydock doctor --fix --yes -o json | jq '.findings[] | {kind, node, nextStep}'`,
-		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args) },
+		RunE: a.Connected(o.run, o.check),
 	}
 	o.output.Register(cmd)
 	f := cmd.Flags()
@@ -70,15 +69,7 @@ Exit code 0 says that nothing is inconsistent (any more), 1 that something is, o
 	return cmd
 }
 
-func (o *doctorOptions) run(ctx context.Context, nodes []string) error {
-	if err := o.check(nodes); err != nil {
-		return err
-	}
-	c, err := o.app.Connect(ctx)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
+func (o *doctorOptions) run(ctx context.Context, c *invocation.Connection, nodes []string) error {
 	if err := c.HasWorker(ctx); err != nil {
 		return err
 	}
@@ -180,8 +171,7 @@ func (o *doctorOptions) consult(ctx context.Context, c *invocation.Connection, i
 		}
 		report, err := run.Report(ctx)
 		err = c.Explain(exit.Waited(ctx, err, "the doctor; workflow "+run.WorkflowID()+" goes on"))
-		var noWorker *client.NoWorkerError
-		if run.Joined && !errors.As(err, &noWorker) && (err != nil || in.Fix || !slices.Equal(report.Nodes, in.Nodes) || !slices.Equal(report.Lost, in.Lost)) && ctx.Err() == nil {
+		if run.Joined && !exit.Has[*client.NoWorkerError](err) && (err != nil || in.Fix || !slices.Equal(report.Nodes, in.Nodes) || !slices.Equal(report.Lost, in.Lost)) && ctx.Err() == nil {
 			continue
 		}
 		return report, err

@@ -33,7 +33,7 @@ with "drydock thaw" before maintenances go on.`,
 		Example: `  drydock freeze --comment "incident 4711"
   drydock freeze --comment "API servers are overloaded" --running`,
 		Args: invocation.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
+		RunE: a.Connected(o.run),
 	}
 	o.output.Register(cmd)
 	registerBy(cmd, &o.by)
@@ -46,12 +46,7 @@ func registerBy(cmd *cobra.Command, by *string) {
 	cmd.Flags().StringVar(by, "by", "", "whose freeze it is, such as an incident's number (default user@host)")
 }
 
-func (o *freezeOptions) run(ctx context.Context) error {
-	c, err := o.app.Connect(ctx)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
+func (o *freezeOptions) run(ctx context.Context, c *invocation.Connection, _ []string) error {
 	request := api.FreezeRequest{By: cmp.Or(o.by, c.By()), Reason: o.reason, Running: o.running}
 	if err := c.Scheduler().Freeze(ctx, request); err != nil {
 		return c.ExplainSent(err, "limits")

@@ -12,7 +12,6 @@ import (
 	"drydock.dev/drydock/client"
 	"drydock.dev/drydock/rules/document"
 	"drydock.dev/drydock/rules/record"
-	"drydock.dev/drydock/rules/spec"
 	"drydock.dev/drydock/starter/exit"
 	"drydock.dev/drydock/starter/invocation"
 	"drydock.dev/drydock/starter/terminal"
@@ -55,9 +54,6 @@ How a drain went and who sent which message is known to the maintenance itself o
 func (o *historyOptions) run(ctx context.Context, node string) error {
 	if o.limit < 0 {
 		return exit.UsageError("--limit %d: want 0 or more", o.limit)
-	}
-	if err := spec.NodeName(node); err != nil {
-		return exit.UsageError("%w", err)
 	}
 	now := o.app.Clock()
 	records, err := recordsFor(ctx, o.app, o.from, client.RecordFilter{Node: node, Since: o.since.Before(now), Limit: o.limit})

@@ -29,19 +29,16 @@ scheduler's own, changed by "drydock limits set".`,
   drydock limits set --max-parallel 2 --comment "two crews tonight"
   drydock limits diff --config worker.yaml`,
 		Args: invocation.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return showLimits(cmd.Context(), a, &out) },
+		RunE: a.Connected(func(ctx context.Context, c *invocation.Connection, _ []string) error {
+			return showLimits(ctx, c, a, &out)
+		}),
 	}
 	out.Register(cmd)
 	cmd.AddCommand(newLimitsSet(a), newLimitsDiff(a))
 	return cmd
 }
 
-func showLimits(ctx context.Context, a *invocation.App, out *terminal.Output) error {
-	c, err := a.Connect(ctx)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
+func showLimits(ctx context.Context, c *invocation.Connection, a *invocation.App, out *terminal.Output) error {
 	pending := firstPending
 	if !out.Table() {
 		pending = client.AllPending

@@ -3,7 +3,6 @@ package starter
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -52,7 +51,7 @@ the names of the nodes alone.`,
   drydock list --phase Ready,RequestorFailed -o name
   drydock list -o json | jq -r '.[] | select(.phase == "Ready") | .node'`,
 		Args: invocation.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
+		RunE: a.Connected(o.run, o.check),
 	}
 	o.output.Register(cmd, terminal.FormatName)
 	o.output.RegisterNoHeaders(cmd)
@@ -66,15 +65,7 @@ the names of the nodes alone.`,
 	return cmd
 }
 
-func (o *listOptions) run(ctx context.Context) error {
-	if err := o.check(); err != nil {
-		return err
-	}
-	c, err := o.app.Connect(ctx)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
+func (o *listOptions) run(ctx context.Context, c *invocation.Connection, _ []string) error {
 	found, err := o.views(ctx, c)
 	if err != nil {
 		return err
@@ -104,9 +95,8 @@ func (o *listOptions) beside(ctx context.Context, c *invocation.Connection, all 
 		return nil, held
 	}
 	state, err := c.SchedulerState(ctx, 1)
-	var none *client.NoSchedulerError
 	switch {
-	case errors.As(err, &none): // as before the first worker has started
+	case exit.Has[*client.NoSchedulerError](err): // as before the first worker has started
 		return nil, held
 	case err != nil:
 		why := terminal.OneLine(invocation.WithoutKeys(err).Error())
@@ -116,7 +106,7 @@ func (o *listOptions) beside(ctx context.Context, c *invocation.Connection, all 
 	return slices.DeleteFunc(state.Holders, api.Holder.IsMarked), heldby.Profiles(ctx, c, "", all, o.app.Stderr)
 }
 
-func (o *listOptions) check() error {
+func (o *listOptions) check([]string) error {
 	if o.limit < 0 {
 		return exit.UsageError("--limit %d: want 0 or more", o.limit)
 	}

@@ -48,24 +48,26 @@ If none is running, the profile that holds the node in maintenance is shown, or 
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, args []string) error {
+		RunE: a.Connected(func(ctx context.Context, c *invocation.Connection, args []string) error {
 			if len(args) == 0 {
-				return o.ofCluster(cmd.Context())
+				return o.ofCluster(ctx, c)
 			}
-			return o.run(cmd.Context(), args[0])
-		},
+			return o.run(ctx, c, args[0])
+		}, o.check),
 	}
 	o.output.Register(cmd)
 	cmd.Flags().StringVarP(&o.requestor, "requestor", "r", "", invocation.OfMaintenance)
 	return cmd
 }
 
-func (o *statusOptions) run(ctx context.Context, node string) error {
-	c, err := o.app.Connect(ctx)
-	if err != nil {
-		return err
+func (o *statusOptions) check(args []string) error {
+	if len(args) == 0 && o.requestor != "" {
+		return exit.UsageError("--requestor is for the maintenance of a NODE: status NODE --requestor %s", o.requestor)
 	}
-	defer c.Close()
+	return nil
+}
+
+func (o *statusOptions) run(ctx context.Context, c *invocation.Connection, node string) error {
 	f, note, err := o.pick(ctx, c, node)
 	if o.requestor == "" && noneRuns(f.Maintenance, err) {
 		switch held := heldby.HoldingOf(ctx, c, node, o.app.Stderr); {
@@ -117,15 +119,7 @@ type withoutKeys struct{}
 func (withoutKeys) Explain(err error) error { return invocation.WithoutKeys(err) }
 
 // ofCluster shows what goes on in the cluster.
-func (o *statusOptions) ofCluster(ctx context.Context) error {
-	if o.requestor != "" {
-		return exit.UsageError("--requestor is for the maintenance of a NODE: status NODE --requestor %s", o.requestor)
-	}
-	c, err := o.app.Connect(ctx)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
+func (o *statusOptions) ofCluster(ctx context.Context, c *invocation.Connection) error {
 	s := overview.Status(ctx, c.Client, c.Clock(), withoutKeys{})
 	if err := exit.OrStopped(ctx, ctx.Err()); err != nil {
 		return err

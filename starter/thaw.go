@@ -35,7 +35,7 @@ recorded with your name.`,
   drydock thaw --by incident-4711
   drydock thaw --all`,
 		Args: invocation.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
+		RunE: a.Connected(o.run),
 	}
 	o.output.Register(cmd)
 	registerBy(cmd, &o.by)
@@ -44,12 +44,7 @@ recorded with your name.`,
 	return cmd
 }
 
-func (o *thawOptions) run(ctx context.Context) error {
-	c, err := o.app.Connect(ctx)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
+func (o *thawOptions) run(ctx context.Context, c *invocation.Connection, _ []string) error {
 	by := cmp.Or(o.by, c.By())
 	before, err := c.SchedulerState(ctx, 1)
 	if err != nil {

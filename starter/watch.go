@@ -40,7 +40,7 @@ has changed. With -o json each line is a JSON document, and messages go to stand
 		Example: `  drydock watch
   drydock watch worker-01 worker-02 --timeout 1h
   drydock watch -o json | jq -r 'select(.phase == "Ready") | .node'`,
-		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), input.Unique(args)) },
+		RunE: a.Connected(o.run, o.check),
 	}
 	cmd.Flags().StringVarP(&o.format, "output", "o", terminal.FormatTable, "output format: "+strings.Join(watchFormats, ", "))
 	completeFlags(cmd, map[string][]string{"output": watchFormats})
@@ -51,25 +51,21 @@ has changed. With -o json each line is a JSON document, and messages go to stand
 
 var watchFormats = []string{terminal.FormatTable, terminal.FormatJSON}
 
-func (o *watchOptions) run(ctx context.Context, nodes []string) error {
+func (o *watchOptions) check([]string) error {
 	if !slices.Contains(watchFormats, o.format) {
 		return exit.UsageError("--output %q: want one of %s", o.format, strings.Join(watchFormats, ", "))
 	}
-	if err := invocation.CheckTimeout(o.timeout, true); err != nil {
-		return err
-	}
-	c, err := o.app.Connect(ctx)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
+	return invocation.CheckTimeout(o.timeout, true)
+}
+
+func (o *watchOptions) run(ctx context.Context, c *invocation.Connection, nodes []string) (err error) {
 	ctx, cancel := exit.WithTimeout(ctx, o.timeout)
 	defer cancel()
 	w := &watch{Waiter: o.waiter(c), known: map[string]bool{}, ended: make(chan error)}
 	if len(nodes) == 0 {
 		err = w.everything(ctx)
 	} else {
-		err = w.these(ctx, o, nodes)
+		err = w.these(ctx, o, input.Unique(nodes))
 	}
 	switch {
 	case errors.Is(err, exit.ErrInterrupted):

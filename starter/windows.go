@@ -2,7 +2,6 @@ package starter
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -37,33 +36,31 @@ A maintenance names windows with "drydock start --window", the scheduler's limit
 		Example: `  drydock windows
   drydock windows weeknights --next 10`,
 		Args: cobra.MaximumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args) },
+		RunE: a.Connected(o.run, o.check),
 	}
 	o.output.Register(cmd)
 	cmd.Flags().IntVar(&o.next, "next", api.DefaultNextOpenings, "how many openings of each window to show")
 	return cmd
 }
 
-func (o *windowsOptions) run(ctx context.Context, args []string) error {
+func (o *windowsOptions) check([]string) error {
 	if o.next < 1 || o.next > api.MaxNextOpenings {
 		return exit.UsageError("--next: %d: want 1 to %d", o.next, api.MaxNextOpenings)
 	}
+	return nil
+}
+
+func (o *windowsOptions) run(ctx context.Context, c *invocation.Connection, args []string) error {
 	asked := api.WindowsInput{Next: o.next}
 	if len(args) > 0 {
 		asked.Name = args[0]
 	}
-	c, err := o.app.Connect(ctx)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
 	state, err := c.SchedulerState(ctx, 1)
 	if err != nil {
 		return err
 	}
 	horizon, err := client.Windows(ctx, c.Client, asked, windowsWithin)
-	var failed *client.FailedError
-	if asked.Name != "" && errors.As(err, &failed) {
+	if asked.Name != "" && exit.Has[*client.FailedError](err) {
 		return exit.Hint(c.Explain(err), `"%s windows" shows those that there are.`, c.Program)
 	}
 	if err != nil {

@@ -86,6 +86,12 @@ func CodeOf(err error) int {
 	}
 }
 
+// Has reports whether an error is of a type, or wraps one that is.
+func Has[E error](err error) bool {
+	_, has := errors.AsType[E](err)
+	return has
+}
+
 // worse picks the code that says more of two, so that of many nodes one failure is never hidden.
 func worse(a, b int) int {
 	for _, code := range []int{Interrupted, Usage, Failed, TimedOut, Cancelled} {

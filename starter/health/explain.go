@@ -16,7 +16,6 @@ import (
 	"drydock.dev/drydock/client"
 	"drydock.dev/drydock/rules/document"
 	"drydock.dev/drydock/rules/health"
-	"drydock.dev/drydock/rules/spec"
 	"drydock.dev/drydock/starter/exit"
 	"drydock.dev/drydock/starter/invocation"
 	"drydock.dev/drydock/starter/terminal"
@@ -40,7 +39,7 @@ know the node as unhealthy are shown.`,
 		Example: `  drydock health explain worker-07
   drydock health explain worker-07 -o json | jq -r '.[].next'`,
 		Args: invocation.OneNode,
-		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args[0]) },
+		RunE: a.Connected(o.run),
 	}
 	o.output.Register(cmd)
 	cmd.Flags().StringVar(&o.check, "check", "", "ask this health check alone")
@@ -61,15 +60,8 @@ func (e explained) remediates() bool { return e.Found && slices.Contains(underRe
 // concerned reports whether the check has anything to do with the node.
 func (e explained) concerned() bool { return e.Found || e.Selected != nil && *e.Selected }
 
-func (o *explainOptions) run(ctx context.Context, node string) error {
-	if err := spec.NodeName(node); err != nil {
-		return exit.UsageError("%w", err)
-	}
-	c, err := o.app.Connect(ctx)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
+func (o *explainOptions) run(ctx context.Context, c *invocation.Connection, args []string) error {
+	node := args[0]
 	all, err := ask(ctx, c, node)
 	if err != nil {
 		return err

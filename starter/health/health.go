@@ -3,8 +3,6 @@ package health
 
 import (
 	"errors"
-	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -36,37 +34,16 @@ of medik8s is read as it is.`,
 }
 
 // oneCheck is the argument of the commands that are about one check.
-func oneCheck(cmd *cobra.Command, args []string) error {
-	switch len(args) {
-	case 1:
-		return checkName(args[0])
-	case 0:
-		return fmt.Errorf("missing NAME: %s", cmd.Use)
-	default:
-		return fmt.Errorf("one health check at a time, not %s", strings.Join(args, ", "))
-	}
-}
-
-func checkName(name string) error {
-	if err := health.CheckName(name); err != nil {
-		return exit.UsageError("%w", err)
-	}
-	return nil
-}
+var oneCheck = invocation.One("NAME", "health check", health.CheckName)
 
 // explain turns an error about a check into one that says what to do next.
 func explain(c *invocation.Connection, name string, err error) error {
-	var (
-		none    *client.NoneError
-		runs    *client.RunsError
-		refused *client.RefusedError
-	)
 	switch {
-	case errors.As(err, &none), errors.Is(err, client.ErrEnded):
+	case exit.Has[*client.NoneError](err), errors.Is(err, client.ErrEnded):
 		return exit.Hint(err, `"%s health list" shows those that run; "%s health start --file FILE" starts one.`, c.Program, c.Program)
-	case errors.As(err, &runs):
+	case exit.Has[*client.RunsError](err):
 		return exit.Hint(err, `See it with "%s health status %s", change it with "%s health apply --file FILE", or choose another name.`, c.Program, name, c.Program)
-	case errors.As(err, &refused):
+	case exit.Has[*client.RefusedError](err):
 		return exit.Hint(err, `"%s health status %s" shows what it does.`, c.Program, name)
 	default:
 		return c.ExplainSent(err, "health status "+name)

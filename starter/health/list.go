@@ -38,7 +38,7 @@ such a check is shown as "not in the file".`,
 		Example: `  drydock health list
   drydock health list --config worker.yaml -o wide`,
 		Args: invocation.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
+		RunE: a.Connected(o.run, o.check),
 	}
 	o.output.Register(cmd, terminal.FormatName)
 	o.output.RegisterNoHeaders(cmd)
@@ -47,18 +47,14 @@ such a check is shown as "not in the file".`,
 	return cmd
 }
 
-func (o *listOptions) run(ctx context.Context) error {
-	path := cmp.Or(o.config, o.app.Env.Get(invocation.EnvConfig))
+func (o *listOptions) check([]string) (err error) {
 	if o.config != "" {
-		if _, err := input.ReadObject(o.config, o.app.Stdin); err != nil {
-			return err
-		}
+		_, err = input.ReadObject(o.config, o.app.Stdin)
 	}
-	c, err := o.app.Connect(ctx)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
+	return err
+}
+
+func (o *listOptions) run(ctx context.Context, c *invocation.Connection, _ []string) error {
 	runs, err := client.ListHealthChecks(ctx, c.Client, !o.all)
 	if err != nil {
 		return c.Explain(err)
@@ -73,7 +69,7 @@ func (o *listOptions) run(ctx context.Context) error {
 		checks, unanswered = append(checks, v.Summary()), cmp.Or(unanswered, v.Unanswered)
 	}
 	o.app.WarnUnanswered(unanswered)
-	if path != "" && path != "-" {
+	if path := cmp.Or(o.config, o.app.Env.Get(invocation.EnvConfig)); path != "" && path != "-" {
 		compare(checks, input.NamesIn(path, "healthChecks"))
 	}
 	if len(checks) == 0 && o.output.Table() {

@@ -167,8 +167,7 @@ func (o *startOptions) taken(ctx context.Context, c *invocation.Connection, h *c
 // apply changes a check that runs, and starts one that does not.
 func (o *startOptions) apply(ctx context.Context, c *invocation.Connection, h *client.HealthCheck, check nhc.Check) (string, error) {
 	sent, err := h.Send(ctx, api.MsgConfigure, api.ConfigureHealth{Spec: check.Spec}, o.comment)
-	var none *client.NoneError
-	if errors.As(err, &none) || errors.Is(err, client.ErrEnded) {
+	if exit.Has[*client.NoneError](err) || errors.Is(err, client.ErrEnded) {
 		return o.start(ctx, c, h, check)
 	}
 	return sent.Effect, err

@@ -35,19 +35,15 @@ with that object's status.`,
   drydock health status workers -o nhc
   drydock health status workers --all -o json | jq -r '.unhealthyNodes[].name'`,
 		Args: oneCheck,
-		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args[0]) },
+		RunE: a.Connected(o.run),
 	}
 	o.output.Register(cmd, formatNHC)
 	cmd.Flags().BoolVar(&o.all, "all", false, "show all nodes that are not healthy, not only the first 100")
 	return cmd
 }
 
-func (o *statusOptions) run(ctx context.Context, name string) error {
-	c, err := o.app.Connect(ctx)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
+func (o *statusOptions) run(ctx context.Context, c *invocation.Connection, args []string) error {
+	name := args[0]
 	check := client.HealthCheckOf(c.Client, name)
 	v, err := check.Observe(ctx, api.HealthStatusRequest{})
 	if err == nil && o.all && v.Status != nil {

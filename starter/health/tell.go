@@ -2,13 +2,13 @@ package health
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
 
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/client"
-	"drydock.dev/drydock/rules/spec"
 	"drydock.dev/drydock/starter/exit"
 	"drydock.dev/drydock/starter/invocation"
 	"drydock.dev/drydock/starter/terminal"
@@ -38,12 +38,14 @@ func newPause(a *invocation.App) *cobra.Command {
 the remediation of a node that recovers is cleared away. A pause belongs to the person who asked for it, and everybody's has to be taken back.`,
 		Example: `  drydock health pause workers --comment "storage moves"`,
 		Args:    oneCheck,
-		RunE: func(cmd *cobra.Command, args []string) error {
+		RunE: a.Connected(func(ctx context.Context, c *invocation.Connection, args []string) error {
+			return o.run(ctx, c, args[0], api.MsgPause, api.HealthMessage{})
+		}, func([]string) error {
 			if o.comment == "" {
 				return exit.UsageError("missing --comment: say why: the check shows it to those who wait")
 			}
-			return o.run(cmd.Context(), args[0], api.MsgPause, api.HealthMessage{})
-		},
+			return nil
+		}),
 	}, "why, shown by the check")
 }
 
@@ -61,12 +63,14 @@ own specification is taken back where that is written: in the worker's configura
 		Example: `  drydock health resume workers
   drydock health resume workers --of bob@bastion --comment "agreed with bob"`,
 		Args: oneCheck,
-		RunE: func(cmd *cobra.Command, args []string) error {
+		RunE: a.Connected(func(ctx context.Context, c *invocation.Connection, args []string) error {
+			return o.run(ctx, c, args[0], api.MsgResume, api.ResumeHealth{Of: of, All: all})
+		}, func([]string) error {
 			if all && of != "" {
 				return exit.UsageError("pass either --of or --all")
 			}
-			return o.run(cmd.Context(), args[0], api.MsgResume, api.ResumeHealth{Of: of, All: all})
-		},
+			return nil
+		}),
 	}, "why, recorded with the message")
 	cmd.Flags().StringVar(&of, "of", "", "whose pause it is (default yours)")
 	cmd.Flags().BoolVar(&all, "all", false, "take everybody's back")
@@ -83,9 +87,9 @@ func newRemove(a *invocation.App) *cobra.Command {
 within half a minute: take it out of the configuration first, and start the worker with that.`,
 		Example: `  drydock health remove workers --comment "replaced by one for each pool"`,
 		Args:    oneCheck,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return o.run(cmd.Context(), args[0], api.MsgRemove, api.HealthMessage{})
-		},
+		RunE: a.Connected(func(ctx context.Context, c *invocation.Connection, args []string) error {
+			return o.run(ctx, c, args[0], api.MsgRemove, api.HealthMessage{})
+		}),
 	}, "why, recorded with the message")
 }
 
@@ -100,12 +104,7 @@ func (o *messageOptions) comesBack(ctx context.Context, h *client.HealthCheck) s
 
 // run sends a check a message, and shows its status afterwards for programs. A confirmation without a check is for the one that remediates
 // the node.
-func (o *messageOptions) run(ctx context.Context, name, message string, payload any) error {
-	c, err := o.app.Connect(ctx)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
+func (o *messageOptions) run(ctx context.Context, c *invocation.Connection, name, message string, payload any) (err error) {
 	if confirmed, ok := payload.(api.ConfirmHealthy); ok && name == "" {
 		if name, err = remediatedBy(ctx, c, confirmed.Node); err != nil {
 			return err
@@ -142,17 +141,20 @@ one nothing else does it. The annotation remediation.medik8s.io/manually-confirm
 
 A node that is still ill is refused: what it has is shown by "drydock health explain".`,
 		Example: `  drydock health confirm worker-07 --comment "memory replaced, tested for an hour"`,
-		Args:    invocation.OneNode,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			node := args[0]
-			if err := spec.NodeName(node); err != nil {
-				return exit.UsageError("%w", err)
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return errors.New("missing NODE: confirm NODE")
 			}
-			if o.comment == "" {
-				return exit.UsageError("missing --comment: say how it is known that %s is healthy", node)
-			}
-			return o.run(cmd.Context(), check, api.MsgConfirm, api.ConfirmHealthy{Node: node})
+			return invocation.OneNode(cmd, args)
 		},
+		RunE: a.Connected(func(ctx context.Context, c *invocation.Connection, args []string) error {
+			return o.run(ctx, c, check, api.MsgConfirm, api.ConfirmHealthy{Node: args[0]})
+		}, func(args []string) error {
+			if o.comment == "" {
+				return exit.UsageError("missing --comment: say how it is known that %s is healthy", args[0])
+			}
+			return nil
+		}),
 	}, "how that is known, recorded with the message")
 	cmd.Flags().StringVar(&check, "check", "", "the health check whose remediation it is (default the one that remediates the node)")
 	return cmd

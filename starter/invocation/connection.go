@@ -171,24 +171,21 @@ func (c *Connection) SchedulerState(ctx context.Context, pending int) (api.State
 // Explain turns an error of the client into one that says what to do next.
 func (c *Connection) Explain(err error) error {
 	var (
-		call        *client.CallError
-		noScheduler *client.NoSchedulerError
-		busy        *client.BusyError
-		noNamespace *serviceerror.NamespaceNotFound
-		denied      *serviceerror.PermissionDenied
+		call   *client.CallError
+		denied *serviceerror.PermissionDenied
 	)
 	switch {
 	case errors.Is(err, client.ErrInvalid):
 		return exit.UsageError("%w", err)
-	case errors.As(err, &noScheduler):
+	case exit.Has[*client.NoSchedulerError](err):
 		return exit.Hint(err, "Workers start it within half a minute: start drydock-worker, or name its cluster with --cluster.")
-	case errors.As(err, &busy):
+	case exit.Has[*client.BusyError](err):
 		return exit.Hint(err, `"%s doctor" shows what is stuck.`, c.Program)
 	case err != nil && payloadcodec.IsEncrypted(err):
 		return WithoutKeys(err)
 	case !errors.As(err, &call):
 		return err
-	case errors.As(err, &noNamespace):
+	case exit.Has[*serviceerror.NamespaceNotFound](err):
 		return exit.Hint(fmt.Errorf("the Temporal server at %s has no namespace %q", c.Address, c.namespace),
 			`Name another with --namespace or TEMPORAL_NAMESPACE, or create it: "%s setup --apply", or "temporal operator namespace create -n %s".`, c.Program, c.namespace)
 	case errors.As(err, &denied), strings.Contains(call.Err.Error(), "Unauthenticated"):
@@ -217,19 +214,15 @@ func WithoutKeys(err error) error {
 
 // plainCause says in words what a failed call met, without the wrapping that repeats what explain says.
 func plainCause(err error) string {
-	var (
-		call     *client.CallError
-		deadline *serviceerror.DeadlineExceeded
-		canceled *serviceerror.Canceled
-	)
+	var call *client.CallError
 	if errors.As(err, &call) {
 		err = call.Err
 	}
 	text := err.Error()
 	switch {
-	case errors.As(err, &deadline), errors.Is(err, context.DeadlineExceeded), strings.Contains(text, context.DeadlineExceeded.Error()):
+	case exit.Has[*serviceerror.DeadlineExceeded](err), errors.Is(err, context.DeadlineExceeded), strings.Contains(text, context.DeadlineExceeded.Error()):
 		return "no answer in time"
-	case errors.As(err, &canceled), strings.Contains(text, "RST_STREAM"), strings.Contains(text, "transport is closing"):
+	case exit.Has[*serviceerror.Canceled](err), strings.Contains(text, "RST_STREAM"), strings.Contains(text, "transport is closing"):
 		return "the connection broke off"
 	}
 	for _, prefix := range []string{"failed reaching server: ", "connection error: desc = "} {

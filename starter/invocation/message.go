@@ -26,11 +26,10 @@ func (c *Connection) SendMessage(ctx context.Context, to client.Maintenance, m M
 	if err == nil {
 		return inWords(m, sent), nil
 	}
-	var refused *client.RefusedError
 	switch {
 	case errors.Is(err, client.ErrUnanswered):
 		return "", exit.Hint(err, `The maintenance of %s goes on once a worker runs; see it with "%s status %s".`, to.Node, c.Program, to.Node)
-	case errors.As(err, &refused) && m.Next != "":
+	case exit.Has[*client.RefusedError](err) && m.Next != "":
 		return "", exit.Hint(err, "%s", m.Next)
 	}
 	return "", c.ExplainSent(err, "status "+to.Node)

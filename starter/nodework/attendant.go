@@ -11,6 +11,7 @@ import (
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/client"
 	"drydock.dev/drydock/rules/plan"
+	"drydock.dev/drydock/starter/exit"
 )
 
 // attendEvery is how often a plan is looked at for nodes whose turn it is.
@@ -18,8 +19,7 @@ const attendEvery = 300 * time.Millisecond
 
 // planClient is what an attendant does with a plan.
 type planClient interface {
-	Status(ctx context.Context, asked api.PlanStatusRequest) (api.PlanStatus, error)
-	AllNodes(ctx context.Context) (api.PlanStatus, error)
+	AllNodesIn(ctx context.Context, states []string) (api.PlanStatus, error)
 	Send(ctx context.Context, name string, payload any, comment string) (client.Sent, error)
 }
 
@@ -63,10 +63,9 @@ func (a *Attendant) Run(names []string) ([]api.NodeOutcome, api.PlanStatus, erro
 	var all sync.WaitGroup
 	said, cancelled := false, false
 	for {
-		status, err := a.look()
-		var missing *client.NoneError
+		status, err := a.Plan.AllNodesIn(a.GiveUp, []string{plan.Running.Word()})
 		switch {
-		case a.GiveUp.Err() != nil, errors.As(err, &missing), errors.Is(err, client.ErrInvalid):
+		case a.GiveUp.Err() != nil, exit.Has[*client.NoneError](err), errors.Is(err, client.ErrInvalid):
 			stop(err)
 			stopWork(context.Cause(ctx))
 			all.Wait()
@@ -101,26 +100,8 @@ func (a *Attendant) Run(names []string) ([]api.NodeOutcome, api.PlanStatus, erro
 	}
 }
 
-// look asks for all nodes that run: a page has not always room for them.
-func (a *Attendant) look() (api.PlanStatus, error) {
-	asked := api.PlanStatusRequest{States: []string{plan.Running.Word()}, Limit: 1000}
-	var all []api.PlanNode
-	for {
-		status, err := a.Plan.Status(a.GiveUp, asked)
-		if err != nil {
-			return status, err
-		}
-		all = append(all, status.Nodes...)
-		if asked.Offset = status.NextOffset; asked.Offset == 0 {
-			status.Nodes = all
-			return status, nil
-		}
-	}
-}
-
 func refused(err error) bool {
-	var refused *client.RefusedError
-	return errors.As(err, &refused) || errors.Is(err, client.ErrEnded)
+	return exit.Has[*client.RefusedError](err) || errors.Is(err, client.ErrEnded)
 }
 
 // taken reports whether the plan has a message that it has not answered: it reads it before it learns of what becomes of nodes later.
@@ -163,7 +144,7 @@ func (a *Attendant) tooManyFailed(status api.PlanStatus) bool {
 }
 
 func (a *Attendant) end(names []string, why string) ([]api.NodeOutcome, api.PlanStatus, error) {
-	status, err := a.Plan.AllNodes(a.GiveUp)
+	status, err := a.Plan.AllNodesIn(a.GiveUp, nil)
 	if err != nil {
 		a.Worker.Note("the nodes that were not worked on here are not known: %s", firstLine(err))
 	}

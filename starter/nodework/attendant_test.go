@@ -87,8 +87,17 @@ func (p *planned) Status(_ context.Context, asked api.PlanStatusRequest) (api.Pl
 	return s, nil
 }
 
-func (p *planned) AllNodes(ctx context.Context) (api.PlanStatus, error) {
-	return p.Status(ctx, api.PlanStatusRequest{})
+func (p *planned) AllNodesIn(ctx context.Context, states []string) (api.PlanStatus, error) {
+	asked := api.PlanStatusRequest{States: states}
+	var all []api.PlanNode
+	for {
+		status, err := p.Status(ctx, asked)
+		all = append(all, status.Nodes...)
+		if asked.Offset = status.NextOffset; err != nil || asked.Offset == 0 {
+			status.Nodes = all
+			return status, err
+		}
+	}
 }
 
 func (p *planned) Send(_ context.Context, _ string, _ any, why string) (client.Sent, error) {
@@ -345,6 +354,6 @@ func TestAPlanThatWasNeverOneIsAnError(t *testing.T) {
 
 type refusedPlan struct{ planned }
 
-func (*refusedPlan) Status(context.Context, api.PlanStatusRequest) (api.PlanStatus, error) {
+func (*refusedPlan) AllNodesIn(context.Context, []string) (api.PlanStatus, error) {
 	return api.PlanStatus{}, client.ErrInvalid
 }

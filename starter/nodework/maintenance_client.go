@@ -2,7 +2,6 @@ package nodework
 
 import (
 	"context"
-	"errors"
 	"io"
 
 	"github.com/google/uuid"
@@ -10,6 +9,7 @@ import (
 
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/client"
+	"drydock.dev/drydock/starter/exit"
 	"drydock.dev/drydock/starter/input"
 	"drydock.dev/drydock/starter/invocation"
 	"drydock.dev/drydock/starter/terminal"
@@ -85,8 +85,7 @@ func (p *PlanClient) started(ctx context.Context, t client.Maintenance) error {
 		p.claim = uuid.NewString()
 	}
 	_, err := p.Conn.Send(ctx, t, api.MsgStarted, api.Started{Message: api.Message{ID: p.claim}, Claim: true}, "")
-	var claimed *client.RefusedError
-	if p.Rerun && errors.As(err, &claimed) {
+	if p.Rerun && exit.Has[*client.RefusedError](err) {
 		return p.TemporalClient.started(ctx, t)
 	}
 	return err

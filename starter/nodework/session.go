@@ -289,8 +289,7 @@ func (s *Session) persist(ctx context.Context, what string, try func() error) er
 		if ctx.Err() != nil {
 			return exit.StopCause(ctx)
 		}
-		var releasing *client.ReleasingError
-		if !errors.Is(err, client.ErrUnreachable) && !errors.Is(err, client.ErrUnanswered) && !errors.As(err, &releasing) && exit.CodeOf(err) != exit.TimedOut {
+		if !errors.Is(err, client.ErrUnreachable) && !errors.Is(err, client.ErrUnanswered) && !exit.Has[*client.ReleasingError](err) && exit.CodeOf(err) != exit.TimedOut {
 			return err
 		}
 		if !said {

@@ -35,7 +35,7 @@ With --all those that ended are listed too, the newest first, as far back as the
 		Example: `  drydock plan list
   drydock plan list --all -o wide`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
+		RunE: a.Connected(o.run, o.check),
 	}
 	o.output.Register(cmd, terminal.FormatName)
 	o.output.RegisterNoHeaders(cmd)
@@ -44,15 +44,14 @@ With --all those that ended are listed too, the newest first, as far back as the
 	return cmd
 }
 
-func (o *listOptions) run(ctx context.Context) error {
+func (o *listOptions) check([]string) error {
 	if o.limit < 0 {
 		return exit.UsageError("--limit %d: want 0 or more", o.limit)
 	}
-	c, err := o.app.Connect(ctx)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
+	return nil
+}
+
+func (o *listOptions) run(ctx context.Context, c *invocation.Connection, _ []string) error {
 	runs, err := client.ListPlans(ctx, c.Client, !o.all)
 	if err != nil {
 		return c.Explain(err)

@@ -40,16 +40,7 @@ terminal is gone.`,
 }
 
 // onePlan is the argument of the commands that are about one plan.
-func onePlan(cmd *cobra.Command, args []string) error {
-	switch len(args) {
-	case 1:
-		return checkName(args[0])
-	case 0:
-		return fmt.Errorf("missing NAME: %s", cmd.Use)
-	default:
-		return fmt.Errorf("one plan at a time, not %s", strings.Join(args, ", "))
-	}
-}
+var onePlan = invocation.One("NAME", "plan", plan.CheckName)
 
 func checkName(name string) error {
 	if err := plan.CheckName(name); err != nil {
@@ -60,14 +51,10 @@ func checkName(name string) error {
 
 // Explain turns an error about a plan into one that says what to do next.
 func Explain(c *invocation.Connection, name string, err error) error {
-	var (
-		none *client.NoneError
-		runs *client.RunsError
-	)
 	switch {
-	case errors.As(err, &none):
+	case exit.Has[*client.NoneError](err):
 		return exit.Hint(err, `"%s plan list --all" shows those that there are.`, c.Program)
-	case errors.As(err, &runs):
+	case exit.Has[*client.RunsError](err):
 		return exit.Hint(err, `See it with "%s plan status %s", or choose another name.`, c.Program, name)
 	case errors.Is(err, client.ErrEnded):
 		return exit.Hint(err, `"%s plan status %s" shows what it left. Nodes that are held are decided one by one, with "retry", "done" or "cancel --release"; `+

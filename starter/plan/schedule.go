@@ -203,12 +203,10 @@ func (o *scheduleOptions) change(ctx context.Context, r *client.Recurring) error
 
 // explainSchedule turns an error about a schedule into one that says what to do next.
 func explainSchedule(c *invocation.Connection, name string, err error) error {
-	var none *client.NoScheduleError
-	var goesOn *client.RunGoesOnError
 	switch {
-	case errors.As(err, &none):
+	case exit.Has[*client.NoScheduleError](err):
 		return exit.Hint(err, `"%s plan schedule list" shows those that there are; make one with "%s plan schedule %s --cron ... -f FILE".`, c.Program, c.Program, name)
-	case errors.As(err, &goesOn):
+	case exit.Has[*client.RunGoesOnError](err):
 		return exit.Hint(err, `See it with "%s plan status %s".`, c.Program, name)
 	case errors.Is(err, client.ErrInvalid):
 		return exit.UsageError("%w", err)

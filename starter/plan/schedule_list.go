@@ -23,19 +23,16 @@ runs of one is told by "drydock plan schedule NAME".`,
 		Example: `  drydock plan schedule list
   drydock plan schedule list -o json | jq -r '.[] | select(.paused) | .name'`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return listSchedules(cmd.Context(), a, &output) },
+		RunE: a.Connected(func(ctx context.Context, c *invocation.Connection, _ []string) error {
+			return listSchedules(ctx, c, a, &output)
+		}),
 	}
 	output.Register(cmd, terminal.FormatName)
 	output.RegisterNoHeaders(cmd)
 	return cmd
 }
 
-func listSchedules(ctx context.Context, a *invocation.App, output *terminal.Output) error {
-	c, err := a.Connect(ctx)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
+func listSchedules(ctx context.Context, c *invocation.Connection, a *invocation.App, output *terminal.Output) error {
 	schedules, err := client.ListRecurring(ctx, c.Client)
 	if err != nil {
 		return c.Explain(err)

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -69,6 +70,7 @@ func tierOf(text string) (map[string]any, error) {
 func newSetSelector(a *invocation.App) *cobra.Command {
 	o := &messageOptions{app: a}
 	var chosen input.FieldFlags
+	var nodes plan.Selection
 	cmd := &cobra.Command{
 		Use:   "set-selector NAME (NODE... | --selector S | --all)",
 		Short: "Have a plan of strategy all-at-once choose its nodes otherwise",
@@ -76,13 +78,12 @@ func newSetSelector(a *invocation.App) *cobra.Command {
 them before, --exclude included. Nodes that come to match join; those that the plan holds stay until it is completed.`,
 		Example: `  drydock plan set-selector firmware --selector rack=r12 --exclude worker-07`,
 		Args:    func(cmd *cobra.Command, args []string) error { return onePlan(cmd, args[:min(1, len(args))]) },
-		RunE: func(cmd *cobra.Command, args []string) error {
-			nodes, err := selectionOf(&chosen, args[1:])
-			if err != nil {
-				return err
-			}
-			return o.run(cmd.Context(), args[0], api.MsgSetSelector, api.SetSelector{Selection: nodes})
-		},
+		RunE: a.Connected(func(ctx context.Context, c *invocation.Connection, args []string) error {
+			return o.run(ctx, c, args[0], api.MsgSetSelector, api.SetSelector{Selection: nodes})
+		}, func(args []string) (err error) {
+			nodes, err = selectionOf(&chosen, args[1:])
+			return err
+		}),
 	}
 	chosen.Register(cmd, choosing(), map[string]input.Form{"selector": forms["selector"]})
 	return o.register(cmd)

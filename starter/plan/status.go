@@ -50,7 +50,7 @@ With --watch it goes on until the plan has ended: in a terminal as a picture wit
   drydock plan status firmware -o kep
   drydock plan status kernel-6.12 --state failed,held -o json | jq -r '.nodes[].node'`,
 		Args: onePlan,
-		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args[0]) },
+		RunE: a.Connected(o.run, o.check),
 	}
 	o.output.Register(cmd, formatKEP)
 	f := cmd.Flags()
@@ -61,7 +61,7 @@ With --watch it goes on until the plan has ended: in a terminal as a picture wit
 	return cmd
 }
 
-func (o *statusOptions) check() error {
+func (o *statusOptions) check([]string) error {
 	for _, state := range o.states {
 		if !slices.Contains(states, state) {
 			return exit.UsageError("--state %q: want one of %s", state, strings.Join(states, ", "))
@@ -78,15 +78,8 @@ func (o *statusOptions) check() error {
 	return nil
 }
 
-func (o *statusOptions) run(ctx context.Context, name string) error {
-	if err := o.check(); err != nil {
-		return err
-	}
-	c, err := o.app.Connect(ctx)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
+func (o *statusOptions) run(ctx context.Context, c *invocation.Connection, args []string) error {
+	name := args[0]
 	p := client.PlanOf(c.Client, name)
 	if o.watch {
 		return watch(ctx, o.app, c, p)

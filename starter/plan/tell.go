@@ -187,8 +187,8 @@ func (m message) command(a *invocation.App) *cobra.Command {
 			_, err := m.says.payloads(cmd.Use, args[1:])
 			return err
 		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			payloads, err := m.says.payloads(cmd.Use, args[1:])
+		RunE: a.Connected(func(ctx context.Context, c *invocation.Connection, args []string) error {
+			payloads, err := m.says.payloads(m.use, args[1:])
 			if err != nil {
 				return err
 			}
@@ -196,8 +196,8 @@ func (m message) command(a *invocation.App) *cobra.Command {
 				to.Replace = o.replace
 				payloads[0] = to
 			}
-			return o.run(cmd.Context(), args[0], m.name, payloads...)
-		},
+			return o.run(ctx, c, args[0], m.name, payloads...)
+		}),
 	})
 	if m.ends != "" {
 		o.owned = &invocation.Owned{Says: m.ends}
@@ -229,12 +229,7 @@ func (o *messageOptions) register(cmd *cobra.Command) *cobra.Command {
 }
 
 // run finds the plan, sends the message with each payload, and shows the plan's status afterwards for programs.
-func (o *messageOptions) run(ctx context.Context, name, message string, payloads ...any) error {
-	c, err := o.app.Connect(ctx)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
+func (o *messageOptions) run(ctx context.Context, c *invocation.Connection, name, message string, payloads ...any) error {
 	p := client.PlanOf(c.Client, name).As(o.by)
 	if o.owned != nil {
 		if err := o.agree(ctx, c, p); err != nil {

@@ -2,29 +2,21 @@ package profile
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/client"
-	"drydock.dev/drydock/rules/spec"
 	"drydock.dev/drydock/starter/exit"
 	"drydock.dev/drydock/starter/invocation"
-	"drydock.dev/drydock/starter/terminal"
 	"drydock.dev/drydock/views"
 )
 
-type explainOptions struct {
-	app     *invocation.App
-	output  terminal.Output
-	timeout time.Duration
-}
+type explainOptions struct{ question }
 
 func newExplain(a *invocation.App) *cobra.Command {
-	o := &explainOptions{app: a}
+	o := &explainOptions{question{app: a}}
 	cmd := &cobra.Command{
 		Use:   "explain NODE",
 		Short: "Say of a node which checks of its profiles hold, which do not, why, and since when",
@@ -33,31 +25,20 @@ out of it which checks hold, which do not, why, and since when. A worker answers
 		Example: `  drydock profile explain worker-07
   drydock profile explain worker-07 -o json | jq '.profiles[].transitions[] | {next, holds, refused}'`,
 		Args: invocation.OneNode,
-		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args[0]) },
+		RunE: a.Connected(o.run, o.checkTimeout),
 	}
 	o.output.Register(cmd)
 	invocation.DurationVar(cmd.Flags(), &o.timeout, "timeout", reportWithin, "how long to wait for the answer")
 	return cmd
 }
 
-func (o *explainOptions) run(ctx context.Context, node string) error {
-	if err := spec.NodeName(node); err != nil {
-		return exit.UsageError("%w", err)
-	}
-	if err := checkTimeout(o.timeout); err != nil {
-		return err
-	}
-	c, err := o.app.Connect(ctx)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
+func (o *explainOptions) run(ctx context.Context, c *invocation.Connection, args []string) error {
+	node := args[0]
 	if err := c.HasWorker(ctx); err != nil {
 		return c.Explain(err)
 	}
-	r, err := report(ctx, c, api.ProfileReportInput{Node: node}, o.timeout)
-	var failed *client.FailedError
-	if errors.As(err, &failed) {
+	r, err := o.report(ctx, c, api.ProfileReportInput{Node: node})
+	if exit.Has[*client.FailedError](err) {
 		return exit.Hint(err, `"%s profile list" shows the nodes that there are.`, c.Program)
 	}
 	if err != nil {

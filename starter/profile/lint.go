@@ -1,9 +1,6 @@
 package profile
 
 import (
-	"fmt"
-	"strings"
-
 	"github.com/spf13/cobra"
 
 	"drydock.dev/drydock/rules/profile"
@@ -36,23 +33,12 @@ a default, is a problem there and here. With --allow-unset it is a warning, for 
 		Example: `  drydock profile lint maintenance.yaml
   drydock profile lint --allow-unset maintenance.yaml
   drydock profile lint - -o json < maintenance.yaml`,
-		Args: oneFile,
+		Args: invocation.One("FILE", "file", func(string) error { return nil }),
 		RunE: func(_ *cobra.Command, args []string) error { return o.run(args[0]) },
 	}
 	o.output.Register(cmd)
 	cmd.Flags().BoolVar(&o.allowUnset, "allow-unset", false, "only warn of variables without a value")
 	return cmd
-}
-
-func oneFile(cmd *cobra.Command, args []string) error {
-	switch len(args) {
-	case 1:
-		return nil
-	case 0:
-		return fmt.Errorf("missing FILE: %s", cmd.Use)
-	default:
-		return fmt.Errorf("one file at a time, not %s", strings.Join(args, ", "))
-	}
 }
 
 func (o *lintOptions) run(path string) error {

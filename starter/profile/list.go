@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -18,14 +17,14 @@ import (
 )
 
 type listOptions struct {
-	app     *invocation.App
-	output  terminal.Output
-	state   string
-	timeout time.Duration
+	question
+	state string
+	// in is what is asked for.
+	in api.ProfileReportInput
 }
 
 func newList(a *invocation.App) *cobra.Command {
-	o := &listOptions{app: a}
+	o := &listOptions{question: question{app: a}}
 	cmd := &cobra.Command{
 		Use:     "list [PROFILE]",
 		Aliases: []string{"ls"},
@@ -37,7 +36,7 @@ looks at the nodes and changes nothing.`,
   drydock profile list os-patching --state in-maintenance
   drydock profile list -o json | jq -r '.nodes[] | select(.problem) | .node'`,
 		Args: cobra.MaximumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args) },
+		RunE: a.Connected(o.run, o.checkTimeout, o.check),
 	}
 	o.output.Register(cmd, terminal.FormatName)
 	o.output.RegisterNoHeaders(cmd)
@@ -52,20 +51,12 @@ func stateNames() string {
 	return strings.Join(terminal.NamesOf(state.All(), func(s state.State) string { return string(s) }), ", ")
 }
 
-func (o *listOptions) run(ctx context.Context, args []string) error {
-	in, err := o.input(args)
-	if err != nil {
-		return err
-	}
-	c, err := o.app.Connect(ctx)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
+func (o *listOptions) run(ctx context.Context, c *invocation.Connection, _ []string) error {
+	in := o.in
 	if err := c.HasWorker(ctx); err != nil {
 		return c.Explain(err)
 	}
-	all, err := pages(in, func(in api.ProfileReportInput) (api.ProfileReport, error) { return report(ctx, c, in, o.timeout) })
+	all, err := pages(in, func(in api.ProfileReportInput) (api.ProfileReport, error) { return o.report(ctx, c, in) })
 	if err != nil {
 		return err
 	}
@@ -81,22 +72,16 @@ func (o *listOptions) run(ctx context.Context, args []string) error {
 	return o.output.Write(o.app.Stdout, all, views.ProfileNodes(shown, in.Profile, views.At(c.Clock())))
 }
 
-// input is what is asked for.
-func (o *listOptions) input(args []string) (api.ProfileReportInput, error) {
-	in := api.ProfileReportInput{State: state.State(o.state), Limit: api.MaxProfileReport}
-	if err := checkTimeout(o.timeout); err != nil {
-		return in, err
+// check makes the question of flags and arguments.
+func (o *listOptions) check(args []string) error {
+	o.in = api.ProfileReportInput{State: state.State(o.state), Limit: api.MaxProfileReport, Profile: strings.Join(args, "")}
+	if o.state != "" && !o.in.State.Known() {
+		return exit.UsageError("--state %q: want one of %s", o.state, stateNames())
 	}
-	if o.state != "" && !in.State.Known() {
-		return in, exit.UsageError("--state %q: want one of %s", o.state, stateNames())
+	if err := state.CheckName(o.in.Profile); len(args) > 0 && err != nil {
+		return exit.UsageError("PROFILE: %w", err)
 	}
-	if len(args) > 0 {
-		in.Profile = args[0]
-		if err := state.CheckName(in.Profile); err != nil {
-			return in, exit.UsageError("PROFILE: %w", err)
-		}
-	}
-	return in, nil
+	return nil
 }
 
 // pages asks for all nodes, one page after the other.

@@ -19,6 +19,7 @@ import (
 	"drydock.dev/drydock/rules/profile/conf"
 	"drydock.dev/drydock/starter/exit"
 	"drydock.dev/drydock/starter/invocation"
+	"drydock.dev/drydock/starter/terminal"
 )
 
 // New is the group of the commands about profiles.
@@ -70,16 +71,24 @@ func ReadFile(a *invocation.App, path string) ([]byte, error) {
 // reportWithin is how long a worker may take to answer: it looks at all nodes, and at what their checks ask for.
 const reportWithin = time.Minute
 
+// question is what the commands have in common that ask a worker for a report.
+type question struct {
+	app     *invocation.App
+	output  terminal.Output
+	timeout time.Duration
+}
+
 // checkTimeout refuses a time in which nobody can answer.
-func checkTimeout(timeout time.Duration) error {
-	if timeout <= 0 {
-		return exit.UsageError("--timeout %s: want more than 0", timeout)
+func (q *question) checkTimeout([]string) error {
+	if q.timeout <= 0 {
+		return exit.UsageError("--timeout %s: want more than 0", q.timeout)
 	}
 	return nil
 }
 
 // report asks a worker, and says in words why there is no answer.
-func report(ctx context.Context, c *invocation.Connection, in api.ProfileReportInput, within time.Duration) (api.ProfileReport, error) {
+func (q *question) report(ctx context.Context, c *invocation.Connection, in api.ProfileReportInput) (api.ProfileReport, error) {
+	within := q.timeout
 	ctx, cancel := exit.WithTimeout(ctx, within)
 	defer cancel()
 	answer, err := c.ProfileReport(ctx, in, within)

@@ -2,7 +2,6 @@ package setup
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -22,6 +21,7 @@ import (
 	"drydock.dev/drydock/rules/number"
 	"drydock.dev/drydock/rules/period"
 	"drydock.dev/drydock/rules/setup"
+	"drydock.dev/drydock/starter/exit"
 	"drydock.dev/drydock/starter/invocation"
 	"drydock.dev/drydock/starter/terminal"
 )
@@ -190,8 +190,7 @@ func (s *site) recurring(ctx context.Context, temporal temporalclient.Client) ([
 			continue // somebody else's
 		}
 		described, err := temporal.ScheduleClient().GetHandle(ctx, entry.ID).Describe(ctx)
-		var gone *serviceerror.NotFound
-		if errors.As(err, &gone) {
+		if exit.Has[*serviceerror.NotFound](err) {
 			continue
 		}
 		if err != nil {
