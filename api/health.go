@@ -47,11 +47,6 @@ func RemediationID(cluster, check, node string) string {
 	return inCluster(cluster, strings.Join([]string{remediationPrefix, check, node}, "/"))
 }
 
-// RemediationIDPrefix is how the workflow IDs of a check's remediations begin, and those of nothing else.
-func RemediationIDPrefix(cluster, check string) string {
-	return inCluster(cluster, remediationPrefix+"/"+check) + "/"
-}
-
 // ParseRemediationID is the inverse of RemediationID; it refuses IDs of anything else.
 func ParseRemediationID(id string) (cluster, check, node string, err error) {
 	parts := strings.Split(id, "/")

@@ -33,7 +33,4 @@ func TestHealthIDs(t *testing.T) {
 			t.Errorf("%q is taken for a remediation's", id)
 		}
 	}
-	if got := api.RemediationIDPrefix("east", "workers"); got != "east/node-remediation/workers/" {
-		t.Error(got)
-	}
 }

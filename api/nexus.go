@@ -92,20 +92,13 @@ func (r NexusRequest) Check() error {
 		}
 	}
 	if r.Plan != nil {
-		return section("name", plan.CheckName(r.Name))
+		return field("name", plan.CheckName(r.Name))
 	}
-	return errors.Join(section("maintenance.node", spec.NodeName(r.Text("node"))), section("maintenance.requestor", spec.RequestorName(r.Text("requestor"))))
+	return errors.Join(field("maintenance.node", spec.NodeName(r.Text("node"))), field("maintenance.requestor", spec.RequestorName(r.Text("requestor"))))
 }
 
 // Text is a field of the maintenance that is a text; empty if it is none.
 func (r NexusRequest) Text(field string) string {
 	text, _ := r.Maintenance[field].(string)
 	return text
-}
-
-func section(field string, err error) error {
-	if err != nil {
-		return fmt.Errorf("%s: %w", field, err)
-	}
-	return nil
 }

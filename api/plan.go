@@ -280,9 +280,7 @@ func RecordOfPlan(s PlanStatus, cluster string) record.Record {
 	if s.Phase.Ended() {
 		r.EndedAt = s.Since
 	}
-	if s.Starter != nil {
-		r.Starter = &record.Sender{Identity: s.Starter.Identity, Principal: s.Starter.Principal}
-	}
+	r.Messages, r.Starter = messagesOf(s.Messages), senderOf(s.Starter)
 	for _, n := range s.Nodes {
 		if n.State == plan.Done.Word() || n.State == plan.Waiting.Word() {
 			continue
@@ -295,11 +293,6 @@ func RecordOfPlan(s PlanStatus, cluster string) record.Record {
 	}
 	for _, e := range s.Events {
 		r.Phases = append(r.Phases, record.Phase{Phase: string(e.State), At: e.At, Message: e.Message})
-	}
-	for _, m := range s.Messages {
-		r.Messages = append(r.Messages, record.Message{
-			At: m.At, Name: m.Name, By: m.By, Identity: m.Identity, Comment: m.Comment, Effect: m.Effect,
-		})
 	}
 	r.Specification = shown(s.Plan)
 	return r.Bounded()

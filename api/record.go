@@ -32,9 +32,6 @@ func RecordOf(s Status, cluster string) record.Record {
 	case len(s.Transitions) > 0:
 		r.CreatedAt = s.Transitions[0].At
 	}
-	if s.Starter != nil {
-		r.Starter = &record.Sender{Identity: s.Starter.Identity, Principal: s.Starter.Principal}
-	}
 	if s.Phase.Ended() {
 		r.EndedAt = s.Since
 	}
@@ -47,14 +44,24 @@ func RecordOf(s Status, cluster string) record.Record {
 	for _, e := range slices.Concat(s.EarlierRungs, s.Escalation) {
 		r.Escalations = append(r.Escalations, record.Escalation{At: e.At, Do: e.Do, By: e.By, Why: e.Why})
 	}
-	for _, m := range s.Messages {
-		r.Messages = append(r.Messages, record.Message{
-			At: m.At, Name: m.Name, By: m.By, Identity: m.Identity, Comment: m.Comment, Effect: m.Effect,
-		})
-	}
+	r.Messages, r.Starter = messagesOf(s.Messages), senderOf(s.Starter)
 	drainOf(&r, s)
 	lifecycleOf(&r, s)
 	return r.Bounded()
+}
+
+func messagesOf(all []Received) (messages []record.Message) {
+	for _, m := range all {
+		messages = append(messages, record.Message{At: m.At, Name: m.Name, By: m.By, Identity: m.Identity, Comment: m.Comment, Effect: m.Effect})
+	}
+	return messages
+}
+
+func senderOf(s *Sender) *record.Sender {
+	if s == nil {
+		return nil
+	}
+	return &record.Sender{Identity: s.Identity, Principal: s.Principal}
 }
 
 // lifecycleOf adds the published states, and who decided about what.

@@ -49,7 +49,7 @@ func (h *HealthCheck) Start(ctx context.Context, input json.RawMessage, paused s
 	options := temporalclient.StartWorkflowOptions{
 		ID: h.WorkflowID(), TaskQueue: h.server.taskQueue, WorkflowExecutionErrorWhenAlreadyStarted: true,
 		WorkflowIDReusePolicy: enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
-		StaticSummary:         HealthCheckSummary(h.Name), StaticDetails: "Started by " + markdown.Text(h.options.By) + ".",
+		StaticSummary:         h.what, StaticDetails: "Started by " + markdown.Text(h.options.By) + ".",
 	}
 	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
 	defer cancel()
@@ -62,9 +62,6 @@ func (h *HealthCheck) Start(ctx context.Context, input json.RawMessage, paused s
 	}
 	return h.failed("starting "+h.what, err)
 }
-
-// HealthCheckSummary is what Temporal's lists show of a health check.
-func HealthCheckSummary(name string) string { return "health check " + name }
 
 // Status asks the check for its status. Errors: NoneError, NoWorkerError, ErrInvalid where a worker refused its input.
 func (h *HealthCheck) Status(ctx context.Context, asked api.HealthStatusRequest) (api.HealthStatus, error) {

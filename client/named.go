@@ -64,7 +64,6 @@ func (n Named) Send(ctx context.Context, name string, payload any, comment strin
 	}, name, payload, comment)
 }
 
-// query asks the workflow, running or ended.
 func (n Named) query(ctx context.Context, name string, answer, asked any) error {
 	return n.failed("asking "+n.what, n.server.query(ctx, n.id, "", name, answer, asked))
 }

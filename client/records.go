@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.temporal.io/api/serviceerror"
@@ -131,24 +132,20 @@ func (f RecordFilter) query() string {
 }
 
 // workerless keeps many from waiting for a worker that has not answered one of them.
-type workerless struct {
-	mu  sync.Mutex
-	why error
-}
+type workerless struct{ atomic.Pointer[NoWorkerError] }
 
 // known is the error after which workers are not asked any more; nil before it.
 func (w *workerless) known() error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.why
+	if why := w.Load(); why != nil {
+		return why
+	}
+	return nil
 }
 
 // learn looks whether it was a worker that did not answer.
 func (w *workerless) learn(unanswered error) {
 	if noWorker, is := errors.AsType[*NoWorkerError](unanswered); is {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		w.why = noWorker
+		w.Store(noWorker)
 	}
 }
 

@@ -2,11 +2,10 @@ package client
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"time"
 
+	"github.com/google/uuid"
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 	temporalclient "go.temporal.io/sdk/client"
@@ -61,12 +60,7 @@ func (s *server) takeBack(ctx context.Context, run temporalclient.WorkflowRun) {
 	_ = s.temporal.CancelWorkflow(ctx, run.GetID(), run.GetRunID())
 }
 
-// occasion identifies one preflight of a node.
-func occasion() string {
-	text := make([]byte, 4)
-	_, _ = rand.Read(text) // never fails
-	return hex.EncodeToString(text)
-}
+func occasion() string { return uuid.NewString()[:8] }
 
 // Permissions asks what the worker's account lacks for something that is about to be started, without changing anything. It is given
 // up, by the server too, after within. What a worker refuses is a FailedError; where ctx ends, or no worker sees to it, it is taken

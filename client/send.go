@@ -188,7 +188,6 @@ func (s *server) update(ctx context.Context, to recipient, m message, answer any
 	return to.failed(m, err)
 }
 
-// sendAgain is how often an update is sent again that was lost.
 const sendAgain = 3
 
 // againAfter is the pause before an update is sent again: Temporal tries a failed workflow task again after seconds.

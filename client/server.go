@@ -169,12 +169,6 @@ func (s *server) describe(ctx context.Context, id, run string) (*workflowservice
 	return s.temporal.DescribeWorkflowExecution(ctx, id, run)
 }
 
-func (s *server) list(ctx context.Context, request *workflowservice.ListWorkflowExecutionsRequest) (*workflowservice.ListWorkflowExecutionsResponse, error) {
-	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
-	defer cancel()
-	return s.temporal.ListWorkflow(ctx, request)
-}
-
 // listRuns finds the workflows of a type whose IDs begin alike, newest first: those that run, or also those that have ended. Runs that
 // went on in another are left out.
 func listRuns[T any](ctx context.Context, s *server, kind, prefix string, running bool, read func(*workflowpb.WorkflowExecutionInfo) (T, bool)) ([]T, error) {
@@ -190,7 +184,9 @@ func listAll[T any](ctx context.Context, s *server, query string, limit int, rea
 	request := &workflowservice.ListWorkflowExecutionsRequest{Query: query, PageSize: 500}
 	var found []T
 	for {
-		page, err := s.list(ctx, request)
+		calling, cancel := context.WithTimeout(ctx, CallTimeout)
+		page, err := s.temporal.ListWorkflow(calling, request)
+		cancel()
 		if err != nil {
 			return nil, err
 		}

@@ -49,7 +49,7 @@ func (c *Client) Start(ctx context.Context, in Input) (v View, adopted bool, err
 		return View{}, false, marked{err, ErrInvalid}
 	}
 	for try := 1; ; try++ {
-		v, adopted, err = starting{c, in, asked}.start(ctx)
+		v, adopted, err = c.startOnce(ctx, in, asked)
 		if !errors.Is(err, errJustEnded) || try == startAttempts {
 			return v, adopted, err
 		}
@@ -61,24 +61,17 @@ const startAttempts = 3
 
 var errJustEnded = errors.New("the one before it has just ended: start again")
 
-type starting struct {
-	*Client
-	in    Input
-	asked spec.Maintenance
-}
-
-func (s starting) start(ctx context.Context) (v View, adopted bool, err error) {
-	asked := s.asked
-	run, err := s.server.start(ctx, temporalclient.StartWorkflowOptions{
-		ID:                                       api.MaintenanceID(s.options.Cluster, asked.Node, asked.Requestor),
+func (c *Client) startOnce(ctx context.Context, in Input, asked spec.Maintenance) (v View, adopted bool, err error) {
+	run, err := c.server.start(ctx, temporalclient.StartWorkflowOptions{
+		ID:                                       api.MaintenanceID(c.options.Cluster, asked.Node, asked.Requestor),
 		WorkflowIDReusePolicy:                    enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
 		WorkflowIDConflictPolicy:                 enumspb.WORKFLOW_ID_CONFLICT_POLICY_FAIL,
 		WorkflowExecutionErrorWhenAlreadyStarted: true,
 		StaticSummary:                            staticSummary(asked),
-		StaticDetails:                            staticDetails(asked, s.options.By),
-	}, api.NodeMaintenanceType, s.in)
+		StaticDetails:                            staticDetails(asked, c.options.By),
+	}, api.NodeMaintenanceType, in)
 	if running, is := errors.AsType[*serviceerror.WorkflowExecutionAlreadyStarted](err); is {
-		v, err := s.adopt(ctx, running.RunId)
+		v, err := c.adopt(ctx, in, asked, running.RunId)
 		return v, true, err
 	}
 	if err != nil {
@@ -86,15 +79,13 @@ func (s starting) start(ctx context.Context) (v View, adopted bool, err error) {
 	}
 	return View{Maintenance: Maintenance{
 		Node: asked.Node, Requestor: asked.Requestor, WorkflowID: run.GetID(), RunID: run.GetRunID(), FirstRunID: run.GetRunID(),
-		Started: s.options.Now(), Execution: enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING,
+		Started: c.options.Now(), Execution: enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING,
 	}}, false, nil
 }
 
-// adopt compares a running maintenance with what is asked for.
-func (s starting) adopt(ctx context.Context, run string) (View, error) {
-	asked := s.asked
-	id := api.MaintenanceID(s.options.Cluster, asked.Node, asked.Requestor)
-	look := s.observer(Maintenance{Node: asked.Node, Requestor: asked.Requestor, WorkflowID: id, RunID: run})
+func (c *Client) adopt(ctx context.Context, in Input, asked spec.Maintenance, run string) (View, error) {
+	id := api.MaintenanceID(c.options.Cluster, asked.Node, asked.Requestor)
+	look := c.observer(Maintenance{Node: asked.Node, Requestor: asked.Requestor, WorkflowID: id, RunID: run})
 	v, err := look.observe(ctx)
 	for try := 0; err == nil && v.Running() && v.Unanswered == nil && !prepared(v.Status) && try < 10; try++ {
 		sleep(ctx, 300*time.Millisecond)
@@ -112,7 +103,7 @@ func (s starting) adopt(ctx context.Context, run string) (View, error) {
 	if releasing(v.Status) {
 		return v, &ReleasingError{View: v}
 	}
-	if different := spec.Differences(s.in, asked, v.Status.Spec); len(different) > 0 {
+	if different := spec.Differences(in, asked, v.Status.Spec); len(different) > 0 {
 		return v, &DifferentError{View: v, Differences: different}
 	}
 	return v, nil
