@@ -12,6 +12,7 @@ import (
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
 	temporalclient "go.temporal.io/sdk/client"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/client"
@@ -119,7 +120,6 @@ func (s *site) target(ctx context.Context, temporal temporalclient.Client) (*set
 	return &setup.Target{Namespace: target.GetWorker().GetNamespace(), Queue: target.GetWorker().GetTaskQueue()}, nil
 }
 
-// endpoint makes the wanted Nexus endpoint.
 func (s *site) endpoint(ctx context.Context) error {
 	return s.within(ctx, func(ctx context.Context, temporal temporalclient.Client) error {
 		_, err := temporal.OperatorService().CreateNexusEndpoint(ctx, &operatorservice.CreateNexusEndpointRequest{Spec: &nexus.EndpointSpec{
@@ -217,26 +217,17 @@ const (
 func await(ctx context.Context, limit time.Duration, otherwise string, ask func(ctx context.Context) (bool, error)) error {
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	tick := time.NewTicker(lookAgain)
-	defer tick.Stop()
-	for {
-		yes, err := ask(limited)
-		switch {
-		case yes && err == nil:
-			return nil
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case limited.Err() != nil:
-			// An error is the deadline's: the question was under way.
-			return fmt.Errorf("%s after %s: run it again in a few minutes", otherwise, period.Text(limit))
-		case err != nil:
-			return err
-		}
-		select {
-		case <-tick.C:
-		case <-limited.Done():
-		}
+	err := wait.PollUntilContextCancel(limited, lookAgain, true, ask)
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case limited.Err() != nil:
+		// An error is the deadline's: the question was under way.
+		return fmt.Errorf("%s after %s: run it again in a few minutes", otherwise, period.Text(limit))
 	}
+	return err
 }
 
 // create makes the namespace, and waits until the server answers for it.
