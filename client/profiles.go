@@ -10,7 +10,7 @@ import (
 )
 
 // RunsProfiles reports whether nodes are evaluated by profiles: whether the workflow that does so runs. It takes no worker.
-func RunsProfiles(ctx context.Context, c *Client) (bool, error) {
+func (c *Client) RunsProfiles(ctx context.Context) (bool, error) {
 	described, err := c.server.describe(ctx, api.ProfilesID(c.options.Cluster), "")
 	switch {
 	case isA[*serviceerror.NotFound](err):

@@ -101,7 +101,7 @@ func each[R, V any](ctx context.Context, runs []R, ask int, known func(R) V, loo
 }
 
 func (t temporal) profiles(ctx context.Context) (*api.ProfileReport, error) {
-	if runs, err := client.RunsProfiles(ctx, t.Client); err != nil || !runs {
+	if runs, err := t.RunsProfiles(ctx); err != nil || !runs {
 		return nil, err
 	}
 	report, err := t.ProfileReport(ctx, api.ProfileReportInput{State: state.Maintenance, Limit: shown}, Within)

@@ -27,15 +27,15 @@ type attending struct {
 	plan            *client.Plan
 	argv            []string
 	killAfter       time.Duration
-	output          *terminal.Output
+	output          terminal.Output
 	continueOnError bool
 	rerun           bool
 	// leaves: what is given up here is left to the plan, which goes on.
 	leaves bool
 }
 
-// run works until the plan has ended, or the user has enough.
-func (w attending) run(ctx context.Context, names []string) ([]api.NodeOutcome, api.PlanStatus, error) {
+// work goes on until the plan has ended, or the user has enough.
+func (w attending) work(ctx context.Context, names []string) ([]api.NodeOutcome, api.PlanStatus, error) {
 	a := w.app
 	stop := nodework.NewInterrupts(ctx, a.Notify)
 	defer stop.Stop()
@@ -48,7 +48,6 @@ func (w attending) run(ctx context.Context, names []string) ([]api.NodeOutcome, 
 	return attendant.Run(names) //nolint:contextcheck // it has abandon
 }
 
-// nodeWorker runs the command on nodes.
 type nodeWorker struct {
 	attending
 	*terminal.Display
@@ -58,7 +57,7 @@ type nodeWorker struct {
 // Work runs the command on one node.
 func (w nodeWorker) Work(abandon context.Context, requestor string, node api.PlanNode) api.NodeOutcome {
 	a, name, stop, show := w.app, node.Node, w.stop, w.Display
-	stdout := &terminal.Prefixer{To: show.Writer(a.Messages(w.output)), Prefix: "[" + name + "] "}
+	stdout := &terminal.Prefixer{To: show.Writer(a.Messages(&w.output)), Prefix: "[" + name + "] "}
 	stderr := &terminal.Prefixer{To: show.Writer(a.Stderr), Prefix: "[" + name + "] "}
 	defer stdout.Flush()
 	defer stderr.Flush()
@@ -96,15 +95,12 @@ func sayInterrupts(stop *nodework.Interrupts, show *terminal.Display, leaves boo
 }
 
 type attachOptions struct {
-	app             *invocation.App
-	output          terminal.Output
-	continueOnError bool
-	rerun, yes      bool
-	killAfter       time.Duration
+	attending
+	yes bool
 }
 
 func newAttach(a *invocation.App) *cobra.Command {
-	o := &attachOptions{app: a}
+	o := &attachOptions{attending: attending{app: a, leaves: true}}
 	cmd := &cobra.Command{
 		Use:   "attach NAME [flags] -- COMMAND [ARG...]",
 		Short: "Run a command on the nodes of a plan that runs",
@@ -147,6 +143,7 @@ func (o *attachOptions) run(ctx context.Context, cmd *cobra.Command, args []stri
 	}
 	defer c.Close()
 	p := client.PlanOf(c.Client, names[0])
+	o.c, o.plan, o.argv = c, p, argv
 	status, err := p.AllNodes(ctx)
 	if err == nil && status.Phase.Ended() {
 		err = fmt.Errorf("plan %s %w", p.Name, client.ErrEnded)
@@ -166,8 +163,7 @@ func (o *attachOptions) run(ctx context.Context, cmd *cobra.Command, args []stri
 	if err := o.leftBehind(ctx, c, status); err != nil {
 		return err
 	}
-	work := attending{app: a, c: c, plan: p, argv: argv, killAfter: o.killAfter, output: &o.output, continueOnError: o.continueOnError, rerun: o.rerun, leaves: true}
-	outcomes, status, err := work.run(ctx, nil)
+	outcomes, status, err := o.work(ctx, nil)
 	if err != nil {
 		return c.Explain(err)
 	}

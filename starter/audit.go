@@ -1,6 +1,7 @@
 package starter
 
 import (
+	"cmp"
 	"github.com/spf13/cobra"
 
 	auditfile "drydock.dev/drydock/audit/file"
@@ -12,16 +13,13 @@ import (
 )
 
 func newAudit(a *invocation.App) *cobra.Command {
-	cmd := &cobra.Command{
+	return invocation.Noun(&cobra.Command{
 		Use:   "audit",
 		Short: "Check the audit records that workers wrote",
 		Long: `Workers write one audit record of every maintenance to the sinks that their configuration names (audit). These commands
 are for the files of such a sink; drydock report makes a report of records.`,
 		Example: "  drydock audit verify /var/lib/drydock/audit.jsonl",
-	}
-	invocation.AsNoun(cmd)
-	cmd.AddCommand(newAuditVerify(a))
-	return cmd
+	}, newAuditVerify(a))
 }
 
 type verifyOptions struct {
@@ -88,11 +86,5 @@ func (o *verifyOptions) run(path string) error {
 	if err != nil {
 		return err
 	}
-	if err := o.output.Write(o.app.Stdout, verdict, verdict.View()); err != nil {
-		return err
-	}
-	if !verdict.Intact {
-		return exit.WithCode(exit.Failed, nil)
-	}
-	return nil
+	return cmp.Or(o.output.Write(o.app.Stdout, verdict, verdict.View()), exit.Unless(verdict.Intact, exit.Failed))
 }

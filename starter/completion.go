@@ -26,7 +26,6 @@ type completer = func(*cobra.Command, []string, string) ([]string, cobra.ShellCo
 // candidates are the words that can follow the arguments that are there.
 type candidates func(ctx context.Context, a *invocation.App, args []string) []string
 
-// registerCompletions teaches the shell which words can follow.
 func registerCompletions(a *invocation.App, root *cobra.Command) {
 	words := argumentWords(a)
 	for _, c := range root.Commands() {
@@ -46,11 +45,14 @@ func registerCompletions(a *invocation.App, root *cobra.Command) {
 			}
 		}
 	}
-	completeFlags(root, map[string][]string{
-		"do":         spec.Rungs,
-		"escalation": {"1h=" + spec.GiveBack, "1h=" + spec.Fail, "30m=" + spec.Notify, "none"},
+	fixed := func(words ...string) completer {
+		return cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)
+	}
+	completeFlags(root, map[string]completer{
+		"do": fixed(spec.Rungs...), "escalation": fixed("1h="+spec.GiveBack, "1h="+spec.Fail, "30m="+spec.Notify, "none"),
+		"notify": offer(a, channels), "hook": offer(a, hooksToCall), "work": offer(a, worksToDo), "requestor": offer(a, requestors),
+		"of": offer(a, requestors), "by": offer(a, freezers), "pod": offer(a, podsOnNode), "check": offer(a, healthChecks),
 	})
-	completeFlagsWith(a, root, map[string]candidates{"notify": channels, "hook": hooksToCall, "work": worksToDo, "requestor": requestors, "of": requestors, "by": freezers, "pod": podsOnNode, "check": healthChecks})
 }
 
 // completeMessages teaches the shell the arguments of a command that sends a message, and of those below it.
@@ -70,26 +72,15 @@ func completeMessages(a *invocation.App, c *cobra.Command) {
 	}
 }
 
-func completeFlags(c *cobra.Command, words map[string][]string) {
-	for flag, values := range words {
+func completeFlags(c *cobra.Command, flags map[string]completer) {
+	for flag, complete := range flags {
 		if c.Flags().Lookup(flag) != nil {
 			// It fails only for a flag that does not exist or was registered before.
-			_ = c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+			_ = c.RegisterFlagCompletionFunc(flag, complete)
 		}
 	}
 	for _, sub := range c.Commands() {
-		completeFlags(sub, words)
-	}
-}
-
-func completeFlagsWith(a *invocation.App, c *cobra.Command, flags map[string]candidates) {
-	for flag, words := range flags {
-		if c.Flags().Lookup(flag) != nil {
-			_ = c.RegisterFlagCompletionFunc(flag, offer(a, words))
-		}
-	}
-	for _, sub := range c.Commands() {
-		completeFlagsWith(a, sub, flags)
+		completeFlags(sub, flags)
 	}
 }
 
@@ -134,7 +125,7 @@ func knownNodes(ctx context.Context, a *invocation.App, args []string) []string 
 
 func nodesInMaintenance(ctx context.Context, a *invocation.App, _ []string) []string {
 	views := running(ctx, a, client.ListOptions{Running: true}, false)
-	return inOrder(terminal.NamesOf(views, func(v client.View) string { return v.Node }))
+	return terminal.InOrder(terminal.NamesOf(views, func(v client.View) string { return v.Node }))
 }
 
 // running are the maintenances that run, and what they say of themselves where they are asked.
@@ -173,7 +164,7 @@ func namesFrom(ctx context.Context, a *invocation.App, find func(c *invocation.C
 	if err != nil {
 		return nil
 	}
-	return inOrder(names)
+	return terminal.InOrder(names)
 }
 
 // ofNode are the statuses of the node that the arguments name.
@@ -191,7 +182,7 @@ func ofNode(ctx context.Context, a *invocation.App, args []string) []*api.Status
 func podsOnNode(ctx context.Context, a *invocation.App, args []string) []string {
 	if k, err := a.Nodes(completionTimeout); err == nil && len(args) > 0 {
 		if pods, err := k.PodsOn(ctx, args[0]); err == nil {
-			return inOrder(pods)
+			return terminal.InOrder(pods)
 		}
 	}
 	var names []string
@@ -202,7 +193,7 @@ func podsOnNode(ctx context.Context, a *invocation.App, args []string) []string 
 			}
 		}
 	}
-	return inOrder(names)
+	return terminal.InOrder(names)
 }
 
 // openHooks are those that a maintenance of the node waits for.
@@ -214,7 +205,7 @@ func openHooks(ctx context.Context, a *invocation.App, args []string) []string {
 			names = append(names, w.Name)
 		}
 	}
-	return inOrder(names)
+	return terminal.InOrder(names)
 }
 
 // channels are those of the worker's configuration where it is at hand, and those that running maintenances notify.
@@ -223,7 +214,7 @@ func channels(ctx context.Context, a *invocation.App, _ []string) []string {
 	for _, v := range running(ctx, a, client.ListOptions{Running: true, Limit: 50}, true) {
 		names = append(names, v.Status.Tells...)
 	}
-	return append(inOrder(names), "none")
+	return append(terminal.InOrder(names), "none")
 }
 
 var hookTimes = []string{"beforeCordon", "afterDrain", "beforeRelease"}
@@ -243,9 +234,8 @@ func hooksToCall(_ context.Context, a *invocation.App, _ []string) []string {
 	return all
 }
 
-// worksToDo are those of the worker's configuration.
 func worksToDo(_ context.Context, a *invocation.App, _ []string) []string {
-	return inOrder(input.NamesIn(a.Env.Get(invocation.EnvConfig), "work"))
+	return terminal.InOrder(input.NamesIn(a.Env.Get(invocation.EnvConfig), "work"))
 }
 
 // requestors are those of the maintenances that run, of the named node where there is one.
@@ -254,7 +244,7 @@ func requestors(ctx context.Context, a *invocation.App, args []string) []string 
 	if len(args) > 0 && spec.NodeName(args[0]) == nil {
 		which.Node = args[0]
 	}
-	return inOrder(terminal.NamesOf(running(ctx, a, which, false), func(v client.View) string { return v.Requestor }))
+	return terminal.InOrder(terminal.NamesOf(running(ctx, a, which, false), func(v client.View) string { return v.Requestor }))
 }
 
 // freezers are those whose freezes are in force.
@@ -263,9 +253,4 @@ func freezers(ctx context.Context, a *invocation.App, _ []string) []string {
 		state, err := c.SchedulerState(ctx, 1)
 		return terminal.NamesOf(state.Freezes, func(f schedule.Freeze) string { return f.By }), err
 	})
-}
-
-func inOrder(names []string) []string {
-	slices.SortFunc(names, terminal.CompareNames)
-	return slices.Compact(names)
 }

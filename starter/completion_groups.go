@@ -21,7 +21,7 @@ func argumentWords(a *invocation.App) map[string]completer {
 
 		"plan create": afterName(nodes, cobra.NoFileCompletions), "plan schedule": afterName(nodes, cobra.NoFileCompletions),
 		"plan skip": afterName(offer(a, nodesOfPlan), offer(a, runningPlans)), "plan retry": afterName(offer(a, nodesOfPlan), offer(a, runningPlans)),
-		"plan set-stage": afterName(stagesOf, offer(a, runningPlans)), "plan set-selector": afterName(nodes, offer(a, runningPlans)),
+		"plan set-stage": inTurn(a, runningPlans, stages), "plan set-selector": afterName(nodes, offer(a, runningPlans)),
 		"plan status": inTurn(a, plansBy(false)), "plan list": nil, "plan VERB": inTurn(a, runningPlans),
 
 		"health explain": inTurn(a, knownNodes), "health confirm": inTurn(a, knownNodes),
@@ -42,12 +42,8 @@ func afterName(rest, name completer) completer {
 	}
 }
 
-// stagesOf are the stages that a plan can be set to.
-func stagesOf(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	if len(args) > 1 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	return []string{"Cordon", "Drain", "Complete"}, cobra.ShellCompDirectiveNoFileComp
+func stages(context.Context, *invocation.App, []string) []string {
+	return []string{"Cordon", "Drain", "Complete"}
 }
 
 // plansBy completes the names of the plans that run, or of all.

@@ -1,6 +1,7 @@
 package starter
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -135,15 +136,7 @@ func (o *doctorOptions) show(c *invocation.Connection, report doctor.Report) err
 		shown = views.Doctor(report, o.all, views.At(c.Clock()))
 	}
 	err := o.output.Write(o.app.Stdout, report, shown)
-	switch {
-	case err != nil:
-		return err
-	case len(report.Missing) > 0:
-		return errMissing(report.Missing)
-	case report.Count() > 0:
-		return exit.WithCode(exit.Failed, nil)
-	}
-	return nil
+	return cmp.Or(err, errMissing(report.Missing), exit.Unless(report.Count() == 0, exit.Failed))
 }
 
 // errMissing names the nodes that do not exist, of which nothing can be said.

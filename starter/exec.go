@@ -72,7 +72,7 @@ func (o *execOptions) run(ctx context.Context, cmd *cobra.Command, args []string
 		return exit.WithCode(exit.OwnError, err)
 	}
 	if out.Note == "" {
-		return withCodeUnlessOK(out.Code)
+		return exit.Unless(out.Code == exit.OK, out.Code)
 	}
 	err = errors.New(out.Note)
 	if !strings.Contains(out.Note, out.Node) {
@@ -82,13 +82,6 @@ func (o *execOptions) run(ctx context.Context, cmd *cobra.Command, args []string
 		err = exit.Hint(err, `After its repair: "%s done %s", or "%s retry %s" and another try.`, o.app.Name, out.Node, o.app.Name, out.Node)
 	}
 	return exit.WithCode(out.Code, err)
-}
-
-func withCodeUnlessOK(code int) error {
-	if code == exit.OK {
-		return nil
-	}
-	return exit.WithCode(code, nil)
 }
 
 func (o *execOptions) exec(ctx context.Context, cmd *cobra.Command, args []string) (api.NodeOutcome, error) {

@@ -39,7 +39,7 @@ command line; that of a health check has its name beside the fields. The names o
 			w := output.Page(a.Stdout)
 			path := strings.Trim(strings.Join(args, ""), ". ")
 			if path == "" {
-				listFields(w, inputs())
+				listFields(w, inputs(), nameOf)
 				return nil
 			}
 			field, err := find(path)
@@ -68,7 +68,7 @@ func find(path string) (found schemas.Field, err error) {
 	for _, name := range strings.Split(path, ".") {
 		name, _, _ = strings.Cut(name, "[")
 		i := slices.IndexFunc(fields, func(f schemas.Field) bool { return strings.EqualFold(f.Name, name) })
-		switch meant := nearest.To(name, namesOf(fields)); {
+		switch meant := nearest.To(name, terminal.NamesOf(fields, nameOf)); {
 		case i >= 0:
 			found, named = fields[i], false
 			fields, at = found.Fields, at+found.Name+"."
@@ -79,14 +79,10 @@ func find(path string) (found schemas.Field, err error) {
 		case meant != "":
 			return found, exit.UsageError("there is no %s%s: did you mean %s?", at, name, meant)
 		default:
-			return found, exit.UsageError("there is no %s%s: want one of %s", at, name, strings.Join(namesOf(fields), ", "))
+			return found, exit.UsageError("there is no %s%s: want one of %s", at, name, strings.Join(terminal.NamesOf(fields, nameOf), ", "))
 		}
 	}
 	return found, nil
-}
-
-func namesOf(fields []schemas.Field) []string {
-	return terminal.NamesOf(fields, func(f schemas.Field) string { return f.Name })
 }
 
 func paths() []string {
@@ -128,24 +124,22 @@ func explain(w io.Writer, path string, f schemas.Field, recursive bool) {
 		return
 	}
 	fmt.Fprintln(w)
-	if !recursive {
-		listFields(w, f.Fields)
-		return
+	if recursive {
+		listFields(w, f.Below(), f.Within)
+	} else {
+		listFields(w, f.Fields, nameOf)
 	}
-	r = terminal.NewRows(w, "FIELD", "TYPE", "DEFAULT", "MEANING")
-	for _, below := range f.Below() {
-		r.Add(f.Within(below), typeOf(below), below.DefaultText(), below.Summary())
+}
+
+func listFields(w io.Writer, fields []schemas.Field, name func(schemas.Field) string) {
+	r := terminal.NewRows(w, "FIELD", "TYPE", "DEFAULT", "MEANING")
+	for _, f := range fields {
+		r.Add(name(f), typeOf(f), f.DefaultText(), f.Summary())
 	}
 	r.Done()
 }
 
-func listFields(w io.Writer, fields []schemas.Field) {
-	r := terminal.NewRows(w, "FIELD", "TYPE", "DEFAULT", "MEANING")
-	for _, f := range fields {
-		r.Add(f.Name, typeOf(f), f.DefaultText(), f.Summary())
-	}
-	r.Done()
-}
+func nameOf(f schemas.Field) string { return f.Name }
 
 // isOfWorker reports whether a path begins with the worker's configuration, whose flags are those of drydock-worker.
 func isOfWorker(path string) bool {

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/rules/schedule"
 	"drydock.dev/drydock/starter/exit"
 	"drydock.dev/drydock/starter/input"
 	"drydock.dev/drydock/starter/invocation"
@@ -18,6 +19,7 @@ type limitsDiffOptions struct {
 	app    *invocation.App
 	output terminal.Output
 	config string
+	file   schedule.Limits
 }
 
 func newLimitsDiff(a *invocation.App) *cobra.Command {
@@ -30,35 +32,26 @@ started. The exit code is 0 if they are equal and 1 if not. To put the file's li
 --from-file FILE".`,
 		Example: `  drydock limits diff --config worker.yaml`,
 		Args:    invocation.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
+		RunE:    a.Connected(o.run, o.check),
 	}
 	o.output.Register(cmd)
 	cmd.Flags().StringVar(&o.config, "config", "", "the worker's configuration, or a file of limits alone (env "+invocation.EnvConfig+")")
 	return cmd
 }
 
-func (o *limitsDiffOptions) run(ctx context.Context) error {
-	path := cmp.Or(o.config, o.app.Env.Get(invocation.EnvConfig))
-	if path == "" {
+func (o *limitsDiffOptions) check([]string) (err error) {
+	if o.config = cmp.Or(o.config, o.app.Env.Get(invocation.EnvConfig)); o.config == "" {
 		return exit.UsageError("missing --config (or %s)", invocation.EnvConfig)
 	}
-	file, err := input.ReadLimits(path, o.app.Stdin)
-	if err != nil {
-		return err
-	}
-	c, err := o.app.Connect(ctx)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
+	o.file, err = input.ReadLimits(o.config, o.app.Stdin)
+	return err
+}
+
+func (o *limitsDiffOptions) run(ctx context.Context, c *invocation.Connection, _ []string) error {
 	state, err := c.SchedulerState(ctx, 1)
 	if err != nil {
 		return err
 	}
-	different := api.LimitDifferences(state.Limits.Limits, file)
-	err = o.output.Write(o.app.Stdout, different, views.LimitDifferences(different, path))
-	if err == nil && len(different) > 0 {
-		return exit.WithCode(exit.Failed, nil)
-	}
-	return err
+	different := api.LimitDifferences(state.Limits.Limits, o.file)
+	return cmp.Or(o.output.Write(o.app.Stdout, different, views.LimitDifferences(different, o.config)), exit.Unless(len(different) == 0, exit.Failed))
 }

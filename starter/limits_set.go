@@ -223,7 +223,6 @@ var limitForms = map[string]input.Form{
 
 func parallel(texts []string) (any, error) { return parseParallel(texts[0]) }
 
-// parseParallel reads how many may go at a time.
 func parseParallel(text string) (schedule.Amount, error) {
 	amount, err := schedule.ParseAmount(text)
 	if err != nil {

@@ -61,7 +61,8 @@ the names of the nodes alone.`,
 	f.StringSliceVar(&o.phases, "phase", nil, "list those in this phase (repeatable)")
 	f.StringVar(&o.sortBy, "sort-by", "", "order: "+strings.Join(listOrders, ", ")+" (default by node, those that ended last)")
 	f.IntVar(&o.limit, "limit", 500, "list at most this many; 0 is no limit")
-	completeFlags(cmd, map[string][]string{"phase": phaseNames(), "sort-by": listOrders})
+	terminal.CompleteFlag(cmd, "phase", phaseNames())
+	terminal.CompleteFlag(cmd, "sort-by", listOrders)
 	return cmd
 }
 
@@ -138,7 +139,6 @@ func phaseNames() []string {
 	return terminal.NamesOf(api.Phases, func(p api.Phase) string { return string(p) })
 }
 
-// views are the maintenances to list.
 func (o *listOptions) views(ctx context.Context, c *invocation.Connection) ([]client.View, error) {
 	ended := o.all || slices.ContainsFunc(o.phases, func(p string) bool { return api.Phase(p).Ended() })
 	// Requestor and phase are not a part of the query, so the limit cannot be either.

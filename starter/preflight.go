@@ -1,6 +1,7 @@
 package starter
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -8,7 +9,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"drydock.dev/drydock/rules/preflight"
@@ -106,13 +106,7 @@ func (o *preflightOptions) run(ctx context.Context, cmd *cobra.Command, args []s
 	defer cancel()
 	reports, failures := o.checkAll(ctx, c, orders)
 	err = o.output.Write(a.Stdout, reports, views.Preflights(reports, views.At(c.Clock())))
-	if err != nil {
-		return err
-	}
-	if len(failures) > 0 {
-		return exit.Joined(failures)
-	}
-	return withCodeUnlessOK(preflightCode(reports))
+	return cmp.Or(err, exit.Joined(failures), invocation.WouldStop(reports))
 }
 
 func (o *preflightOptions) check(args []string) error {
@@ -150,39 +144,15 @@ func (o *preflightOptions) nodes(ctx context.Context, args []string, fields map[
 	return terminal.NamesOf(known, func(n invocation.Node) string { return n.Name }), nil
 }
 
-// preflightCode is what the command exits with.
-func preflightCode(reports []preflight.Report) int {
-	if slices.ContainsFunc(reports, func(r preflight.Report) bool { return r.ProblemCount() > 0 }) {
-		return exit.WouldStop
-	}
-	return exit.OK
-}
-
 // checkAll looks at all nodes, a few at a time, and returns what it learned with the errors of the rest.
 func (o *preflightOptions) checkAll(ctx context.Context, c *invocation.Connection, orders []input.Order) ([]preflight.Report, []error) {
 	names := input.OrderNodes(orders)
-	found, errs := make([]preflight.Report, len(orders)), make([]error, len(orders))
-	var group errgroup.Group
-	group.SetLimit(preflightsAtOnce)
-	for i, order := range orders {
-		group.Go(func() error {
-			fields := maps.Clone(order.Input)
-			if others := slices.DeleteFunc(slices.Clone(names), func(n string) bool { return n == order.Spec.Node }); len(others) > 0 {
-				fields["together"] = others
-			}
-			report, err := c.Preflight(ctx, order.Spec.Node, fields, o.timeout)
-			found[i], errs[i] = report, c.Explain(exit.Waited(ctx, err, "the preflight of "+order.Spec.Node))
-			return nil
-		})
-	}
-	_ = group.Wait() // each has its own error
-	reports, failures := []preflight.Report{}, []error(nil)
-	for i := range orders {
-		if errs[i] != nil {
-			failures = append(failures, errs[i])
-			continue
+	return invocation.Each(orders, preflightsAtOnce, func(order input.Order) (preflight.Report, error) {
+		fields := maps.Clone(order.Input)
+		if others := slices.DeleteFunc(slices.Clone(names), func(n string) bool { return n == order.Spec.Node }); len(others) > 0 {
+			fields["together"] = others
 		}
-		reports = append(reports, found[i])
-	}
-	return reports, failures
+		report, err := c.Preflight(ctx, order.Spec.Node, fields, o.timeout)
+		return report, c.Explain(exit.Waited(ctx, err, "the preflight of "+order.Spec.Node))
+	})
 }

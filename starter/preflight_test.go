@@ -21,7 +21,7 @@ func TestPreflightExitCode(t *testing.T) {
 		"one is not":    {[]preflight.Report{fine, startertest.StoppedReport()}, exit.WouldStop},
 		"warnings only": {[]preflight.Report{{Warnings: startertest.StoppedReport().Warnings}}, exit.OK},
 	} {
-		if got := preflightCode(c.reports); got != c.want {
+		if got := exit.CodeOf(invocation.WouldStop(c.reports)); got != c.want {
 			t.Errorf("%s: %d, want %d", name, got, c.want)
 		}
 	}

@@ -27,17 +27,14 @@ import (
 )
 
 type rolloutOptions struct {
-	app                 *invocation.App
+	attending
 	spec                input.Flags
-	output              terminal.Output
 	selector            string
 	all                 bool
 	maxParallel         string
 	parallel            schedule.Amount
-	continueOnError     bool
 	includeControlPlane bool
 	yes                 bool
-	killAfter           time.Duration
 
 	// What it asks of its plan.
 	name, resume string
@@ -46,7 +43,7 @@ type rolloutOptions struct {
 }
 
 func newRollout(a *invocation.App) *cobra.Command {
-	o := &rolloutOptions{app: a}
+	o := &rolloutOptions{attending: attending{app: a}}
 	cmd := &cobra.Command{
 		Use:   "rollout (--selector S | --all | NODE...) [flags] -- COMMAND [ARG...]",
 		Short: "Run a command on many nodes, each taken out of service for it",
@@ -150,7 +147,6 @@ func (o *rolloutOptions) run(ctx context.Context, cmd *cobra.Command, args []str
 	return o.report(append(outcomes, skipped...))
 }
 
-// report shows what became of the nodes.
 func (o *rolloutOptions) report(outcomes []api.NodeOutcome) error {
 	a, shown := o.app, showOutcomes(o.app, &o.output, outcomes)
 	if slices.ContainsFunc(outcomes, func(o api.NodeOutcome) bool { return o.Result == api.OutcomeFailed && o.ExitStatus != nil }) {
@@ -164,10 +160,8 @@ func showOutcomes(a *invocation.App, output *terminal.Output, outcomes []api.Nod
 	if output.Table() {
 		fmt.Fprintln(a.Stdout) // what commands have written stands above
 	}
-	if err := output.Write(a.Stdout, outcomes, views.NodeOutcomes(outcomes)); err != nil {
-		return err
-	}
-	return withCodeUnlessOK(nodework.RolloutCode(outcomes))
+	code := nodework.RolloutCode(outcomes)
+	return cmp.Or(output.Write(a.Stdout, outcomes, views.NodeOutcomes(outcomes)), exit.Unless(code == exit.OK, code))
 }
 
 func (o *rolloutOptions) check(names []string) error {
@@ -264,10 +258,9 @@ func (o *rolloutOptions) confirm(names []string, skipped []api.NodeOutcome) erro
 	return o.app.Confirm("Take these nodes out of service?", "nothing was started", o.yes)
 }
 
-// roll starts the plan and works on its nodes.
 func (o *rolloutOptions) roll(ctx context.Context, c *invocation.Connection, fields map[string]any, names, argv []string) ([]api.NodeOutcome, error) {
 	plan := client.PlanOf(c.Client, cmp.Or(o.name, rolloutName(o.app.Clock())))
-	planned, err := o.plan(fields, names)
+	planned, err := o.input(fields, names)
 	if err != nil {
 		return nil, err
 	}
@@ -275,18 +268,17 @@ func (o *rolloutOptions) roll(ctx context.Context, c *invocation.Connection, fie
 		return nil, exit.Hint(c.Explain(err), "Nothing was started.")
 	}
 	fmt.Fprintf(o.app.Stderr, "Plan %s: \"%s plan attach %s -- COMMAND\" goes on with it where this terminal is lost.\n", plan.Name, o.app.Name, plan.Name)
-	work := attending{app: o.app, c: c, plan: plan, argv: argv, killAfter: o.killAfter, output: &o.output, continueOnError: o.continueOnError}
-	outcomes, _, err := work.run(ctx, names)
+	o.c, o.plan, o.argv = c, plan, argv
+	outcomes, _, err := o.work(ctx, names)
 	return outcomes, err
 }
 
-// rolloutName is the name of a rollout's plan that was given none.
 func rolloutName(now time.Time) string {
 	return "rollout-" + now.UTC().Format("20060102-150405") + "-" + uuid.NewString()[:4]
 }
 
-// plan is the input of the rollout's plan: the nodes, and what the maintenances share.
-func (o *rolloutOptions) plan(fields map[string]any, names []string) (json.RawMessage, error) {
+// input is that of the rollout's plan: the nodes, and what the maintenances share.
+func (o *rolloutOptions) input(fields map[string]any, names []string) (json.RawMessage, error) {
 	strategy := map[string]any{"maxParallel": o.parallel.String(), "maxFailures": o.maxFailures}
 	if o.continueOnError {
 		strategy["maxFailures"] = "100%"

@@ -20,7 +20,6 @@ type earlier struct {
 	busy []api.NodeOutcome
 }
 
-// leavesOut reports whether a node is not to be worked on again.
 func (e earlier) leavesOut(node string) bool {
 	return e.done[node] || slices.ContainsFunc(e.busy, func(b api.NodeOutcome) bool { return b.Node == node })
 }

@@ -1,6 +1,7 @@
 package starter
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,7 +11,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sync/errgroup"
 
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/client"
@@ -29,6 +29,7 @@ type startOptions struct {
 	wait      bool
 	timeout   time.Duration
 	skipCheck bool
+	orders    []input.Order
 }
 
 func newStart(a *invocation.App) *cobra.Command {
@@ -51,7 +52,7 @@ A drain in tiers is written in the file: "drain: {plan: {tiers: [{podPriority: 1
   drydock start worker-03 --preflight fail --escalation 30m=notify --escalation 2h=giveBack
   drydock start --file maintenance.yaml
   drydock start worker-01 --drain-mode wait -o json`,
-		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), cmd, args) },
+		RunE: a.Connected(o.run, o.check),
 	}
 	o.spec.Register(cmd)
 	o.output.Register(cmd)
@@ -65,40 +66,31 @@ func registerSkipCheck(cmd *cobra.Command, skip *bool) {
 	cmd.Flags().BoolVar(skip, "skip-node-check", false, "do not look whether Kubernetes knows the node")
 }
 
-func (o *startOptions) run(ctx context.Context, cmd *cobra.Command, args []string) error {
-	a := o.app
+func (o *startOptions) check(args []string) (err error) {
 	if err := invocation.CheckTimeout(o.timeout, o.wait); err != nil {
 		return err
 	}
-	orders, err := input.OrdersOf(a, &o.spec, args)
-	if err != nil {
-		return err
-	}
-	c, err := a.Connect(ctx)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
+	o.orders, err = input.OrdersOf(o.app, &o.spec, args)
+	return err
+}
+
+func (o *startOptions) run(ctx context.Context, c *invocation.Connection, _ []string) (err error) {
+	a := o.app
 	var nodes []invocation.Node
 	if !o.skipCheck {
-		if nodes, err = a.FindNodes(ctx, input.OrderNodes(orders)); err != nil {
+		if nodes, err = a.FindNodes(ctx, input.OrderNodes(o.orders)); err != nil {
 			return err
 		}
 	}
 	out := a.Messages(&o.output)
-	views, failures := o.startAll(ctx, c, out, orders)
+	views, failures := o.startAll(ctx, c, out)
 	for _, n := range heldby.Of(ctx, c, nodes) {
 		fmt.Fprintln(out, heldText(n, c.Program))
 	}
 	if o.wait {
 		failures = append(failures, o.waitAll(ctx, c, out, views)...)
 	}
-	if !o.output.Table() {
-		if err := o.output.Write(a.Stdout, client.Summaries(views)); err != nil {
-			return err
-		}
-	}
-	return exit.Joined(failures)
+	return cmp.Or(o.output.Write(a.Stdout, client.Summaries(views)), exit.Joined(failures))
 }
 
 // begun is what became of one order.
@@ -114,18 +106,11 @@ type begun struct {
 const decidedAtOnce = 16
 
 // startAll starts what can be started, and returns it with the errors of the rest.
-func (o *startOptions) startAll(ctx context.Context, c *invocation.Connection, out io.Writer, orders []input.Order) (views []client.View, failures []error) {
-	all := make([]begun, len(orders))
+func (o *startOptions) startAll(ctx context.Context, c *invocation.Connection, out io.Writer) (views []client.View, failures []error) {
 	display := o.app.Progress(out)
-	var group errgroup.Group
-	group.SetLimit(decidedAtOnce)
-	for i, order := range orders {
-		group.Go(func() error {
-			all[i] = o.startOne(ctx, c, display, order)
-			return nil
-		})
-	}
-	_ = group.Wait() // each has its own error
+	all, _ := invocation.Each(o.orders, decidedAtOnce, func(order input.Order) (begun, error) {
+		return o.startOne(ctx, c, display, order), nil
+	})
 	warned := ""
 	for _, b := range all {
 		var undecided invocation.Undecided
@@ -216,7 +201,6 @@ func (o *startOptions) waitAll(ctx context.Context, c *invocation.Connection, ou
 	return failures
 }
 
-// next says what follows once a node is Ready.
 func next(v client.View, program string) string {
 	if v.Status != nil && v.Status.Spec.Work != "" {
 		return fmt.Sprintf("the worker does %s, and is done for you; see \"%s watch %s\"", v.Status.Spec.Work, program, v.Node)

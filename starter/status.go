@@ -80,7 +80,7 @@ func (o *statusOptions) run(ctx context.Context, c *invocation.Connection, node 
 		}
 	}
 	if err != nil {
-		return heldby.WhyNone(ctx, c, err)
+		return heldby.WhyNone(ctx, c, c.Program, err)
 	}
 	if note != "" {
 		fmt.Fprintln(o.app.Messages(&o.output), terminal.OneLine(note))
@@ -118,19 +118,12 @@ type withoutKeys struct{}
 
 func (withoutKeys) Explain(err error) error { return invocation.WithoutKeys(err) }
 
-// ofCluster shows what goes on in the cluster.
 func (o *statusOptions) ofCluster(ctx context.Context, c *invocation.Connection) error {
 	s := overview.Status(ctx, c.Client, c.Clock(), withoutKeys{})
 	if err := exit.OrStopped(ctx, ctx.Err()); err != nil {
 		return err
 	}
-	if err := o.output.Write(o.app.Stdout, s, views.Cluster(s, views.At(c.Clock()))); err != nil {
-		return err
-	}
-	if overview.Unknown(s) {
-		return exit.WithCode(exit.Failed, nil)
-	}
-	return nil
+	return cmp.Or(o.output.Write(o.app.Stdout, s, views.Cluster(s, views.At(c.Clock()))), exit.Unless(!overview.Unknown(s), exit.Failed))
 }
 
 // noneRuns reports whether no maintenance of the node runs, by what pick has found. An error that says anything else has to be shown: that

@@ -3,7 +3,6 @@ package starter
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"reflect"
 	"slices"
@@ -43,7 +42,7 @@ has changed. With -o json each line is a JSON document, and messages go to stand
 		RunE: a.Connected(o.run, o.check),
 	}
 	cmd.Flags().StringVarP(&o.format, "output", "o", terminal.FormatTable, "output format: "+strings.Join(watchFormats, ", "))
-	completeFlags(cmd, map[string][]string{"output": watchFormats})
+	terminal.CompleteFlag(cmd, "output", watchFormats)
 	cmd.Flags().StringVarP(&o.requestor, "requestor", "r", "", invocation.OfMaintenance)
 	invocation.DurationVar(cmd.Flags(), &o.timeout, "timeout", 0, "how long to watch; 0 is until all have ended")
 	return cmd
@@ -67,13 +66,7 @@ func (o *watchOptions) run(ctx context.Context, c *invocation.Connection, nodes 
 	} else {
 		err = w.these(ctx, o, input.Unique(nodes))
 	}
-	switch {
-	case errors.Is(err, exit.ErrInterrupted):
-		return exit.WithCode(exit.Interrupted, fmt.Errorf("no longer watching; the maintenances go on"))
-	case errors.Is(err, exit.ErrTimedOut):
-		return exit.WithCode(exit.TimedOut, fmt.Errorf("timed out watching; the maintenances go on"))
-	}
-	return err
+	return exit.GivenUp(err, "timed out watching; the maintenances go on", "no longer watching; the maintenances go on")
 }
 
 // waiter shows a line to people, or a document to programs, when something has changed.
@@ -127,14 +120,6 @@ func (w *watch) add(ctx context.Context, t client.Maintenance) {
 	}()
 }
 
-// collect takes note of one that is no longer watched.
-func (w *watch) collect(err error) {
-	w.active--
-	if err != nil {
-		w.errs = append(w.errs, err)
-	}
-}
-
 func (w *watch) these(ctx context.Context, o *watchOptions, nodes []string) error {
 	var chosen []client.Maintenance
 	for _, node := range nodes {
@@ -147,13 +132,7 @@ func (w *watch) these(ctx context.Context, o *watchOptions, nodes []string) erro
 		}
 		chosen = append(chosen, f.Maintenance)
 	}
-	for _, t := range chosen {
-		w.add(ctx, t)
-	}
-	for w.active > 0 {
-		w.collect(<-w.ended)
-	}
-	return w.outcome()
+	return w.follow(ctx, chosen, nil)
 }
 
 // everything follows what runs and what is started meanwhile, until nothing runs any more.
@@ -168,14 +147,22 @@ func (w *watch) everything(ctx context.Context) error {
 	}
 	lookAgain := time.NewTicker(3 * time.Second)
 	defer lookAgain.Stop()
+	return w.follow(ctx, running, lookAgain.C)
+}
+
+// follow watches maintenances, and those that a look again finds, until all have ended.
+func (w *watch) follow(ctx context.Context, running []client.Maintenance, lookAgain <-chan time.Time) error {
 	for {
 		for _, t := range running {
 			w.add(ctx, t)
 		}
 		select {
 		case err := <-w.ended:
-			w.collect(err)
-		case <-lookAgain.C:
+			w.active--
+			if err != nil {
+				w.errs = append(w.errs, err)
+			}
+		case <-lookAgain:
 			// While the server does not answer, those known are waited for.
 			if again, err := w.Conn.List(ctx, client.ListOptions{Running: true}); err == nil {
 				running = again

@@ -15,7 +15,6 @@ import (
 	"drydock.dev/drydock/views"
 )
 
-// windowsWithin bounds the wait for an answer.
 const windowsWithin = 30 * time.Second
 
 type windowsOptions struct {

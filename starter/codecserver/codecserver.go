@@ -2,6 +2,7 @@
 package codecserver
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"fmt"
@@ -57,10 +58,7 @@ Name its address in the UI ("Configure remote codec endpoint"), or with "tempora
 
 // handler is what is served, once all flags are as they should be.
 func (o *options) handler() (http.Handler, error) {
-	if o.keys == "" {
-		o.keys = o.app.Env.Get(payloadcodec.VariableKeysFile)
-	}
-	if o.keys == "" {
+	if o.keys = cmp.Or(o.keys, o.app.Env.Get(payloadcodec.VariableKeysFile)); o.keys == "" {
 		return nil, exit.UsageError("--keys-file is wanted, or %s", payloadcodec.VariableKeysFile)
 	}
 	if (o.certificate == "") != (o.tlsKey == "") {

@@ -56,6 +56,14 @@ func (e *Error) Unwrap() error { return e.Err }
 // WithCode gives an error its exit code; without an error there is nothing left to print.
 func WithCode(code int, err error) error { return &Error{code: code, Err: err} }
 
+// Unless is a code with nothing left to print, unless all is well.
+func Unless(well bool, code int) error {
+	if well {
+		return nil
+	}
+	return WithCode(code, nil)
+}
+
 // UsageError is for what the user can only mend by typing something else.
 func UsageError(format string, args ...any) error {
 	return WithCode(Usage, fmt.Errorf(format, args...))

@@ -3,7 +3,6 @@ package exit
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 )
 
@@ -31,11 +30,16 @@ func OrStopped(ctx context.Context, err error) error {
 
 // Waited is the error of a wait for what: where the wait was given up it says so, with the exit code.
 func Waited(ctx context.Context, err error, what string) error {
-	switch err = OrStopped(ctx, err); {
+	return GivenUp(OrStopped(ctx, err), "timed out waiting for "+what, "no longer waiting for "+what)
+}
+
+// GivenUp has an error that says why a wait was given up say it in these words, with the exit code.
+func GivenUp(err error, timedOut, interrupted string) error {
+	switch {
 	case errors.Is(err, ErrTimedOut):
-		return WithCode(TimedOut, fmt.Errorf("timed out waiting for %s", what))
+		return WithCode(TimedOut, errors.New(timedOut))
 	case errors.Is(err, ErrInterrupted):
-		return WithCode(Interrupted, fmt.Errorf("no longer waiting for %s", what))
+		return WithCode(Interrupted, errors.New(interrupted))
 	default:
 		return err
 	}

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
@@ -105,22 +104,9 @@ func ask(ctx context.Context, c *invocation.Connection, node string) ([]explaine
 	if len(runs) == 0 {
 		return nil, exit.Hint(fmt.Errorf("no health check runs"), `Checks are in the worker's configuration (healthChecks), or started with "%s health start --file FILE".`, c.Program)
 	}
-	all, failures := make([]explained, len(runs)), make([]error, len(runs))
-	var group errgroup.Group
-	group.SetLimit(askedAtOnce)
-	for i, run := range runs {
-		group.Go(func() error {
-			all[i], failures[i] = askOne(ctx, client.HealthCheckOf(c.Client, run.Name), node)
-			return nil
-		})
-	}
-	_ = group.Wait() // what failed is in failures
-	answered := []explained{}
-	for i, one := range all {
-		if failures[i] == nil {
-			answered = append(answered, one)
-		}
-	}
+	answered, failures := invocation.Each(runs, askedAtOnce, func(run client.HealthCheckRun) (explained, error) {
+		return askOne(ctx, client.HealthCheckOf(c.Client, run.Name), node)
+	})
 	if len(answered) == 0 {
 		return nil, explain(c, runs[0].Name, failures[0])
 	}

@@ -14,7 +14,7 @@ import (
 
 // New is the group of the commands about health checks.
 func New(a *invocation.App) *cobra.Command {
-	cmd := &cobra.Command{
+	return invocation.Noun(&cobra.Command{
 		Use:   "health",
 		Short: "Have ill nodes remediated, and see why one is or is not",
 		Long: `Health checks watch the conditions of nodes. If one has lasted too long, the node is remediated: by an object made of a
@@ -27,10 +27,7 @@ of medik8s is read as it is.`,
   drydock health explain worker-07
   drydock health pause workers --comment "storage moves"
   drydock health start --file nodehealthcheck.yaml --paused "moving over"`,
-	}
-	invocation.AsNoun(cmd)
-	cmd.AddCommand(newList(a), newStatus(a), newExplain(a), newPause(a), newResume(a), newConfirm(a), newStart(a), newApply(a), newRemove(a))
-	return cmd
+	}, newList(a), newStatus(a), newExplain(a), newPause(a), newResume(a), newConfirm(a), newStart(a), newApply(a), newRemove(a))
 }
 
 // oneCheck is the argument of the commands that are about one check.

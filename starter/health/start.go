@@ -108,10 +108,7 @@ func (o *startOptions) run(ctx context.Context, names []string, do func(context.
 			shown = append(shown, v.Summary())
 		}
 	}
-	if !o.output.Table() {
-		failures = append(failures, o.output.Write(o.app.Stdout, shown))
-	}
-	return exit.Joined(failures)
+	return exit.Joined(append(failures, o.output.Write(o.app.Stdout, shown)))
 }
 
 // show writes the checks as a worker's configuration has them.
@@ -164,7 +161,6 @@ func (o *startOptions) taken(ctx context.Context, c *invocation.Connection, h *c
 	return nil
 }
 
-// apply changes a check that runs, and starts one that does not.
 func (o *startOptions) apply(ctx context.Context, c *invocation.Connection, h *client.HealthCheck, check nhc.Check) (string, error) {
 	sent, err := h.Send(ctx, api.MsgConfigure, api.ConfigureHealth{Spec: check.Spec}, o.comment)
 	if exit.Has[*client.NoneError](err) || errors.Is(err, client.ErrEnded) {

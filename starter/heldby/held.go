@@ -8,6 +8,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/client"
@@ -21,28 +22,17 @@ import (
 // shown bounds the nodes that are listed.
 const shown = 20
 
-// evaluator knows what becomes of nodes by their profiles.
+// evaluator knows what becomes of nodes by their profiles: a client does, which asks workers.
 type evaluator interface {
-	// runs reports whether nodes are evaluated at all.
-	runs(ctx context.Context) (bool, error)
-	report(ctx context.Context, in api.ProfileReportInput) (api.ProfileReport, error)
-}
-
-// temporal asks workers.
-type temporal struct{ c *invocation.Connection }
-
-func (t temporal) runs(ctx context.Context) (bool, error) {
-	return client.RunsProfiles(ctx, t.c.Client)
-}
-
-func (t temporal) report(ctx context.Context, in api.ProfileReportInput) (api.ProfileReport, error) {
-	return t.c.ProfileReport(ctx, in, overview.Within)
+	// RunsProfiles reports whether nodes are evaluated at all.
+	RunsProfiles(ctx context.Context) (bool, error)
+	ProfileReport(ctx context.Context, in api.ProfileReportInput, within time.Duration) (api.ProfileReport, error)
 }
 
 // Profiles are the nodes that profiles hold in maintenance, the first of them, or of a node itself alone. Those of maintenances that
 // profiles have begun are left out: they are listed as such. What cannot be found out is a warning.
-func Profiles(ctx context.Context, c *invocation.Connection, node string, begun []api.MaintenanceSummary, warnings io.Writer) api.HeldByProfiles {
-	held, err := heldByProfiles(ctx, temporal{c}, node, begun)
+func Profiles(ctx context.Context, e evaluator, node string, begun []api.MaintenanceSummary, warnings io.Writer) api.HeldByProfiles {
+	held, err := heldByProfiles(ctx, e, node, begun)
 	warn(ctx, err, warnings)
 	return held
 }
@@ -71,8 +61,8 @@ type Holding struct {
 }
 
 // HoldingOf asks about a node. What cannot be found out is a warning.
-func HoldingOf(ctx context.Context, c *invocation.Connection, node string, warnings io.Writer) Holding {
-	h := holdingOf(ctx, temporal{c}, node)
+func HoldingOf(ctx context.Context, e evaluator, node string, warnings io.Writer) Holding {
+	h := holdingOf(ctx, e, node)
 	warn(ctx, h.unknown, warnings)
 	return h
 }
@@ -88,11 +78,7 @@ func holdingOf(ctx context.Context, e evaluator, node string) Holding {
 
 // Of are those of some nodes that profiles hold in maintenance, as the nodes themselves say. It asks no worker, and finds none where it
 // cannot find out whether nodes are evaluated here.
-func Of(ctx context.Context, c *invocation.Connection, nodes []invocation.Node) []api.ProfileNode {
-	return heldOf(ctx, temporal{c}, nodes)
-}
-
-func heldOf(ctx context.Context, e evaluator, nodes []invocation.Node) (held []api.ProfileNode) {
+func Of(ctx context.Context, e evaluator, nodes []invocation.Node) (held []api.ProfileNode) {
 	for _, n := range nodes {
 		data, err := state.Read(n.Annotations[state.DataAnnotation])
 		if err != nil {
@@ -111,7 +97,7 @@ func heldOf(ctx context.Context, e evaluator, nodes []invocation.Node) (held []a
 	if len(held) == 0 {
 		return nil
 	}
-	if runs, err := e.runs(ctx); err != nil || !runs {
+	if runs, err := e.RunsProfiles(ctx); err != nil || !runs {
 		return nil
 	}
 	return held
@@ -119,11 +105,7 @@ func heldOf(ctx context.Context, e evaluator, nodes []invocation.Node) (held []a
 
 // WhyNone is an error with what is known of the node in place of a maintenance, where the error is that none of the node runs: that a
 // profile holds it, or that there is no such node.
-func WhyNone(ctx context.Context, c *invocation.Connection, err error) error {
-	return whyNone(ctx, temporal{c}, c.Program, err)
-}
-
-func whyNone(ctx context.Context, e evaluator, program string, err error) error {
+func WhyNone(ctx context.Context, e evaluator, program string, err error) error {
 	var none *client.NotFoundError
 	if !errors.As(err, &none) || len(none.Others) > 0 {
 		return err
@@ -146,14 +128,14 @@ func (h Holding) Instead(err error, program string) error {
 }
 
 func heldByProfiles(ctx context.Context, e evaluator, node string, begun []api.MaintenanceSummary) (held api.HeldByProfiles, err error) {
-	if runs, err := e.runs(ctx); err != nil || !runs {
+	if runs, err := e.RunsProfiles(ctx); err != nil || !runs {
 		return held, err
 	}
 	in := api.ProfileReportInput{State: state.Maintenance, Limit: shown}
 	if node != "" {
 		in = api.ProfileReportInput{Node: node}
 	}
-	report, err := e.report(ctx, in)
+	report, err := e.ProfileReport(ctx, in, overview.Within)
 	if err != nil {
 		return held, err
 	}

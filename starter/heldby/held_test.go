@@ -27,9 +27,9 @@ type evaluation struct {
 	asked  []api.ProfileReportInput
 }
 
-func (e *evaluation) runs(context.Context) (bool, error) { return !e.none, nil }
+func (e *evaluation) RunsProfiles(context.Context) (bool, error) { return !e.none, nil }
 
-func (e *evaluation) report(_ context.Context, in api.ProfileReportInput) (api.ProfileReport, error) {
+func (e *evaluation) ProfileReport(_ context.Context, in api.ProfileReportInput, _ time.Duration) (api.ProfileReport, error) {
 	e.asked = append(e.asked, in)
 	return e.answer, e.err
 }
@@ -111,7 +111,7 @@ func TestWhyNoMaintenanceOfANodeRunsIsSaid(t *testing.T) {
 		"there are no such":  {&evaluation{none: true}, none, none.Error()},
 		"it is another fact": {&evaluation{answer: held}, errors.New("no route"), "no route"},
 	} {
-		got := whyNone(t.Context(), c.of, "drydock", c.err)
+		got := WhyNone(t.Context(), c.of, "drydock", c.err)
 		if got.Error() != c.want || !errors.Is(got, c.err) {
 			t.Errorf("%s: %v, want %s", name, got, c.want)
 		}
@@ -145,7 +145,7 @@ func TestNodesSayThatProfilesHoldThem(t *testing.T) {
 		"SAP's own writes it": {nodes, &evaluation{none: true}, ""},
 	} {
 		got := ""
-		for _, n := range heldOf(t.Context(), c.of, c.nodes) {
+		for _, n := range Of(t.Context(), c.of, c.nodes) {
 			got += fmt.Sprint(n.Node, " ", n.Profiles[0].Profile, " ", n.State)
 		}
 		if got != c.want || len(c.of.asked) > 0 {

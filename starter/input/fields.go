@@ -13,6 +13,7 @@ import (
 
 	"drydock.dev/drydock/docs/schemas"
 	"drydock.dev/drydock/starter/exit"
+	"drydock.dev/drydock/starter/terminal"
 )
 
 // FieldFlags are the flags that set the fields of an input. Its schema declares them: a field that names a flag has one, with the
@@ -90,8 +91,7 @@ func (s *FieldFlags) Register(cmd *cobra.Command, fields []schemas.Field, forms 
 		section, _, _ := strings.Cut(strings.ReplaceAll(field.Path, "[]", ""), ".")
 		registered.Annotations = map[string][]string{sectionOf: {section}}
 		if words := cmp.Or(strings.Join(form.Words, ","), strings.Join(field.Values, ",")); words != "" && field.Fields == nil {
-			// It fails only for a flag that does not exist or was registered before.
-			_ = cmd.RegisterFlagCompletionFunc(field.Flag, cobra.FixedCompletions(strings.Split(words, ","), cobra.ShellCompDirectiveNoFileComp))
+			terminal.CompleteFlag(cmd, field.Flag, strings.Split(words, ","))
 		}
 		s.flags = append(s.flags, f)
 	}

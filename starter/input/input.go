@@ -88,10 +88,8 @@ func NodesOf(args []string, input map[string]any) ([]string, error) {
 	inFile, _ := input["node"].(string)
 	switch {
 	case len(args) == 0 && inFile == "":
-		some := client.Input(maps.Clone(input))
-		if some == nil {
-			some = client.Input{}
-		}
+		some := client.Input{}
+		maps.Copy(some, input)
 		some["node"] = "node"
 		if some["requestor"] == nil {
 			some["requestor"] = "requestor"

@@ -25,14 +25,7 @@ func (s *Span) String() string {
 	if *s == 0 {
 		return ""
 	}
-	d := time.Duration(*s)
-	if days := d / (24 * time.Hour); days > 0 {
-		if d %= 24 * time.Hour; d == 0 {
-			return fmt.Sprintf("%dd", days)
-		}
-		return fmt.Sprintf("%dd%s", days, d)
-	}
-	return d.String()
+	return period.InDays(time.Duration(*s))
 }
 
 // Type names the flag's value in the help.

@@ -8,7 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -77,29 +77,16 @@ const tracesStopTime = time.Second
 
 func (c *Connection) stopTraces() {
 	c.traces.Stop(tracesStopTime)
-	if why := c.untraced.why(); why != nil {
-		fmt.Fprintf(c.stderr, "Warning: traces are not sent: %s\n", terminal.OneLine(why.Error()))
+	if why := c.untraced.Load(); why != nil {
+		fmt.Fprintf(c.stderr, "Warning: traces are not sent: %s\n", terminal.OneLine((*why).Error()))
 	}
 }
 
 // untraced keeps the first reason why traces are not sent. It is told when the command has ended.
-type untraced struct {
-	mu    sync.Mutex
-	first error
-}
+type untraced struct{ atomic.Pointer[error] }
 
 // Untraced makes it a tracing.Reporter.
-func (u *untraced) Untraced(why error) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.first = cmp.Or(u.first, why)
-}
-
-func (u *untraced) why() error {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	return u.first
-}
+func (u *untraced) Untraced(why error) { u.CompareAndSwap(nil, &why) }
 
 // Connect connects to the Drydock that flags, environment and files name.
 func (a *App) Connect(ctx context.Context) (*Connection, error) {

@@ -46,12 +46,7 @@ func (e Environment) userName() string {
 	if u, err := user.Current(); err == nil && u.Username != "" {
 		return u.Username
 	}
-	for _, name := range []string{"USER", "LOGNAME", "USERNAME"} {
-		if value := e.Get(name); value != "" {
-			return value
-		}
-	}
-	return ""
+	return cmp.Or(e.Get("USER"), e.Get("LOGNAME"), e.Get("USERNAME"))
 }
 
 // unknownUser is who acts where the user has no name.
@@ -68,10 +63,7 @@ func (e Environment) by() string {
 
 // Requestor is whom a maintenance is for where no flag and no file says so.
 func (e Environment) Requestor() string {
-	if name := e.Get(EnvRequestor); name != "" {
-		return name
-	}
-	return requestorFrom(e.userName())
+	return cmp.Or(e.Get(EnvRequestor), requestorFrom(e.userName()))
 }
 
 // requestorFrom makes a requestor's name of a user's name, which may have characters and lengths that a requestor

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"drydock.dev/drydock/client"
@@ -58,7 +57,5 @@ func (c *Connection) notFound(ctx context.Context, missing *client.NotFoundError
 
 // NodeNames are the nodes of some maintenances, each once and in order.
 func NodeNames(all []client.Maintenance) []string {
-	names := terminal.NamesOf(all, func(m client.Maintenance) string { return m.Node })
-	slices.SortFunc(names, terminal.CompareNames)
-	return slices.Compact(names)
+	return terminal.InOrder(terminal.NamesOf(all, func(m client.Maintenance) string { return m.Node }))
 }

@@ -120,15 +120,6 @@ func (k *Nodes) PodsOn(ctx context.Context, node string) ([]string, error) {
 	return names, nil
 }
 
-// get returns a node; missing is true only if the API server has said that there is none.
-func (k *Nodes) get(ctx context.Context, name string) (n Node, missing bool, err error) {
-	object, err := k.nodes.Get(ctx, name, metav1.GetOptions{})
-	if err != nil {
-		return Node{}, apierrors.IsNotFound(err), err
-	}
-	return Node{Name: object.Name, Labels: object.Labels, Annotations: object.Annotations}, false, nil
-}
-
 // ErrNoNode says that there is no such node, and which one may be meant.
 func (k *Nodes) ErrNoNode(ctx context.Context, name string) error {
 	err := fmt.Errorf("node %q does not exist", name)
@@ -148,11 +139,14 @@ func (k *Nodes) ErrNoNode(ctx context.Context, name string) error {
 
 // Find is a node by its name. If the API server says that there is none, missing says which one may be meant.
 func (k *Nodes) Find(ctx context.Context, name string) (n Node, missing, err error) {
-	n, gone, err := k.get(ctx, name)
-	if gone {
-		missing = k.ErrNoNode(ctx, name)
+	object, err := k.nodes.Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return n, k.ErrNoNode(ctx, name), err
 	}
-	return n, missing, err
+	if err != nil {
+		return n, nil, err
+	}
+	return Node{Name: object.Name, Labels: object.Labels, Annotations: object.Annotations}, nil, nil
 }
 
 // nodeCheckTimeout bounds the check of names, which is a courtesy: the worker finds out by itself.
@@ -185,9 +179,9 @@ func (k *Nodes) findAll(ctx context.Context, names []string) (found []Node, err 
 	ctx, cancel := context.WithTimeout(ctx, nodeCheckTimeout)
 	defer cancel()
 	for _, name := range names {
-		n, missing, err := k.get(ctx, name)
-		if missing {
-			return nil, exit.Hint(k.ErrNoNode(ctx, name), "Nothing was started. If Drydock's cluster is another one than this, use --skip-node-check.")
+		n, missing, err := k.Find(ctx, name)
+		if missing != nil {
+			return nil, exit.Hint(missing, "Nothing was started. If Drydock's cluster is another one than this, use --skip-node-check.")
 		}
 		if err != nil {
 			return found, nil //nolint:nilerr // the check is a courtesy

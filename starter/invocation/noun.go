@@ -7,9 +7,10 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// AsNoun makes a command stand for what its subcommands are about. By itself it shows its help; what stands where a verb
+// Noun makes a command stand for what the verbs below it are about. By itself it shows its help; what stands where a verb
 // would is an error that suggests one, and so is a flag of another program.
-func AsNoun(cmd *cobra.Command) {
+func Noun(cmd *cobra.Command, verbs ...*cobra.Command) *cobra.Command {
+	cmd.AddCommand(verbs...)
 	cmd.SuggestionsMinimumDistance = 2
 	cmd.Args = noVerb
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
@@ -19,6 +20,7 @@ func AsNoun(cmd *cobra.Command) {
 		}
 		return noFlag(cmd, err)
 	})
+	return cmd
 }
 
 func noVerb(cmd *cobra.Command, args []string) error {

@@ -3,14 +3,22 @@ package invocation
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/client"
+	"drydock.dev/drydock/rules/preflight"
 	"drydock.dev/drydock/starter/exit"
 	"drydock.dev/drydock/starter/terminal"
 )
+
+// WouldStop is the exit code of preflights if something would stop a drain.
+func WouldStop(reports []preflight.Report) error {
+	stops := slices.ContainsFunc(reports, func(r preflight.Report) bool { return r.ProblemCount() > 0 })
+	return exit.Unless(!stops, exit.WouldStop)
+}
 
 // permittedWithin bounds the question for permissions, which takes a worker a moment.
 const permittedWithin = 20 * time.Second
@@ -36,9 +44,6 @@ func (c *Connection) Permitted(ctx context.Context, a *App, what string, in api.
 	case len(report.Missing) == 0:
 		return nil
 	}
-	var lines []string
-	for _, f := range report.Missing {
-		lines = append(lines, f.Message)
-	}
+	lines := terminal.NamesOf(report.Missing, func(f preflight.Finding) string { return f.Message })
 	return exit.WithCode(exit.WouldStop, fmt.Errorf("%s was not started: %s", what, strings.Join(lines, "\n")))
 }

@@ -9,7 +9,6 @@ import (
 	"time"
 )
 
-// endWithin bounds the wait for requests under way at the end.
 const endWithin = 5 * time.Second
 
 // Serve serves at the server's address until ctx ends, by TLS where the server is configured for it, and prints where what is served is.

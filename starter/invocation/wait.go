@@ -121,18 +121,12 @@ func goalMissed(err error) error {
 // Stopped adds to the error of a wait that was given up what the maintenance waits for, as far as it was seen, what
 // happens to it, and how to look again.
 func (c *Connection) Stopped(err error, v client.View, what string) error {
-	code, verb := exit.TimedOut, "timed out waiting for"
-	switch {
-	case errors.Is(err, exit.ErrTimedOut):
-	case errors.Is(err, exit.ErrInterrupted):
-		code, verb = exit.Interrupted, "no longer waiting for"
-	default:
+	if !errors.Is(err, exit.ErrTimedOut) && !errors.Is(err, exit.ErrInterrupted) {
 		return err
 	}
-	stopped := fmt.Errorf("%s %s", verb, what)
 	if v.Status != nil {
-		stopped = fmt.Errorf("%w; it is %s", stopped, terminal.Words(views.Progress(v.Known()), c.Clock()))
+		what += "; it is " + terminal.Words(views.Progress(v.Known()), c.Clock())
 	}
-	return exit.Hint(exit.WithCode(code, stopped), `The maintenance goes on: "%s watch %s" looks again, "%s cancel %s" ends it.`,
+	return exit.Hint(exit.GivenUp(err, "timed out waiting for "+what, "no longer waiting for "+what), `The maintenance goes on: "%s watch %s" looks again, "%s cancel %s" ends it.`,
 		c.Program, v.Node, c.Program, v.Node)
 }

@@ -69,8 +69,7 @@ maintenance-controller's settings (sap) are in its file: --file. --max-parallel 
 	invocation.RegisterYes(f, &o.yes)
 	f.StringVar(&o.maxParallel, "max-parallel", "", "with --shadow: the limit to compare with, in place of the system's")
 	f.StringVar(&o.maxUnavailable, "max-unavailable", "", "with --shadow: the limit to compare with, in place of the system's")
-	// It fails only for a flag that does not exist.
-	_ = cmd.RegisterFlagCompletionFunc("from", cobra.FixedCompletions(migration.Names(), cobra.ShellCompDirectiveNoFileComp))
+	terminal.CompleteFlag(cmd, "from", migration.Names())
 	return cmd
 }
 

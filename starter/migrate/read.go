@@ -152,7 +152,6 @@ func (r *reader) follow(ctx context.Context) (<-chan struct{}, error) {
 	return gathered, nil
 }
 
-// look is what the caches have.
 func (r *reader) look() (migration.Cluster, error) {
 	found := map[schema.GroupVersionResource][]unstructured.Unstructured{}
 	for kind, store := range r.caches {

@@ -17,7 +17,6 @@ import (
 // attendEvery is how often a plan is looked at for nodes whose turn it is.
 const attendEvery = 300 * time.Millisecond
 
-// planClient is what an attendant does with a plan.
 type planClient interface {
 	AllNodesIn(ctx context.Context, states []string) (api.PlanStatus, error)
 	Send(ctx context.Context, name string, payload any, comment string) (client.Sent, error)
@@ -110,7 +109,6 @@ func taken(err error) bool {
 	return errors.As(err, &unsettled) && unsettled.Taken
 }
 
-// attend begins to work on the nodes whose turn it has become.
 func (a *Attendant) attend(ctx context.Context, stop context.CancelCauseFunc, status api.PlanStatus, all *sync.WaitGroup) {
 	for _, node := range status.Nodes {
 		key := node.Node + "/" + node.RunID

@@ -91,7 +91,6 @@ func (p *PlanClient) started(ctx context.Context, t client.Maintenance) error {
 	return err
 }
 
-// maintenanceClient is what a session does with a maintenance.
 type maintenanceClient interface {
 	// begin starts the maintenance or adopts the same one that runs.
 	begin(ctx context.Context, o input.Order) (v client.View, adopted bool, err error)

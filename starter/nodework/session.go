@@ -196,7 +196,6 @@ func (s *Session) cancelled(st Stops, t client.Maintenance, adopted bool, o api.
 	return o
 }
 
-// runCommand runs the command, holding the node while it lives.
 func (s *Session) runCommand(st Stops, ready client.View) (status int, err error) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(st.GiveUp))
 	defer cancel()

@@ -118,12 +118,10 @@ func (c *choice) countPods(ctx context.Context, a *invocation.App) error {
 	return group.Wait()
 }
 
-// names are those of the nodes.
 func (c *choice) names() []string {
 	return terminal.NamesOf(c.nodes, func(n plan.Facts) string { return n.Name })
 }
 
-// chosenBy says in words how a plan chooses its nodes.
 func chosenBy(p plan.Plan) string {
 	switch {
 	case p.All:
@@ -145,7 +143,6 @@ func (c *choice) has(p plan.Plan) error {
 	return exit.Hint(exit.UsageError("the plan would have no node (%s): nothing was started", chosenBy(p)), `"kubectl get nodes --show-labels" shows what there is.`)
 }
 
-// pace says in words how the nodes go.
 func pace(p plan.Plan) string {
 	if p.Together() {
 		return fmt.Sprintf("all at once from stage %s", p.Stage)
@@ -153,7 +150,6 @@ func pace(p plan.Plan) string {
 	return fmt.Sprintf("%s at a time by %s", p.Strategy.MaxParallel, p.Strategy.Order)
 }
 
-// announce says what a plan is about to do.
 func announce(w io.Writer, name string, p plan.Plan, c choice) {
 	over := chosenBy(p)
 	if c.known || len(c.nodes) > 0 {

@@ -174,12 +174,7 @@ func (o *createOptions) start(ctx context.Context, c *invocation.Connection, p *
 	} else {
 		fmt.Fprintln(out, next(c.Program, p.Name, of))
 	}
-	if !o.output.Table() {
-		if err := o.output.Write(o.app.Stdout, v.Summary()); err != nil {
-			return err
-		}
-	}
-	return endOf(v)
+	return cmp.Or(o.output.Write(o.app.Stdout, v.Summary()), endOf(v))
 }
 
 // next says how a plan that was started is followed, and who does the work on its nodes.
@@ -265,7 +260,6 @@ func stageRefused(s *api.PlanStatus) (why string, settled bool) {
 	}
 }
 
-// endOf is the exit code for the end of a plan.
 func endOf(v client.PlanView) error {
 	if v.Running() {
 		return nil

@@ -20,7 +20,11 @@ import (
 
 // New is the group of the commands about plans, with those beside them that work on nodes.
 func New(a *invocation.App, work ...*cobra.Command) *cobra.Command {
-	cmd := &cobra.Command{
+	verbs := append([]*cobra.Command{newCreate(a), newStatus(a), newList(a), newSetSelector(a), newSchedule(a)}, work...)
+	for _, m := range messages {
+		verbs = append(verbs, m.command(a))
+	}
+	return invocation.Noun(&cobra.Command{
 		Use:   "plan",
 		Short: "Take many nodes through maintenance under one plan",
 		Long: `Take many nodes through maintenance under one plan: in an order, at a pace, with a canary, and with a pause where too many
@@ -29,14 +33,7 @@ terminal is gone.`,
 		Example: `  drydock plan create kernel-6.12 --selector pool=gpu --max-parallel 10% --canary 3 --canary-soak 1h --dry-run
   drydock plan status kernel-6.12 --watch
   drydock plan pause kernel-6.12 --comment "incident 4711"`,
-	}
-	invocation.AsNoun(cmd)
-	cmd.AddCommand(newCreate(a), newStatus(a), newList(a), newSetSelector(a), newSchedule(a))
-	for _, m := range messages {
-		cmd.AddCommand(m.command(a))
-	}
-	cmd.AddCommand(work...)
-	return cmd
+	}, verbs...)
 }
 
 // onePlan is the argument of the commands that are about one plan.
@@ -82,7 +79,6 @@ func waits(v client.PlanView, slow []api.SlowNode, now time.Time) string {
 	}
 }
 
-// paused says that a plan is paused, and why.
 func paused(message string) string {
 	if strings.HasPrefix(message, plan.PausedWaits) { // by somebody, as the message says
 		return message

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -73,13 +74,7 @@ func (o *createOptions) preview(ctx context.Context, c *invocation.Connection, n
 			Duration: period.Duration(plan.Estimate(p.Strategy, turns, median).Round(time.Second)), Each: period.Duration(median.Round(time.Second)), Of: len(each), Among: among,
 		}
 	}
-	if err := o.output.Write(o.app.Stdout, preview, views.PlanPreview(preview, o.output.Wide(), views.At(c.Clock()))); err != nil {
-		return err
-	}
-	if slices.ContainsFunc(preview.Preflights, func(r preflight.Report) bool { return r.ProblemCount() > 0 }) {
-		return exit.WithCode(exit.WouldStop, nil)
-	}
-	return nil
+	return cmp.Or(o.output.Write(o.app.Stdout, preview, views.PlanPreview(preview, o.output.Wide(), views.At(c.Clock()))), invocation.WouldStop(preview.Preflights))
 }
 
 // lookAhead looks at what would stop the drains of the first nodes.

@@ -208,8 +208,6 @@ func explainSchedule(c *invocation.Connection, name string, err error) error {
 		return exit.Hint(err, `"%s plan schedule list" shows those that there are; make one with "%s plan schedule %s --cron ... -f FILE".`, c.Program, c.Program, name)
 	case exit.Has[*client.RunGoesOnError](err):
 		return exit.Hint(err, `See it with "%s plan status %s".`, c.Program, name)
-	case errors.Is(err, client.ErrInvalid):
-		return exit.UsageError("%w", err)
 	default:
 		return c.Explain(err)
 	}

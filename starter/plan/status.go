@@ -57,7 +57,7 @@ With --watch it goes on until the plan has ended: in a terminal as a picture wit
 	f.BoolVar(&o.all, "all", false, "show all nodes, not only those with something to say")
 	f.StringSliceVar(&o.states, "state", nil, "show the nodes in this state (repeatable): "+strings.Join(states, ", "))
 	f.BoolVarP(&o.watch, "watch", "w", false, "go on until the plan has ended")
-	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(states, cobra.ShellCompDirectiveNoFileComp))
+	terminal.CompleteFlag(cmd, "state", states)
 	return cmd
 }
 

@@ -128,7 +128,6 @@ func (eachNode) payloads(use string, args []string) ([]any, error) {
 	return all, nil
 }
 
-// toStage takes a stage of a staged plan.
 type toStage struct{}
 
 func (toStage) payloads(use string, args []string) ([]any, error) {
@@ -140,7 +139,6 @@ func (toStage) payloads(use string, args []string) ([]any, error) {
 	return []any{api.SetStage{Stage: s}}, err
 }
 
-// toWorkflow takes a workflow to report to.
 type toWorkflow struct{}
 
 func (toWorkflow) payloads(use string, args []string) ([]any, error) {
@@ -152,7 +150,6 @@ func (toWorkflow) payloads(use string, args []string) ([]any, error) {
 	return []any{api.ReportTo{Workflow: to.Workflow, Signal: to.Signal}}, err
 }
 
-// toPace takes how many nodes go at a time.
 type toPace struct{}
 
 func (toPace) payloads(use string, args []string) ([]any, error) {
@@ -175,7 +172,6 @@ func only(what, use string, args []string) (string, error) {
 	}
 }
 
-// command is the command of a message.
 func (m message) command(a *invocation.App) *cobra.Command {
 	o := &messageOptions{app: a, denies: m.denies}
 	cmd := o.register(&cobra.Command{

@@ -78,7 +78,6 @@ func load(a *invocation.App, path string) (*profile.Config, error) {
 	return c, nil
 }
 
-// names are those of profiles.
 func names(c *profile.Config) []string {
 	all := terminal.NamesOf(c.Profiles, func(p profile.Profile) string { return p.Name })
 	slices.Sort(all)

@@ -1,6 +1,7 @@
 package profile
 
 import (
+	"cmp"
 	"github.com/spf13/cobra"
 
 	"drydock.dev/drydock/rules/profile"
@@ -52,11 +53,5 @@ func (o *lintOptions) run(path string) error {
 	if path == "-" {
 		path = "standard input"
 	}
-	if err := o.output.Write(o.app.Stdout, found, views.ProfileLint(path, found)); err != nil {
-		return err
-	}
-	if len(found.Problems) > 0 {
-		return exit.WithCode(exit.Usage, nil)
-	}
-	return nil
+	return cmp.Or(o.output.Write(o.app.Stdout, found, views.ProfileLint(path, found)), exit.Unless(len(found.Problems) == 0, exit.Usage))
 }

@@ -42,8 +42,7 @@ looks at the nodes and changes nothing.`,
 	o.output.RegisterNoHeaders(cmd)
 	cmd.Flags().StringVar(&o.state, "state", "", "only profiles in this state: "+stateNames())
 	invocation.DurationVar(cmd.Flags(), &o.timeout, "timeout", reportWithin, "how long to wait for each answer")
-	// It fails only for a flag that does not exist or was registered before.
-	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(strings.Split(stateNames(), ", "), cobra.ShellCompDirectiveNoFileComp))
+	terminal.CompleteFlag(cmd, "state", strings.Split(stateNames(), ", "))
 	return cmd
 }
 

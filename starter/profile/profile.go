@@ -4,7 +4,6 @@ package profile
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -24,7 +23,7 @@ import (
 
 // New is the group of the commands about profiles.
 func New(a *invocation.App) *cobra.Command {
-	cmd := &cobra.Command{
+	return invocation.Noun(&cobra.Command{
 		Use:   "profile",
 		Short: "Look at profiles of maintenance-controller, and see why a node is in its state",
 		Long: `Profiles are the state machines of SAP's maintenance-controller: operational, maintenance-required, in-maintenance. Drydock runs
@@ -36,10 +35,7 @@ what is wrong with one. The profiles of Temporal's own configuration are another
   drydock profile graph os-patching --file maintenance.yaml
   drydock profile list --state in-maintenance
   drydock profile explain worker-07`,
-	}
-	invocation.AsNoun(cmd)
-	cmd.AddCommand(newLint(a), newGraph(a), newList(a), newExplain(a))
-	return cmd
+	}, newLint(a), newGraph(a), newList(a), newExplain(a))
 }
 
 // Environment is what a file is read with: variables are those of the command's own environment.
@@ -92,12 +88,8 @@ func (q *question) report(ctx context.Context, c *invocation.Connection, in api.
 	ctx, cancel := exit.WithTimeout(ctx, within)
 	defer cancel()
 	answer, err := c.ProfileReport(ctx, in, within)
-	switch err = exit.OrStopped(ctx, err); {
-	case errors.Is(err, exit.ErrTimedOut):
-		return answer, exit.WithCode(exit.TimedOut, fmt.Errorf("timed out after %s waiting for the report of profiles", within))
-	case errors.Is(err, exit.ErrInterrupted):
-		return answer, exit.WithCode(exit.Interrupted, errors.New("no longer waiting for the report of profiles"))
-	}
+	err = exit.GivenUp(exit.OrStopped(ctx, err), fmt.Sprintf("timed out after %s waiting for the report of profiles", within),
+		"no longer waiting for the report of profiles")
 	return answer, c.Explain(err)
 }
 

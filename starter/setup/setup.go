@@ -103,16 +103,9 @@ func (o *options) run(ctx context.Context) error {
 	}
 	if o.print {
 		terminal.Show(o.app.Stdout, views.SetupCommands(report))
-		if len(report.Uncommanded()) > 0 {
-			return exit.WithCode(exit.Failed, nil)
-		}
-		return nil
+		return exit.Unless(len(report.Uncommanded()) == 0, exit.Failed)
 	}
-	err = o.output.Write(o.app.Stdout, report, views.Setup(report, o.apply, o.app.Name))
-	if err == nil && !report.Ready {
-		return exit.WithCode(exit.Failed, nil)
-	}
-	return err
+	return cmp.Or(o.output.Write(o.app.Stdout, report, views.Setup(report, o.apply, o.app.Name)), exit.Unless(report.Ready, exit.Failed))
 }
 
 func (o *options) check() error {

@@ -62,12 +62,8 @@ func Commands(a *invocation.App) []*cobra.Command {
 		below[r.noun] = append(below[r.noun], (&order{row: r, app: a}).command())
 	}
 	for _, noun := range nouns {
-		cmd := &cobra.Command{
-			Use: noun.name, Short: noun.short, Long: noun.long, Example: below[noun.name][0].Example,
-		}
-		invocation.AsNoun(cmd)
-		cmd.AddCommand(below[noun.name]...)
-		all = append(all, cmd)
+		verbs := below[noun.name]
+		all = append(all, invocation.Noun(&cobra.Command{Use: noun.name, Short: noun.short, Long: noun.long, Example: verbs[0].Example}, verbs...))
 	}
 	return append(below[""], all...)
 }
@@ -124,7 +120,6 @@ func (o *order) command() *cobra.Command {
 	return cmd
 }
 
-// arguments checks how many there are, by how the command is used.
 func arguments(cmd *cobra.Command, args []string) error {
 	use, _, _ := strings.Cut(cmd.Use, " --")
 	use, _, _ = strings.Cut(use, " (")
@@ -179,7 +174,7 @@ func (o *order) run(ctx context.Context) (err error) {
 	defer o.conn.Close()
 	var note string
 	if o.found, note, err = o.conn.FindByFlag(ctx, o.node(), o.requestor, cmp.Or(o.of, "--requestor")); err != nil {
-		return heldby.WhyNone(ctx, o.conn, err)
+		return heldby.WhyNone(ctx, o.conn, o.app.Name, err)
 	}
 	m, err := o.message(ctx)
 	if err != nil {
@@ -230,9 +225,6 @@ func (o *order) report(ctx context.Context) (err error) {
 		if v, err = o.conn.Observe(ctx, o.found.Maintenance); err != nil {
 			return o.conn.Explain(err)
 		}
-	}
-	if o.output.Table() {
-		return nil
 	}
 	return o.output.Write(o.app.Stdout, v.Summary())
 }

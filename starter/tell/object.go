@@ -106,7 +106,6 @@ func (o object) path() []string {
 	return []string{"apis", v1alpha1.GroupVersion.Group, v1alpha1.GroupVersion.Version, "nodemaintenances", o.name}
 }
 
-// say writes the annotation of a message, and returns the object's UID.
 func (o object) say(ctx context.Context, message, comment string) (types.UID, error) {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{v1alpha1.Annotation(message): comment}}})
 	if err != nil {

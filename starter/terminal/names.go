@@ -3,6 +3,7 @@ package terminal
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -33,6 +34,12 @@ func digits(s string) string {
 		end++
 	}
 	return s[:end]
+}
+
+// InOrder sorts names, and leaves each there once.
+func InOrder(names []string) []string {
+	slices.SortFunc(names, CompareNames)
+	return slices.Compact(names)
 }
 
 // NamesOf are the names of some things, in their order.

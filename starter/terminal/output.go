@@ -1,6 +1,7 @@
 package terminal
 
 import (
+	"bufio"
 	"encoding/json"
 	"io"
 	"slices"
@@ -40,9 +41,14 @@ type Output struct {
 func (o *Output) Register(cmd *cobra.Command, more ...string) {
 	o.more = more
 	cmd.Flags().StringVarP(&o.Format, "output", "o", FormatTable, "output format: "+strings.Join(o.formats(), ", "))
-	// It fails only for a flag that does not exist or was registered before.
-	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(o.formats(), cobra.ShellCompDirectiveNoFileComp))
+	CompleteFlag(cmd, "output", o.formats())
 	cmd.PreRunE = o.check
+}
+
+// CompleteFlag has the shell offer the words for a flag.
+func CompleteFlag(cmd *cobra.Command, flag string, words []string) {
+	// It fails only for a flag that does not exist or was registered before.
+	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
 }
 
 // RegisterNoHeaders adds the flag for tables without the names of columns.
@@ -87,7 +93,7 @@ func (o *Output) Write(w io.Writer, value any, views ...document.Document) error
 		return err
 	default:
 		page := o.Page(w)
-		to := &written{to: page.Writer}
+		to := bufio.NewWriter(page.Writer)
 		page.Writer = to
 		apart := ""
 		for _, view := range views {
@@ -97,23 +103,8 @@ func (o *Output) Write(w io.Writer, value any, views ...document.Document) error
 				apart = "\n"
 			}
 		}
-		return to.err
+		return to.Flush() // it keeps the first error of all pieces
 	}
-}
-
-// written keeps the first error of a writer, since tables are drawn in many pieces.
-type written struct {
-	to  io.Writer
-	err error
-}
-
-func (w *written) Write(p []byte) (int, error) {
-	if w.err != nil {
-		return 0, w.err
-	}
-	var n int
-	n, w.err = w.to.Write(p)
-	return n, w.err
 }
 
 // WriteLine renders value as one line of JSON.

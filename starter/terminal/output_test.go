@@ -3,6 +3,7 @@ package terminal
 import (
 	"bytes"
 	"errors"
+	"strings"
 	"testing"
 
 	"drydock.dev/drydock/rules/document"
@@ -32,7 +33,11 @@ func TestATableThatCannotBeWrittenIsAnError(t *testing.T) {
 		}
 	}
 	o := Output{Format: FormatTable}
-	if err := o.Write(&full{room: 1}, d, d); !errors.Is(err, errFull) {
+	var long document.Document
+	for range 1000 { // more than is written at once
+		long.Fact("Records", strings.Repeat("7", 20))
+	}
+	if err := o.Write(&full{room: 1}, long, long); !errors.Is(err, errFull) {
 		t.Errorf("after a line: %v", err)
 	}
 	var out bytes.Buffer
