@@ -12,6 +12,7 @@ import (
 
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/k8s"
+	"drydock.dev/drydock/lab/world"
 )
 
 // lastEvents is how many of the latest events of a workflow are told.
@@ -64,12 +65,8 @@ func (s *Site) autopsy() string {
 func (s *Site) saysOfItself(id string) string {
 	ctx, cancel := context.WithTimeout(s.Ctx, 5*time.Second)
 	defer cancel()
-	value, err := s.Temporal.QueryWorkflow(ctx, id, "", api.QueryStatus)
+	status, err := world.Ask[api.Status](ctx, s.Temporal, id, api.QueryStatus)
 	if err != nil {
-		return err.Error()
-	}
-	var status api.Status
-	if err := value.Get(&status); err != nil {
 		return err.Error()
 	}
 	drain, err := json.Marshal(status.Drain)

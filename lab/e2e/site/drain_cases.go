@@ -27,9 +27,7 @@ func EndsWithin(seconds int64) Option {
 func (s *Site) PatchPod(pod corev1.Pod, patch string) {
 	s.Helper()
 	_, err := s.Kube.CoreV1().Pods(pod.Namespace).Patch(s.Ctx, pod.Name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
-	if err != nil {
-		s.Fatal(err)
-	}
+	s.NoError(err)
 }
 
 // LetGo removes the finalizers of a namespace's pods, now and at the test's end.

@@ -33,9 +33,7 @@ func (s *Site) SignalsTo(id string) []string {
 	history := s.Temporal.GetWorkflowHistory(s.Ctx, id, "", false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 	for history.HasNext() {
 		event, err := history.Next()
-		if err != nil {
-			s.Fatal(err)
-		}
+		s.NoError(err)
 		if a := event.GetWorkflowExecutionSignaledEventAttributes(); a != nil {
 			names = append(names, a.SignalName)
 		}

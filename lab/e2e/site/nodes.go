@@ -3,12 +3,12 @@ package site
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/k8s"
@@ -24,9 +24,7 @@ const ControlPlaneLabel = "node-role.kubernetes.io/control-plane"
 func (s *Site) Node(name string) *corev1.Node {
 	s.Helper()
 	n, err := s.Kube.CoreV1().Nodes().Get(s.Ctx, name, metav1.GetOptions{})
-	if err != nil {
-		s.Fatal(err)
-	}
+	s.NoError(err)
 	return n
 }
 
@@ -34,17 +32,14 @@ func (s *Site) Node(name string) *corev1.Node {
 func (s *Site) Nodes() []corev1.Node {
 	s.Helper()
 	list, err := s.Kube.CoreV1().Nodes().List(s.Ctx, metav1.ListOptions{})
-	if err != nil {
-		s.Fatal(err)
-	}
+	s.NoError(err)
 	return list.Items
 }
 
 // PatchNode changes a node by a merge patch.
 func (s *Site) PatchNode(name, patch string) {
 	s.Helper()
-	_, err := s.Kube.CoreV1().Nodes().Patch(s.Ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
-	if err != nil {
+	if err := world.PatchNode(s.Ctx, s.Kube, name, "%s", patch); err != nil {
 		s.Error(err)
 	}
 }
@@ -149,14 +144,9 @@ func (s *Site) DeleteNode(name string) *corev1.Node {
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{}, Annotations: map[string]string{}},
 		Status:     corev1.NodeStatus{Capacity: old.Status.Capacity, Allocatable: old.Status.Allocatable, Addresses: old.Status.Addresses},
 	}
-	for key, value := range old.Labels {
-		if key != api.PhaseLabel {
-			fresh.Labels[key] = value
-		}
-	}
-	if err := s.Kube.CoreV1().Nodes().Delete(s.Ctx, name, metav1.DeleteOptions{}); err != nil {
-		s.Fatal(err)
-	}
+	maps.Copy(fresh.Labels, old.Labels)
+	delete(fresh.Labels, api.PhaseLabel)
+	s.NoError(s.Kube.CoreV1().Nodes().Delete(s.Ctx, name, metav1.DeleteOptions{}))
 	s.Cleanup(func() { s.CreateNode(fresh) })
 	return fresh
 }
@@ -166,9 +156,8 @@ func (s *Site) CreateNode(n *corev1.Node) {
 	s.Helper()
 	nodes := s.Kube.CoreV1().Nodes()
 	if _, err := nodes.Get(s.Ctx, n.Name, metav1.GetOptions{}); err != nil {
-		if _, err := nodes.Create(s.Ctx, n, metav1.CreateOptions{}); err != nil {
-			s.Fatal(err)
-		}
+		_, err := nodes.Create(s.Ctx, n, metav1.CreateOptions{})
+		s.NoError(err)
 	}
 	s.Eventually("node "+n.Name+" is Ready", func() error {
 		if now := s.Node(n.Name); !nodestate.IsReady(now) || HasTaint(now, corev1.TaintNodeNotReady) {
@@ -180,12 +169,7 @@ func (s *Site) CreateNode(n *corev1.Node) {
 
 // HasTaint reports whether a node has a taint of a key.
 func HasTaint(n *corev1.Node, key string) bool {
-	for _, taint := range n.Spec.Taints {
-		if taint.Key == key {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == key })
 }
 
 // NodeEvents are the Kubernetes Events about a node with a reason; those of earlier tests are gone.
@@ -194,14 +178,6 @@ func (s *Site) NodeEvents(name, reason string) []corev1.Event {
 	list, err := s.Kube.CoreV1().Events(metav1.NamespaceDefault).List(s.Ctx, metav1.ListOptions{
 		FieldSelector: "involvedObject.kind=Node,involvedObject.name=" + name + ",reason=" + reason,
 	})
-	if err != nil {
-		s.Fatal(err)
-	}
-	var found []corev1.Event
-	for _, e := range list.Items {
-		if strings.Contains(e.ReportingController, "drydock") {
-			found = append(found, e)
-		}
-	}
-	return found
+	s.NoError(err)
+	return slices.DeleteFunc(list.Items, func(e corev1.Event) bool { return !strings.Contains(e.ReportingController, "drydock") })
 }

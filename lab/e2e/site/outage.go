@@ -28,18 +28,14 @@ type Cable struct {
 func (s *Site) CableToAPIServer() *Cable {
 	s.Helper()
 	config, err := clientcmd.LoadFromFile(s.Lane.Kubeconfig)
-	if err != nil {
-		s.Fatal(err)
-	}
+	s.NoError(err)
 	var through *Cable
 	for _, cluster := range config.Clusters {
 		through = s.NewCable(strings.TrimPrefix(cluster.Server, "https://"))
 		cluster.Server = "https://" + through.Address
 	}
 	s.Options.Kubeconfig = filepath.Join(s.TempDir(), "kubeconfig")
-	if err := clientcmd.WriteToFile(*config, s.Options.Kubeconfig); err != nil {
-		s.Fatal(err)
-	}
+	s.NoError(clientcmd.WriteToFile(*config, s.Options.Kubeconfig))
 	return through
 }
 
@@ -47,9 +43,7 @@ func (s *Site) CableToAPIServer() *Cable {
 func (s *Site) NewCable(to string) *Cable {
 	s.Helper()
 	ports, err := devstack.FreePorts(1)
-	if err != nil {
-		s.Fatal(err)
-	}
+	s.NoError(err)
 	c := &Cable{Address: fmt.Sprintf("127.0.0.1:%d", ports[0]), to: to}
 	s.Cleanup(c.Cut)
 	return c
@@ -61,9 +55,7 @@ func (s *Site) Connect(c *Cable) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	listener, err := new(net.ListenConfig).Listen(context.Background(), "tcp", c.Address)
-	if err != nil {
-		s.Fatal(err)
-	}
+	s.NoError(err)
 	c.listener, c.open = listener, map[net.Conn]bool{}
 	go func() {
 		for {

@@ -29,8 +29,6 @@ func (s *Site) Account(rules ...rbacv1.PolicyRule) string {
 	}, metav1.CreateOptions{})
 	file := filepath.Join(s.Options.Dir, "kubeconfig")
 	err4 := WriteKubeconfig(s.Ctx, s.Lane.Cluster, ns, "worker", file)
-	if err := errors.Join(err1, err2, err3, err4); err != nil {
-		s.Fatal(err)
-	}
+	s.NoError(errors.Join(err1, err2, err3, err4))
 	return file
 }

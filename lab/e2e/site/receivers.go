@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -57,9 +58,8 @@ func (s *Site) Receivers(signingKey, mailPassword string) *Receivers {
 	s.Helper()
 	r := &Receivers{Site: s, Got: map[string][]received{}, told: map[string][]notices.Event{}, password: mailPassword}
 	var err error
-	if r.signature, err = standardwebhooks.NewWebhook(signingKey); err != nil {
-		s.Fatal(err)
-	}
+	r.signature, err = standardwebhooks.NewWebhook(signingKey)
+	s.NoError(err)
 	r.HTTP = httptest.NewServer(http.HandlerFunc(r.serve))
 	s.Cleanup(r.HTTP.Close)
 	r.serveMail()
@@ -138,20 +138,14 @@ func (r *Receivers) takeEvents(path string, got received) error {
 func (r *Receivers) Events(path, run string) []notices.Event {
 	r.Mu.Lock()
 	defer r.Mu.Unlock()
-	var events []notices.Event
-	for _, e := range r.told[path] {
-		if e.RunID == run {
-			events = append(events, e)
-		}
-	}
-	return events
+	return slices.DeleteFunc(slices.Clone(r.told[path]), func(e notices.Event) bool { return e.RunID != run })
 }
 
 // Requests are those that came to a path.
 func (r *Receivers) Requests(path string) []received {
 	r.Mu.Lock()
 	defer r.Mu.Unlock()
-	return append([]received{}, r.Got[path]...)
+	return slices.Clone(r.Got[path])
 }
 
 // Secret writes a secret to a file, in the form in which the configuration names it.
@@ -164,12 +158,8 @@ func (r *Receivers) Secret(name, value string) string {
 func (s *Site) File(name, content string) string {
 	s.Helper()
 	file := filepath.Join(s.Options.Dir, name)
-	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-		s.Fatal(err)
-	}
-	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
-		s.Fatal(err)
-	}
+	s.NoError(os.MkdirAll(filepath.Dir(file), 0o755))
+	s.NoError(os.WriteFile(file, []byte(content), 0o600))
 	return file
 }
 
@@ -184,9 +174,7 @@ func (r *Receivers) serveMail() {
 	server.TLSConfig = &tls.Config{Certificates: certificates.TLS.Certificates}
 	r.MailCA = r.File("mail-ca.pem", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificates.Certificate().Raw})))
 	listener, err := new(net.ListenConfig).Listen(r.Ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		r.Fatal(err)
-	}
+	r.NoError(err)
 	_, r.MailPort, _ = net.SplitHostPort(listener.Addr().String())
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()

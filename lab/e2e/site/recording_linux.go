@@ -38,9 +38,7 @@ func (s *Site) Record(name string, width int, args ...string) *Recording {
 		s.Fatalf("%s showed nothing", r.prompt)
 	}
 	if dir := os.Getenv("DRYDOCK_PICTURES"); dir != "" {
-		if err := os.WriteFile(filepath.Join(dir, name+".svg"), r.SVG(), 0o644); err != nil {
-			s.Fatal(err)
-		}
+		s.NoError(os.WriteFile(filepath.Join(dir, name+".svg"), r.SVG(), 0o644))
 	}
 	return r
 }

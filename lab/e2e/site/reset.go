@@ -25,18 +25,11 @@ func (s *Site) Reset(run client.WorkflowRun) client.WorkflowRun {
 func (s *Site) FirstTask(id string) (first int64) {
 	s.Helper()
 	s.Eventually(id+" has completed a workflow task", func() error {
-		history := s.Temporal.GetWorkflowHistory(s.Ctx, id, "", false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
-		for history.HasNext() {
-			event, err := history.Next()
-			if err != nil {
-				return err
-			}
-			if event.GetEventType() == enums.EVENT_TYPE_WORKFLOW_TASK_COMPLETED {
-				first = event.GetEventId()
-				return nil
-			}
+		tasks, err := world.Tasks(s.Ctx, s.Temporal, id, "")
+		if err == nil {
+			first = tasks[0]
 		}
-		return errors.New("it has not")
+		return err
 	})
 	return first
 }
@@ -45,9 +38,7 @@ func (s *Site) FirstTask(id string) (first int64) {
 func (s *Site) LastTask(id string) int64 {
 	s.Helper()
 	tasks, err := world.Tasks(s.Ctx, s.Temporal, id, "")
-	if err != nil {
-		s.Fatal(err)
-	}
+	s.NoError(err)
 	return tasks[len(tasks)-1]
 }
 
@@ -62,9 +53,7 @@ func (s *Site) ResetTo(run client.WorkflowRun, event int64, keep bool) client.Wo
 		request.ResetReapplyExcludeTypes = []enums.ResetReapplyExcludeType{enums.RESET_REAPPLY_EXCLUDE_TYPE_SIGNAL, enums.RESET_REAPPLY_EXCLUDE_TYPE_UPDATE}
 	}
 	answer, err := s.Temporal.ResetWorkflowExecution(s.Ctx, request)
-	if err != nil {
-		s.Fatal(err)
-	}
+	s.NoError(err)
 	return s.Temporal.GetWorkflow(s.Ctx, run.GetID(), answer.GetRunId())
 }
 
@@ -72,9 +61,7 @@ func (s *Site) ResetTo(run client.WorkflowRun, event int64, keep bool) client.Wo
 func (s *Site) MarkOf(node string) k8s.Mark {
 	s.Helper()
 	mark, err := k8s.MarkOf(s.Node(node))
-	if err != nil {
-		s.Fatal(err)
-	}
+	s.NoError(err)
 	return mark
 }
 
@@ -89,4 +76,18 @@ func (s *Site) MarkedBy(node, run string) {
 		}
 		return errors.New(s.Node(node).Annotations[api.HoldersAnnotation])
 	})
+}
+
+// ResetWorkflow resets the present run of a workflow to a task so many percent into its history.
+func (s *Site) ResetWorkflow(id string, percent int) {
+	s.Helper()
+	described, err := s.Temporal.DescribeWorkflowExecution(s.Ctx, id, "")
+	s.NoError(err)
+	run := described.WorkflowExecutionInfo.Execution.RunId
+	tasks, err := world.Tasks(s.Ctx, s.Temporal, id, run)
+	s.NoError(err)
+	to := tasks[(len(tasks)-1)*percent/100]
+	_, err = world.Reset(s.Ctx, s.Temporal, id, run, to)
+	s.NoError(err)
+	s.Logf("%s was reset to event %d of %d tasks", id, to, len(tasks))
 }

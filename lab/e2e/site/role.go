@@ -78,9 +78,7 @@ func ObjectsOf(file string) ([]runtime.Object, error) {
 func (s *Site) Manifests(file string) []*unstructured.Unstructured {
 	s.Helper()
 	texts, err := documents(file)
-	if err != nil {
-		s.Fatal(err)
-	}
+	s.NoError(err)
 	var objects []*unstructured.Unstructured
 	for _, text := range texts {
 		o := &unstructured.Unstructured{}

@@ -22,9 +22,8 @@ func (s *Site) Written(atLeast int) map[string][]byte {
 		s.Fatalf("no log of the worker: %v", err)
 	}
 	for _, file := range logs {
-		if places[file], err = os.ReadFile(file); err != nil {
-			s.Fatal(err)
-		}
+		places[file], err = os.ReadFile(file)
+		s.NoError(err)
 	}
 	var page *workflowservice.ListWorkflowExecutionsResponse
 	s.Eventually("the workflows are listed", func() (err error) {
@@ -41,13 +40,9 @@ func (s *Site) Written(atLeast int) map[string][]byte {
 		history := s.Temporal.GetWorkflowHistory(s.Ctx, id, info.GetExecution().GetRunId(), false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 		for history.HasNext() {
 			event, err := history.Next()
-			if err != nil {
-				s.Fatal(err)
-			}
+			s.NoError(err)
 			raw, err := proto.Marshal(event)
-			if err != nil {
-				s.Fatal(err)
-			}
+			s.NoError(err)
 			places["the history of "+id] = append(places["the history of "+id], raw...)
 		}
 	}

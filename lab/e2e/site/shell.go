@@ -3,6 +3,7 @@ package site
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"os"
 	"os/exec"
@@ -11,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"drydock.dev/drydock/api"
 	"drydock.dev/drydock/deploy/devstack"
 )
 
@@ -37,9 +39,7 @@ func (s *Site) env() []string {
 func (s *Site) Command(binary string, args ...string) *exec.Cmd {
 	s.Helper()
 	path, err := devstack.Binary(binary)
-	if err != nil {
-		s.Fatal(err)
-	}
+	s.NoError(err)
 	ctx, cancel := context.WithTimeout(s.Ctx, shellTime)
 	s.Cleanup(cancel)
 	cmd := exec.CommandContext(ctx, path, args...)
@@ -76,6 +76,14 @@ func (s *Site) MustDrydock(args ...string) string {
 	return r.Stdout
 }
 
+// Shown is the status as the command line has it, which knows more of a drain under way than the workflow.
+func (s *Site) Shown(node string) api.Maintenance {
+	s.Helper()
+	var status api.Maintenance
+	s.NoError(json.Unmarshal([]byte(s.MustDrydock("status", node, "-o", "json")), &status))
+	return status
+}
+
 // Exits checks a command's exit status, and what it said.
 func (s *Site) Exits(r Ran, status int, says ...string) {
 	s.Helper()
@@ -104,9 +112,7 @@ func (s *Site) Spawn(args ...string) *Background {
 	b.Cmd.Stdout, b.Cmd.Stderr = b.Output, b.Output
 	// A group of its own, as a terminal's job has.
 	b.Cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := b.Cmd.Start(); err != nil {
-		s.Fatal(err)
-	}
+	s.NoError(b.Cmd.Start())
 	go func() {
 		_ = b.Cmd.Wait()
 		close(b.Exited)
@@ -121,9 +127,7 @@ func (s *Site) Spawn(args ...string) *Background {
 // Interrupt sends SIGINT.
 func (b *Background) Interrupt() {
 	b.site.Helper()
-	if err := b.Cmd.Process.Signal(os.Interrupt); err != nil {
-		b.site.Fatal(err)
-	}
+	b.site.NoError(b.Cmd.Process.Signal(os.Interrupt))
 }
 
 // End waits for the command's end.

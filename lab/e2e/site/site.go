@@ -137,27 +137,21 @@ func (s *Site) StartWorker() {
 	s.Helper()
 	w, err := devstack.StartWorker(s.Ctx, s.NextWorker())
 	s.Worker = w
-	if err != nil {
-		s.Fatal(err)
-	}
+	s.NoError(err)
 	s.State()
 }
 
 // StopWorker has a worker end in order.
 func (s *Site) StopWorker(w *devstack.Worker) {
 	s.Helper()
-	if err := w.Stop(StopTime); err != nil {
-		s.Fatal(err)
-	}
+	s.NoError(w.Stop(StopTime))
 }
 
 // LogOf is all that a worker has logged.
 func (s *Site) LogOf(w *devstack.Worker) string {
 	s.Helper()
 	text, err := os.ReadFile(w.Log)
-	if err != nil {
-		s.Fatal(err)
-	}
+	s.NoError(err)
 	return string(text)
 }
 
@@ -255,6 +249,14 @@ func (s *Site) Running() []string {
 		ids = append(ids, e.Execution.WorkflowId)
 	}
 	return ids
+}
+
+// NoError ends the test where there is an error.
+func (s *Site) NoError(err error) {
+	s.Helper()
+	if err != nil {
+		s.Fatal(err)
+	}
 }
 
 // Eventually waits until check says nothing is missing any more.

@@ -5,12 +5,16 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
+	"time"
 
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 
 	"drydock.dev/drydock/api"
+	"drydock.dev/drydock/lab/world"
 )
 
 // Begin starts a maintenance by ops with the defaults of everything else.
@@ -29,9 +33,7 @@ func (s *Site) BeginWith(node, fields string) client.WorkflowRun {
 func (s *Site) Start(node, requestor, spec string) client.WorkflowRun {
 	s.Helper()
 	run, err := s.StartAs(api.MaintenanceID(s.Cluster, node, requestor), spec)
-	if err != nil {
-		s.Fatal(err)
-	}
+	s.NoError(err)
 	return run
 }
 
@@ -106,9 +108,7 @@ func (s *Site) UntilStatus(run client.WorkflowRun, what string, is func(api.Stat
 // Signal sends a message with a payload, which may be nil.
 func (s *Site) Signal(run client.WorkflowRun, name string, payload any) {
 	s.Helper()
-	if err := s.Temporal.SignalWorkflow(s.Ctx, run.GetID(), run.GetRunID(), name, payload); err != nil {
-		s.Fatal(err)
-	}
+	s.NoError(s.Temporal.SignalWorkflow(s.Ctx, run.GetID(), run.GetRunID(), name, payload))
 }
 
 // Tell sends a message as an update and returns its effect. Without a payload it is nil.
@@ -181,12 +181,9 @@ func (s *Site) Done(run client.WorkflowRun) {
 func (s *Site) State() api.State {
 	s.Helper()
 	var state api.State
-	s.Eventually("the scheduler answers", func() error {
-		value, err := s.Temporal.QueryWorkflow(s.Ctx, api.SchedulerID(s.Cluster), "", api.QueryState)
-		if err != nil {
-			return err
-		}
-		return value.Get(&state)
+	s.Eventually("the scheduler answers", func() (err error) {
+		state, err = world.Ask[api.State](s.Ctx, s.Temporal, api.SchedulerID(s.Cluster), api.QueryState)
+		return err
 	})
 	return state
 }
@@ -199,4 +196,61 @@ func (s *Site) Holders() []string {
 		names = append(names, h.Node)
 	}
 	return names
+}
+
+// SignalAnyRun addresses a workflow ID without a run, as scripts do.
+func (s *Site) SignalAnyRun(run client.WorkflowRun, name string, payload any) {
+	s.Helper()
+	s.NoError(s.Temporal.SignalWorkflow(s.Ctx, run.GetID(), "", name, payload))
+}
+
+// Entered is when a maintenance first came into a phase, which may be over.
+func (s *Site) Entered(passed []api.Transition, phase api.Phase) time.Time {
+	s.Helper()
+	first := slices.IndexFunc(passed, func(t api.Transition) bool { return t.Phase == phase })
+	if first < 0 {
+		s.Fatalf("it was never %s: %+v", phase, passed)
+	}
+	return passed[first].At
+}
+
+// Undone checks that a maintenance ended Cancelled and left nothing behind.
+func (s *Site) Undone(run client.WorkflowRun, node, before string) {
+	s.Helper()
+	s.MustEnd(run, api.Cancelled)
+	var cancelled *temporal.CanceledError
+	if err := run.Get(s.Ctx, nil); !errors.As(err, &cancelled) {
+		s.Errorf("the workflow ended with %v, want it cancelled", err)
+	}
+	s.Back(node, before)
+	s.SlotFree(node)
+}
+
+// SlotFree waits until nobody holds the slot of a node.
+func (s *Site) SlotFree(node string) {
+	s.Helper()
+	s.Eventually("the slot of "+node+" is free", func() error {
+		if slices.Contains(s.Holders(), node) {
+			return errors.New("it is taken")
+		}
+		return nil
+	})
+}
+
+// WaitsFor waits until a maintenance is told why it has no slot, and returns the reason.
+func (s *Site) WaitsFor(run interface{ GetID() string }, reason string) string {
+	s.Helper()
+	var found string
+	s.Eventually(run.GetID()+" waits for "+reason, func() error {
+		for _, p := range s.State().Pending {
+			if api.MaintenanceID(s.Cluster, p.Node, p.Requestor) == run.GetID() {
+				if found = p.Reason; strings.Contains(found, reason) {
+					return nil
+				}
+				return fmt.Errorf("it waits for %q", found)
+			}
+		}
+		return errors.New("it does not wait")
+	})
+	return found
 }

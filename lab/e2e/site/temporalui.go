@@ -14,14 +14,10 @@ import (
 func (s *Site) tried(id, what string, body any) (string, error) {
 	s.Helper()
 	content, err := json.Marshal(body)
-	if err != nil {
-		s.Fatal(err)
-	}
+	s.NoError(err)
 	target := Shared.Temporal.UI + "/api/v1/namespaces/default/workflows/" + url.PathEscape(id) + what
 	request, err := http.NewRequestWithContext(s.Ctx, http.MethodPost, target, bytes.NewReader(content))
-	if err != nil {
-		s.Fatal(err)
-	}
+	s.NoError(err)
 	cookie := s.csrf()
 	request.AddCookie(cookie)
 	request.Header.Set("X-Csrf-Token", cookie.Value)
@@ -42,13 +38,9 @@ func (s *Site) tried(id, what string, body any) (string, error) {
 func (s *Site) csrf() *http.Cookie {
 	s.Helper()
 	request, err := http.NewRequestWithContext(s.Ctx, http.MethodGet, Shared.Temporal.UI+"/api/v1/settings", nil)
-	if err != nil {
-		s.Fatal(err)
-	}
+	s.NoError(err)
 	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		s.Fatal(err)
-	}
+	s.NoError(err)
 	defer response.Body.Close()
 	for _, cookie := range response.Cookies() {
 		if cookie.Name == "_csrf" {

@@ -17,18 +17,13 @@ const terminalRows = 40
 func (s *Site) terminal(width int) (screen, tty *os.File) {
 	s.Helper()
 	screen, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		s.Fatal(err)
-	}
+	s.NoError(err)
 	fd := int(screen.Fd())
 	number, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
-	if err = errors.Join(err, unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0),
-		unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: terminalRows, Col: uint16(width)})); err != nil {
-		s.Fatal(err)
-	}
-	if tty, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0); err != nil {
-		s.Fatal(err)
-	}
+	s.NoError(errors.Join(err, unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0),
+		unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: terminalRows, Col: uint16(width)})))
+	tty, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
+	s.NoError(err)
 	return screen, tty
 }
 
@@ -38,9 +33,8 @@ func (s *Site) AtTerminal(answer string, args ...string) Ran {
 	screen, tty := s.terminal(200)
 	defer screen.Close()
 	defer tty.Close()
-	if _, err := screen.WriteString(answer + "\n"); err != nil {
-		s.Fatal(err)
-	}
+	_, err := screen.WriteString(answer + "\n")
+	s.NoError(err)
 	cmd := s.Command("drydock", args...)
 	cmd.Stdin = tty
 	return s.Execute(cmd)
@@ -62,9 +56,7 @@ func (s *Site) inTerminal(width int, out io.Writer, args ...string) {
 	cmd := s.Command("drydock", args...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = tty, tty, tty
 	cmd.Env = append(cmd.Env, "TERM=xterm")
-	if err := cmd.Start(); err != nil {
-		s.Fatal(err)
-	}
+	s.NoError(cmd.Start())
 	tty.Close()
 	// The terminal's end is an error (EIO) once nobody has its other side.
 	_, _ = io.Copy(out, screen)

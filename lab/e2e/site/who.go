@@ -13,9 +13,7 @@ import (
 func (s *Site) ShownDetails(run client.WorkflowRun) string {
 	s.Helper()
 	text, err := s.Queried(run.GetID(), "__temporal_workflow_metadata")
-	if err != nil {
-		s.Fatal(err)
-	}
+	s.NoError(err)
 	var metadata struct {
 		CurrentDetails string `json:"currentDetails"`
 	}

@@ -34,9 +34,7 @@ func (s *Site) FollowNodes(see func(watch.EventType, *corev1.Node), broke func(e
 	s.Helper()
 	ctx, cancel := context.WithCancel(s.Ctx)
 	s.Cleanup(cancel)
-	if err := witness.Nodes(ctx, s.Kube, see, broke); err != nil {
-		s.Fatal(err)
-	}
+	s.NoError(witness.Nodes(ctx, s.Kube, see, broke))
 }
 
 func (w *observer) fail(err error) {
@@ -105,13 +103,11 @@ func (s *Site) Requests(part string, is func(Request) bool) []Request {
 func (s *Site) RequestsBy(program, part string, is func(Request) bool) []Request {
 	s.Helper()
 	var found []Request
-	if err := devstack.ReadAudit(s.Lane.audit, s.auditFrom, func(r Request) {
+	s.NoError(devstack.ReadAudit(s.Lane.audit, s.auditFrom, func(r Request) {
 		if strings.HasPrefix(r.UserAgent, program+"/") && is(r) {
 			found = append(found, r)
 		}
-	}, part); err != nil {
-		s.Fatal(err)
-	}
+	}, part))
 	return found
 }
 
@@ -153,5 +149,13 @@ func (s *Site) Touched() []Request {
 	s.Helper()
 	return s.Requests(`"resource":"nodes"`, func(r Request) bool {
 		return r.Object.Resource == "nodes" && r.Verb != "get" && r.Verb != "list" && r.Verb != "watch"
+	})
+}
+
+// Deletions are the worker's requests to delete pods of a namespace.
+func (s *Site) Deletions(ns string) []Request {
+	s.Helper()
+	return s.Requests(`"verb":"delete"`, func(r Request) bool {
+		return r.Verb == "delete" && r.Object.Resource == "pods" && r.Object.Subresource == "" && r.Object.Namespace == ns
 	})
 }

@@ -16,9 +16,7 @@ func (s *Site) WorkNamespace() string {
 	s.Helper()
 	ns := s.Namespace()
 	objects, err := ObjectsOfAll([]string{"../../../deploy/kubernetes/rbac-work.yaml"})
-	if err != nil {
-		s.Fatal(err)
-	}
+	s.NoError(err)
 	for _, object := range objects {
 		switch o := object.(type) {
 		case *rbacv1.Role:
@@ -28,9 +26,7 @@ func (s *Site) WorkNamespace() string {
 			o.Namespace, o.Subjects = ns, []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: accountName, Namespace: "drydock"}}
 			_, err = s.Kube.RbacV1().RoleBindings(ns).Create(s.Ctx, o, metav1.CreateOptions{})
 		}
-		if err != nil {
-			s.Fatal(err)
-		}
+		s.NoError(err)
 	}
 	return ns
 }
@@ -39,17 +35,12 @@ func (s *Site) WorkNamespace() string {
 func (s *Site) ExampleJob(name string, annotations map[string]string) string {
 	s.Helper()
 	text, err := os.ReadFile("../../../deploy/kubernetes/examples/" + name + "-job.yaml")
-	if err != nil {
-		s.Fatal(err)
-	}
+	s.NoError(err)
 	var job batchv1.Job
-	if err := yaml.UnmarshalStrict(text, &job); err != nil {
-		s.Fatal(err)
-	}
+	s.NoError(yaml.UnmarshalStrict(text, &job))
 	job.Spec.Template.Annotations = annotations
-	if text, err = yaml.Marshal(job); err != nil {
-		s.Fatal(err)
-	}
+	text, err = yaml.Marshal(job)
+	s.NoError(err)
 	return s.File(name+"-job.yaml", string(text))
 }
 
@@ -65,9 +56,7 @@ func (s *Site) WorksOf(ns string) (created []string) {
 func (s *Site) JobsIn(ns string) []batchv1.Job {
 	s.Helper()
 	list, err := s.Kube.BatchV1().Jobs(ns).List(s.Ctx, metav1.ListOptions{})
-	if err != nil {
-		s.Fatal(err)
-	}
+	s.NoError(err)
 	return list.Items
 }
 

@@ -10,17 +10,11 @@ import (
 func (s *Site) HTTP(method, url, body string) (code int, answer string) {
 	s.Helper()
 	request, err := http.NewRequestWithContext(s.Ctx, method, url, strings.NewReader(body))
-	if err != nil {
-		s.Fatal(err)
-	}
+	s.NoError(err)
 	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		s.Fatal(err)
-	}
+	s.NoError(err)
 	defer response.Body.Close()
 	data, err := io.ReadAll(response.Body)
-	if err != nil {
-		s.Fatal(err)
-	}
+	s.NoError(err)
 	return response.StatusCode, string(data)
 }

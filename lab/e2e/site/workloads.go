@@ -3,6 +3,7 @@ package site
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -69,9 +70,8 @@ func (s *Site) Namespace() string {
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 		Name: fmt.Sprintf("%s-%d", s.ID, s.namespaces), Labels: map[string]string{"e2e": s.ID},
 	}}
-	if _, err := s.Kube.CoreV1().Namespaces().Create(s.Ctx, ns, metav1.CreateOptions{}); err != nil {
-		s.Fatal(err)
-	}
+	_, err := s.Kube.CoreV1().Namespaces().Create(s.Ctx, ns, metav1.CreateOptions{})
+	s.NoError(err)
 	return ns.Name
 }
 
@@ -81,9 +81,7 @@ func (s *Site) in(ns string) world.Namespace { return world.Namespace{Kube: s.Ku
 // Deployment runs pods and waits until they are Ready.
 func (s *Site) Deployment(ns, name string, replicas int32, options ...Option) {
 	s.Helper()
-	if err := s.in(ns).Deployment(s.Ctx, Template(name, options), replicas); err != nil {
-		s.Fatal(err)
-	}
+	s.NoError(s.in(ns).Deployment(s.Ctx, Template(name, options), replicas))
 	s.DeploymentReady(ns, name, replicas)
 }
 
@@ -102,9 +100,7 @@ func (s *Site) DeploymentReady(ns, name string, replicas int32) {
 // DaemonSet runs a pod on every node and waits until they are Ready.
 func (s *Site) DaemonSet(ns, name string, options ...Option) {
 	s.Helper()
-	if err := s.in(ns).DaemonSet(s.Ctx, Template(name, options)); err != nil {
-		s.Fatal(err)
-	}
+	s.NoError(s.in(ns).DaemonSet(s.Ctx, Template(name, options)))
 	s.Eventually("the pods of daemon set "+name+" are Ready", func() error {
 		d, err := s.Kube.AppsV1().DaemonSets(ns).Get(s.Ctx, name, metav1.GetOptions{})
 		if err == nil && (d.Status.DesiredNumberScheduled == 0 || d.Status.NumberReady != d.Status.DesiredNumberScheduled) {
@@ -121,9 +117,7 @@ func (s *Site) Pod(ns, name, node string, options ...Option) *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: t.ObjectMeta, Spec: t.Spec}
 	pod.Name, pod.Spec.NodeName = name, node
 	pod, err := s.Kube.CoreV1().Pods(ns).Create(s.Ctx, pod, metav1.CreateOptions{})
-	if err != nil {
-		s.Fatal(err)
-	}
+	s.NoError(err)
 	s.Eventually("pod "+name+" runs", func() error {
 		now, err := s.Kube.CoreV1().Pods(ns).Get(s.Ctx, name, metav1.GetOptions{})
 		if err == nil && now.Status.Phase == corev1.PodPending {
@@ -156,9 +150,7 @@ func (s *Site) Job(ns, name, node, completes string) {
 	_, err := s.Kube.BatchV1().Jobs(ns).Create(s.Ctx, &batchv1.Job{
 		ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: batchv1.JobSpec{Template: pods},
 	}, metav1.CreateOptions{})
-	if err != nil {
-		s.Fatal(err)
-	}
+	s.NoError(err)
 	s.Eventually("the pod of job "+name+" runs", func() error {
 		for _, pod := range s.Pods(ns) {
 			if pod.Labels["app"] == name && pod.Status.Phase != corev1.PodPending {
@@ -183,9 +175,7 @@ func (s *Site) BudgetOn(ns, name string, labels map[string]string, minAvailable 
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec:       policyv1.PodDisruptionBudgetSpec{MinAvailable: &least, Selector: &metav1.LabelSelector{MatchLabels: labels}},
 	}, metav1.CreateOptions{})
-	if err != nil {
-		s.Fatal(err)
-	}
+	s.NoError(err)
 	s.BudgetAllows(ns, name, func(b *policyv1.PodDisruptionBudget) bool { return b.Status.CurrentHealthy >= minAvailable })
 }
 
@@ -209,9 +199,7 @@ func (s *Site) require(ns, app string, minAvailable int) {
 	s.Helper()
 	_, err := s.Kube.PolicyV1().PodDisruptionBudgets(ns).Patch(s.Ctx, app, types.MergePatchType,
 		fmt.Appendf(nil, `{"spec":{"minAvailable":%d}}`, minAvailable), metav1.PatchOptions{})
-	if err != nil {
-		s.Fatal(err)
-	}
+	s.NoError(err)
 }
 
 // BudgetAllows waits until a budget is in force and as wanted.
@@ -237,9 +225,7 @@ func (s *Site) Guarded(ns, name, node string, options ...Option) {
 func (s *Site) Pods(ns string) []corev1.Pod {
 	s.Helper()
 	list, err := s.Kube.CoreV1().Pods(ns).List(s.Ctx, metav1.ListOptions{})
-	if err != nil {
-		s.Fatal(err)
-	}
+	s.NoError(err)
 	return list.Items
 }
 
@@ -258,12 +244,7 @@ func (s *Site) PodsOn(ns, node string) map[string]corev1.Pod {
 // One is the only pod of a workload.
 func (s *Site) One(ns, app string) corev1.Pod {
 	s.Helper()
-	var found []corev1.Pod
-	for _, pod := range s.Pods(ns) {
-		if pod.Labels["app"] == app {
-			found = append(found, pod)
-		}
-	}
+	found := slices.DeleteFunc(s.Pods(ns), func(pod corev1.Pod) bool { return pod.Labels["app"] != app })
 	if len(found) != 1 {
 		s.Fatalf("%d pods of %s in %s, want one", len(found), app, ns)
 	}
@@ -289,4 +270,18 @@ func (s *Site) MustStay(pod corev1.Pod) {
 	if err != nil || now.UID != pod.UID || now.DeletionTimestamp != nil {
 		s.Fatalf("pod %s did not stay: %v, %v", pod.Name, now.ObjectMeta, err)
 	}
+}
+
+// PodsByApp are the nodes of a namespace's pods, by workload and UID.
+func (s *Site) PodsByApp(ns string) map[string]map[string]string {
+	s.Helper()
+	found := map[string]map[string]string{}
+	for _, pod := range s.Pods(ns) {
+		app := pod.Labels["app"]
+		if found[app] == nil {
+			found[app] = map[string]string{}
+		}
+		found[app][string(pod.UID)] = pod.Spec.NodeName
+	}
+	return found
 }
