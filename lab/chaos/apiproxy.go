@@ -75,8 +75,8 @@ type apiProxy struct {
 	uids map[string]string
 	// written are the requests to change a node, or to end a pod.
 	written []string
-	// streams are the running watches.
-	streams map[*stream]bool
+	// streams are the running watches, with what ends each.
+	streams map[*request]context.CancelFunc
 }
 
 // connKey finds a request's connection, so that it can be dropped.
@@ -98,7 +98,7 @@ func newAPIProxy(kubeconfig, selector string, board *switchboard) (*apiProxy, er
 	p := &apiProxy{
 		board: board, selector: selector, token: rand.Text(), target: target, bearer: config.BearerToken,
 		upstream: &http.Transport{TLSClientConfig: tlsConfig, ForceAttemptHTTP2: true},
-		uids:     map[string]string{}, streams: map[*stream]bool{},
+		uids:     map[string]string{}, streams: map[*request]context.CancelFunc{},
 	}
 	p.server = httptest.NewUnstartedServer(p)
 	p.server.EnableHTTP2 = true
@@ -250,24 +250,17 @@ func answer(w http.ResponseWriter, response *http.Response) {
 	}
 }
 
-// stream is a running watch, and what ends it.
-type stream struct {
-	watch  *request
-	cancel context.CancelFunc
-}
-
 // stoppable lets a watch be ended by breakWatches.
 func (p *apiProxy) stoppable(ctx context.Context, watch *request) (stoppable context.Context, stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s := &stream{watch, cancel}
-	p.streams[s] = true
+	p.streams[watch] = cancel
 	return ctx, func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		cancel()
-		delete(p.streams, s)
+		delete(p.streams, watch)
 	}
 }
 
@@ -275,9 +268,9 @@ func (p *apiProxy) stoppable(ctx context.Context, watch *request) (stoppable con
 func (p *apiProxy) breakWatches(wanted func(*request) bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for s := range p.streams {
-		if wanted(s.watch) {
-			s.cancel()
+	for watch, cancel := range p.streams {
+		if wanted(watch) {
+			cancel()
 		}
 	}
 }

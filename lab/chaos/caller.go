@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -205,7 +206,7 @@ func (c *caller) start(ctx context.Context) (err error) {
 		return err
 	}
 	c.proxy.whose = callerType
-	if c.client, err = client.NewLazyClient(client.Options{HostPort: c.proxy.address, Logger: silent{}}); err != nil {
+	if c.client, err = client.NewLazyClient(client.Options{HostPort: c.proxy.address, Logger: silent}); err != nil {
 		return err
 	}
 	c.worker = worker.New(c.client, c.queue(), worker.Options{Identity: callerType})
@@ -282,7 +283,7 @@ func (c *caller) call(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, endsWithin)
 	defer cancel()
 	for _, node := range c.nodes {
-		c.begun.add(maintained{node: node, requestor: c.requestor(), id: api.MaintenanceID(c.cluster, node, c.requestor())})
+		c.expect(node, c.requestor())
 	}
 	if err := errors.Join(c.start(ctx), c.begin(ctx)); err != nil {
 		return err
@@ -373,11 +374,4 @@ func (c *caller) poison(ctx context.Context) error {
 }
 
 // silent is a logger for workers whose connections are cut on purpose.
-type silent struct{}
-
-func (silent) Debug(string, ...any) {}
-func (silent) Info(string, ...any)  {}
-func (silent) Warn(string, ...any)  {}
-func (silent) Error(string, ...any) {}
-
-var _ sdklog.Logger = silent{}
+var silent = sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler))

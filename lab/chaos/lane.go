@@ -153,34 +153,27 @@ func (l *lane) close() {
 // populate runs pods of every sort that a drain tells apart: pinned ones that are slow to go, some that move between
 // the lane's nodes under a budget, and those of a DaemonSet.
 func (l *lane) populate(ctx context.Context) error {
-	if err := l.workloads().Create(ctx); err != nil {
+	in := l.workloads()
+	if err := in.Create(ctx); err != nil {
 		return err
 	}
+	var problems []error
 	for i, node := range l.nodes {
 		pinned := pods(fmt.Sprintf("web-%d", i+1))
 		pinned.Spec.NodeSelector = map[string]string{corev1.LabelHostname: node}
-		if err := l.workloads().Deployment(ctx, pinned, 1); err != nil {
-			return err
-		}
+		problems = append(problems, in.Deployment(ctx, pinned, 1))
 	}
 	pool := pods("pool")
 	pool.Spec.NodeSelector = map[string]string{laneLabel: l.name}
 	pool.Spec.Affinity = prefers(l.nodes[0])
-	if err := l.workloads().Deployment(ctx, pool, 2); err != nil {
-		return err
-	}
 	one := intstr.FromInt32(1)
-	if err := l.workloads().Budget(ctx, "pool", "pool", policyv1.PodDisruptionBudgetSpec{MaxUnavailable: &one}); err != nil {
-		return err
-	}
+	problems = append(problems, in.Deployment(ctx, pool, 2), in.Budget(ctx, "pool", "pool", policyv1.PodDisruptionBudgetSpec{MaxUnavailable: &one}))
 	if l.remedies != nil {
-		if err := l.remedies.addTemplates(ctx, l.name); err != nil {
-			return err
-		}
+		problems = append(problems, l.remedies.addTemplates(ctx, l.name))
 	}
 	agent := pods("agent")
 	agent.Spec.NodeSelector = pool.Spec.NodeSelector
-	return l.workloads().DaemonSet(ctx, agent)
+	return errors.Join(append(problems, in.DaemonSet(ctx, agent))...)
 }
 
 func (l *lane) workloads() world.Namespace { return world.Namespace{Kube: l.kube, Name: l.name} }

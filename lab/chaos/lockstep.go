@@ -43,7 +43,7 @@ func (c cell) canHappen() bool {
 		return c.step.calls != "" && c.canHappenToCallers()
 	case c.step.objects || c.kind.onObjects():
 		return c.canHappenToObjects()
-	case c.step.profile() != "" && !c.kind.onHealth():
+	case c.step.profile != "" && !c.kind.onHealth():
 		return c.canHappenToProfiles()
 	case c.kind.onProfiles():
 		return false
@@ -76,9 +76,7 @@ func (a *attempt) leadTogether(ctx context.Context) error {
 	}
 	var all []*maintained
 	for _, node := range a.nodes {
-		m := maintained{node: node, requestor: api.PlansRequestor, id: api.MaintenanceID(a.cluster, node, api.PlansRequestor)}
-		a.begun.add(m)
-		all = append(all, &m)
+		all = append(all, a.expect(node, api.PlansRequestor))
 	}
 	err = a.start(ctx, fmt.Sprintf(`{"nodes":%s,"strategy":{"type":"allAtOnce"},"stage":"Drain","drainPlan":{"tiers":%s,"include":[]},"maintenance":{%s}}`,
 		nodes, lockstepTiers, sharedMaintenance))

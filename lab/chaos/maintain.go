@@ -40,10 +40,13 @@ type inventory struct {
 	all []maintained
 }
 
-func (r *inventory) add(m maintained) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.all = append(r.all, m)
+// expect adds a maintenance of this attempt, which is about to be started.
+func (a *attempt) expect(node, requestor string) *maintained {
+	m := maintained{node: node, requestor: requestor, id: api.MaintenanceID(a.cluster, node, requestor)}
+	a.begun.mu.Lock()
+	defer a.begun.mu.Unlock()
+	a.begun.all = append(a.begun.all, m)
+	return &m
 }
 
 // maintained are the maintenances of this attempt that were started, or are being started.
@@ -122,8 +125,7 @@ func disturb(ctx context.Context, a *attempt) error {
 
 // begin starts a maintenance. The fault may happen before that is done.
 func (a *attempt) begin(ctx context.Context, requestor, fields, node string) (*maintained, error) {
-	m := maintained{node: node, requestor: requestor, id: api.MaintenanceID(a.cluster, node, requestor)}
-	a.begun.add(m)
+	m := a.expect(node, requestor)
 	err := world.Eventually(ctx, time.Minute, "starting the maintenance of "+node, func() error {
 		run, err := a.startWorkflow(ctx, m.id, api.NodeMaintenanceType, json.RawMessage(fmt.Sprintf(`{"node":%q,"requestor":%q%s}`, node, requestor, fields)))
 		if err == nil {
@@ -131,7 +133,7 @@ func (a *attempt) begin(ctx context.Context, requestor, fields, node string) (*m
 		}
 		return err
 	})
-	return &m, err
+	return m, err
 }
 
 // isReady reports whether the node says of itself that it is Ready for this maintenance, or that the work on it failed.

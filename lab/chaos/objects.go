@@ -173,9 +173,7 @@ func (m mirrored) ask(ctx context.Context, fields string) error {
 	requestor := fmt.Sprintf("%s-%d", chaosRequestor, m.runs)
 	var open []*asked
 	for i, node := range m.nodes {
-		of := maintained{node: node, requestor: requestor, id: api.MaintenanceID(m.cluster, node, requestor)}
-		m.begun.add(of)
-		open = append(open, &asked{maintained: &of, name: m.objectName(node), deletes: i == 1})
+		open = append(open, &asked{maintained: m.expect(node, requestor), name: m.objectName(node), deletes: i == 1})
 	}
 	var last error
 	for len(open) > 0 {

@@ -52,9 +52,7 @@ func (a *attempt) roll(ctx context.Context, fields string, limit time.Duration) 
 	input := fmt.Sprintf(`{"nodes":%s,"requestor":%q,"strategy":{"maxParallel":%d,"maxFailures":2},"maintenance":{%s}}`, nodes, requestor, parallel, fields[1:])
 	var all []*maintained
 	for _, node := range a.nodes {
-		m := maintained{node: node, requestor: requestor, id: api.MaintenanceID(a.cluster, node, requestor)}
-		a.begun.add(m)
-		all = append(all, &m)
+		all = append(all, a.expect(node, requestor))
 	}
 	if err := a.start(ctx, input); err != nil {
 		return err

@@ -65,50 +65,40 @@ profiles:
 // profiled is an attempt whose nodes go through the states of a profile.
 type profiled struct{ *attempt }
 
-// profile is the one whose steps these are, empty if they are of something else.
-func (s step) profile() string {
-	for name, steps := range map[string][]step{drains: drainsSteps, maintains: maintainsSteps} {
-		if slices.ContainsFunc(steps, func(o step) bool { return o.name == s.name }) {
-			return name
-		}
-	}
-	return ""
-}
-
-func (p profiled) profile() string { return p.cell.step.profile() }
+func (p profiled) profile() string { return p.cell.step.profile }
 
 // drainsSteps are those of the profile that drains.
 var drainsSteps = []step{
-	{name: "evaluate", what: "activity EvaluateProfiles, and the watch of all nodes", task: "EvaluateProfiles", requests: allNodes, rewatch: true},
-	{name: "find-transitions", what: "activity FindTransitions of a new evaluation", task: "FindTransitions", rebuild: true},
-	{name: "begin-transition", what: "the evaluation begins a transition", call: command(starts(api.ProfileTransitionType))},
-	{name: "show-state", what: "the patch that shows that a state without triggers was entered", requests: shows(state.Required, state.Required)},
-	{name: "ask-to-enter", what: "a transition asks for the slot by which a node goes into maintenance", call: command(signals(api.SignalSlotRequest))},
-	{name: "grant-to-enter", what: "the scheduler grants it", call: command(signals(api.SignalSlotGranted))},
-	{name: "carry", what: "activity CarryTransition, and its look at the node", task: "CarryTransition", input: `"to":"in-maintenance"`, requests: readsNode},
-	{name: "move", what: "the patch that brings a node into maintenance", requests: shows(state.Maintenance, state.Required)},
-	{name: "send-notice", what: "activity SendProfileNotice, and its look at the node", task: "SendProfileNotice", requests: readsNode},
-	{name: "note-notice", what: "the patch that says when the notification was due", requests: patchesNode(`Notifications\":{\"tell`)},
-	{name: "cordon-to-drain", what: "the patch that cordons the node", requests: patchesNode(`"unschedulable":true`)},
-	{name: "hold-to-drain", what: "the patch that marks the node", requests: patchesNode(`"drydock.dev/holders":"`)},
-	{name: "drain-for-profile", what: "activity Drain, and its watch of the pods", task: "Drain", requests: podsOfNode},
-	{name: "evict-for-profile", what: "the eviction of a pod", requests: evicts},
-	{name: "give-back", what: "the patch that takes the mark off", requests: patchesNode(`"drydock.dev/holders":null`)},
-	{name: "trigger-job", what: "activity RunTriggerJob, and its look at the node", task: "RunTriggerJob", requests: readsNode},
-	{name: "create-trigger-job", what: "the creation of its Job", requests: createsJob},
-	{name: "entered", what: "the patch that shows that the triggers of a state were carried out", requests: patchesNode(goMark + `":"true"`)},
-	{name: "tell-of-move", what: "an Event on the node", requests: tellsOfNode},
-	{name: "move-back", what: "the patch that brings the node out of maintenance", requests: patchesNode(goMark + `":null`)},
-	{name: "give-entry-back", what: "the transition gives its slot back", call: command(signals(api.SignalSlotRelease))},
-	{name: "end-transition", what: "the transition completes", call: command("CompleteWorkflowExecution")},
+	{name: "evaluate", what: "activity EvaluateProfiles, and the watch of all nodes", task: "EvaluateProfiles", requests: allNodes, rewatch: true, profile: drains},
+	{name: "find-transitions", what: "activity FindTransitions of a new evaluation", task: "FindTransitions", rebuild: true, profile: drains},
+	{name: "begin-transition", what: "the evaluation begins a transition", call: command(starts(api.ProfileTransitionType)), profile: drains},
+	{name: "show-state", what: "the patch that shows that a state without triggers was entered", requests: shows(state.Required, state.Required), profile: drains},
+	{name: "ask-to-enter", what: "a transition asks for the slot by which a node goes into maintenance", call: command(signals(api.SignalSlotRequest)), profile: drains},
+	{name: "grant-to-enter", what: "the scheduler grants it", call: command(signals(api.SignalSlotGranted)), profile: drains},
+	{name: "carry", what: "activity CarryTransition, and its look at the node", task: "CarryTransition", input: `"to":"in-maintenance"`, requests: readsNode, profile: drains},
+	{name: "move", what: "the patch that brings a node into maintenance", requests: shows(state.Maintenance, state.Required), profile: drains},
+	{name: "send-notice", what: "activity SendProfileNotice, and its look at the node", task: "SendProfileNotice", requests: readsNode, profile: drains},
+	{name: "note-notice", what: "the patch that says when the notification was due", requests: patchesNode(`Notifications\":{\"tell`), profile: drains},
+	{name: "cordon-to-drain", what: "the patch that cordons the node", requests: patchesNode(`"unschedulable":true`), profile: drains},
+	{name: "hold-to-drain", what: "the patch that marks the node", requests: patchesNode(`"drydock.dev/holders":"`), profile: drains},
+	{name: "drain-for-profile", what: "activity Drain, and its watch of the pods", task: "Drain", requests: podsOfNode, profile: drains},
+	{name: "evict-for-profile", what: "the eviction of a pod", requests: evicts, profile: drains},
+	{name: "give-back", what: "the patch that takes the mark off", requests: patchesNode(`"drydock.dev/holders":null`), profile: drains},
+	{name: "trigger-job", what: "activity RunTriggerJob, and its look at the node", task: "RunTriggerJob", requests: readsNode, profile: drains},
+	{name: "create-trigger-job", what: "the creation of its Job", requests: createsJob, profile: drains},
+	{name: "entered", what: "the patch that shows that the triggers of a state were carried out", requests: patchesNode(goMark + `":"true"`), profile: drains},
+	{name: "tell-of-move", what: "an Event on the node", requests: tellsOfNode, profile: drains},
+	{name: "move-back", what: "the patch that brings the node out of maintenance", requests: patchesNode(goMark + `":null`), profile: drains},
+	{name: "give-entry-back", what: "the transition gives its slot back", call: command(signals(api.SignalSlotRelease)), profile: drains},
+	{name: "end-transition", what: "the transition completes", call: command("CompleteWorkflowExecution"), profile: drains},
 }
 
 // maintainsSteps are those of the profile that has nodes maintained.
 var maintainsSteps = []step{
-	{name: "maintain", what: "activity MaintainForProfile, which begins the maintenance, and waits until it is Ready", task: "MaintainForProfile"},
-	{name: "maintained", what: "the patch that brings a node that is Ready into maintenance", requests: patchesNode(goMark + `":"true"`)},
-	{name: "end-maintenance", what: "activity EndProfileMaintenance: the node is operational", task: "EndProfileMaintenance"},
-	{name: "say-done", what: "the signal of that activity", call: sends(api.MsgDone)},
+	{name: "maintain", what: "activity MaintainForProfile, which begins the maintenance, and waits until it is Ready", task: "MaintainForProfile", profile: maintains},
+	{name: "maintained", what: "the patch that brings a node that is Ready into maintenance", requests: patchesNode(goMark + `":"true"`), profile: maintains},
+	{name: "end-maintenance", what: "activity EndProfileMaintenance: the node is operational", task: "EndProfileMaintenance", profile: maintains},
+	{name: "say-done", what: "the signal of that activity", call: sends(api.MsgDone), profile: maintains},
 }
 
 // shows recognizes a patch by the state of a profile in it, and the state before.
@@ -137,7 +127,7 @@ func (c cell) canHappenToProfiles() bool {
 		return !slices.Contains([]string{"evaluate", "find-transitions", "begin-transition", "show-state", "send-notice", "note-notice"}, s.name) &&
 			(s.name != "ask-to-enter" || c.when == after) // before it no task of it is done
 	case k == resetMaintenance:
-		return s.profile() == maintains && s.name != "maintain"
+		return s.profile == maintains && s.name != "maintain"
 	}
 	return true
 }
@@ -188,8 +178,7 @@ func (s *stack) change(ctx context.Context, node, what, patch string) error {
 func (p profiled) move(ctx context.Context) error {
 	for _, node := range p.nodes {
 		if p.profile() == maintains {
-			requestor := api.ProfileRequestor(maintains)
-			p.begun.add(maintained{node: node, requestor: requestor, id: api.MaintenanceID(p.cluster, node, requestor)})
+			p.expect(node, api.ProfileRequestor(maintains))
 		}
 		if err := p.change(ctx, node, "annotations", fmt.Sprintf(`{%q:"true"}`, neededMark)); err != nil {
 			return err

@@ -46,7 +46,7 @@ func TestRequestBelongsToItsStep(t *testing.T) {
 		c.r.query = url.Values{}
 		var got []string
 		for _, s := range steps {
-			if s.atRequest() && s.profile() == c.profile && s.isRequest(&c.r) {
+			if s.atRequest() && s.profile == c.profile && s.isRequest(&c.r) {
 				got = append(got, s.name)
 			}
 		}
@@ -72,7 +72,7 @@ func TestActivityBelongsToItsStep(t *testing.T) {
 	} {
 		var got []string
 		for _, s := range steps {
-			if s.task != "" && s.isCall(call{method: "PollActivityTaskQueue", activity: c.activity, input: c.input}) {
+			if s.task != "" && s.isCall(call{method: "PollActivityTaskQueue", task: task{c.activity, c.input}}) {
 				got = append(got, s.name)
 			}
 		}

@@ -61,7 +61,7 @@ func (a *attempt) resetRunning(ctx context.Context, id string) error {
 func (a *attempt) hit(ctx context.Context) func() error {
 	check, profiles, lockstep := api.HealthCheckID(a.cluster, checkName), api.ProfilesID(a.cluster), api.LockstepID(a.cluster)
 	remediation := func(node string) string { return api.RemediationID(a.cluster, checkName, node) }
-	transition := func(node string) string { return api.ProfileTransitionID(a.cluster, a.cell.step.profile(), node) }
+	transition := func(node string) string { return api.ProfileTransitionID(a.cluster, a.cell.step.profile, node) }
 	strike, known := map[kind]func() error{
 		resetScheduler:       func() error { return a.resetRunning(ctx, api.SchedulerID(a.cluster)) },
 		resetLockstep:        func() error { return a.resetRunning(ctx, lockstep) },

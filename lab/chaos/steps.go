@@ -41,6 +41,8 @@ type step struct {
 	says func(who api.Message, run, pod string) (message string, payload any)
 	// objects has objects ask for the maintenances, which the bridge serves.
 	objects bool
+	// profile is the profile through whose states the nodes go in place of a maintenance, empty for none.
+	profile string
 	// heals has the nodes fall ill in place of a maintenance, and be remediated in this way.
 	heals healing
 	// calls has a workflow of somebody else's ask for the maintenances, in this way.

@@ -27,8 +27,8 @@ import (
 type call struct {
 	// method is the last part of the gRPC method.
 	method string
-	// activity is the type of the activity whose task is handed on or answered, or that heartbeats, input what it was given.
-	activity, input string
+	// task is that of the activity whose task is handed on or answered, or that heartbeats.
+	task
 	// signal is sent by the call.
 	signal string
 	// commands are those of a workflow task: the type, and the name of the signal or the workflow.
@@ -58,7 +58,7 @@ type temporalProxy struct {
 	tasks map[string]task
 }
 
-// task is an activity's.
+// task is an activity's: its type, and what it was given.
 type task struct{ activity, input string }
 
 const maxMessage = 64 << 20
@@ -118,7 +118,7 @@ func (p *temporalProxy) carry(_ any, stream grpc.ServerStream) error {
 	for _, handed := range p.handed(c.method, out) {
 		// The trap may have been set while the worker's poll waited.
 		if t := p.board.Load(); t != nil {
-			t.call(call{method: c.method, activity: handed.activity, input: handed.input}, before)
+			t.call(call{method: c.method, task: handed}, before)
 		}
 	}
 	if t != nil && !c.isTask() && !c.answersTask() {
@@ -139,13 +139,13 @@ func (p *temporalProxy) read(full string, in []byte) call {
 	c := call{method: full[strings.LastIndex(full, "/")+1:], from: p.whose}
 	switch c.method {
 	case "RespondActivityTaskCompleted":
-		c.activity, c.input = p.taskOf(decode[workflowservice.RespondActivityTaskCompletedRequest](in).GetTaskToken())
+		c.task = p.taskOf(decode[workflowservice.RespondActivityTaskCompletedRequest](in).GetTaskToken())
 	case "RespondActivityTaskFailed":
-		c.activity, c.input = p.taskOf(decode[workflowservice.RespondActivityTaskFailedRequest](in).GetTaskToken())
+		c.task = p.taskOf(decode[workflowservice.RespondActivityTaskFailedRequest](in).GetTaskToken())
 	case "RespondActivityTaskCanceled":
-		c.activity, c.input = p.taskOf(decode[workflowservice.RespondActivityTaskCanceledRequest](in).GetTaskToken())
+		c.task = p.taskOf(decode[workflowservice.RespondActivityTaskCanceledRequest](in).GetTaskToken())
 	case "RecordActivityTaskHeartbeat":
-		c.activity, c.input = p.taskOf(decode[workflowservice.RecordActivityTaskHeartbeatRequest](in).GetTaskToken())
+		c.task = p.taskOf(decode[workflowservice.RecordActivityTaskHeartbeatRequest](in).GetTaskToken())
 	case "SignalWorkflowExecution":
 		c.signal = decode[workflowservice.SignalWorkflowExecutionRequest](in).GetSignalName()
 	case "SignalWithStartWorkflowExecution":
@@ -170,12 +170,11 @@ func decode[T any, M interface {
 	return message
 }
 
-// taskOf is the activity whose task has a token: its type, and what it was given. No token is that of none.
-func (p *temporalProxy) taskOf(token []byte) (activity, input string) {
+// taskOf is the task that has a token. No token is that of none.
+func (p *temporalProxy) taskOf(token []byte) task {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	found := p.tasks[string(token)]
-	return found.activity, found.input
+	return p.tasks[string(token)]
 }
 
 func commandName(c *commandpb.Command) string {

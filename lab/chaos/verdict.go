@@ -40,7 +40,7 @@ func (a *attempt) verdict(ctx context.Context) error {
 		least-- // it may be one that is skipped
 	}
 	switch wanted := shapeFor(a.cell); {
-	case wanted.profiles && a.cell.step.profile() == drains:
+	case wanted.profiles && a.cell.step.profile == drains:
 		least = 4 // agents stay, and the pool is not on the node that is first
 	case wanted.profiles:
 		least = 0

@@ -60,7 +60,7 @@ func shapeFor(c cell) shape {
 	if c.step.plan == together {
 		return shape{slots: 2}
 	}
-	return shape{slots: 1, heals: c.step.heals, profiles: c.step.profile() != "", objects: c.step.objects}
+	return shape{slots: 1, heals: c.step.heals, profiles: c.step.profile != "", objects: c.step.objects}
 }
 
 // role is the JSON of what the label of a control-plane node is set to on the lane's nodes: null takes it off.
@@ -199,9 +199,7 @@ func (w ward) has(ctx context.Context, node, template string, is bool) error {
 // not remediated.
 func (w ward) repair(ctx context.Context) error {
 	first, second := w.nodes[0], w.nodes[1]
-	requestor := api.RemediationRequestor(checkName)
-	m := maintained{node: first, requestor: requestor, id: api.MaintenanceID(w.cluster, first, requestor)}
-	w.begun.add(m)
+	m := w.expect(first, api.RemediationRequestor(checkName))
 	return inOrder(
 		func() error { return w.isSilent(ctx, first, true) },
 		func() error {
@@ -222,7 +220,7 @@ func (w ward) repair(ctx context.Context) error {
 			}
 			return w.isSilent(ctx, first, false)
 		},
-		func() error { return w.untilEnded(ctx, &m) },
+		func() error { return w.untilEnded(ctx, m) },
 	)
 }
 
