@@ -51,8 +51,8 @@ func (l auditLog) each(since int64, visit func(request)) error {
 }
 
 // requests counts an agent's requests since a mark, watches apart; events are counted on their own.
-func (l auditLog) requests(agent string, since int64) (others, events int, err error) {
-	err = l.each(since, func(r request) {
+func (l auditLog) requests(agent string, since int64) (others, events int) {
+	noError(l.each(since, func(r request) {
 		switch {
 		case !r.by(agent) || r.Verb == "watch":
 		case r.onEvents():
@@ -60,6 +60,6 @@ func (l auditLog) requests(agent string, since int64) (others, events int, err e
 		default:
 			others++
 		}
-	})
-	return others, events, err
+	}))
+	return others, events
 }

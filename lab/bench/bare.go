@@ -16,19 +16,15 @@ const bareQueue = "bare"
 
 // bareRate is how many workflows per second the same Temporal server and the same machine manage that do nothing: five
 // activities without effect and the three signals of a slot, between a workflow and a scheduler that grants at once.
-func (b *bench) bareRate(ctx context.Context) (float64, error) {
+func (b *bench) bareRate(ctx context.Context) float64 {
 	w := worker.New(b.Temporal.Client, bareQueue, worker.Options{})
 	w.RegisterWorkflow(bareMaintenance)
 	w.RegisterWorkflow(bareScheduler)
 	w.RegisterActivityWithOptions(func(context.Context) error { return nil }, activity.RegisterOptions{Name: "nothing"})
-	if err := w.Start(); err != nil {
-		return 0, err
-	}
+	noError(w.Start())
 	defer w.Stop()
-	if _, err := b.Temporal.Client.ExecuteWorkflow(ctx,
-		client.StartWorkflowOptions{ID: "bare-scheduler", TaskQueue: bareQueue}, bareScheduler); err != nil {
-		return 0, err
-	}
+	must(b.Temporal.Client.ExecuteWorkflow(ctx,
+		client.StartWorkflowOptions{ID: "bare-scheduler", TaskQueue: bareQueue}, bareScheduler))
 	began := time.Now()
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.SetLimit(slots)
@@ -42,10 +38,8 @@ func (b *bench) bareRate(ctx context.Context) (float64, error) {
 			return run.Get(groupCtx, nil)
 		})
 	}
-	if err := group.Wait(); err != nil {
-		return 0, err
-	}
-	return fleet / time.Since(began).Seconds(), nil
+	noError(group.Wait())
+	return fleet / time.Since(began).Seconds()
 }
 
 func bareMaintenance(ctx workflow.Context) error {

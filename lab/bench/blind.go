@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -40,94 +39,58 @@ const (
 type blinded struct{ *wards }
 
 // measureBlind kills the only worker, changes a node for each feature, starts the next worker, and times what each feature does.
-func (b *bench) measureBlind(ctx context.Context) (figures []Figure, err error) {
+func (b *bench) measureBlind(ctx context.Context) []Figure {
 	file := filepath.Join(b.Dir, "profiles.yaml")
-	if err := os.WriteFile(file, fmt.Appendf(nil, profilesFile, time.Hour), 0o600); err != nil {
-		return nil, err
-	}
+	noError(os.WriteFile(file, fmt.Appendf(nil, profilesFile, time.Hour), 0o600))
 	config := fmt.Sprintf("scheduler: {maxParallel: unlimited, groups: [{name: blind, nodeSelector: %s=scheduler, maxUnavailable: 1}]}\nprofiles: {file: %q}\n",
 		blindLabel, file)
-	first, err := b.startWorker(ctx, "first", config)
-	if err != nil {
-		return nil, err
-	}
+	first := must(b.startWorker(ctx, "first", config))
 	defer first.Kill()
-	h, err := wardOf(ctx, b)
-	if err != nil {
-		return nil, err
-	}
-	w := blinded{h}
-	if err := w.prepare(ctx); err != nil {
-		return nil, err
-	}
+	w := blinded{wardOf(ctx, b)}
+	w.prepare(ctx)
 	world.Say("blind: the only worker is killed")
 	first.Kill()
-	if err := w.change(ctx); err != nil {
-		return nil, err
-	}
+	w.change(ctx)
 	began := time.Now()
-	second, err := b.startWorker(ctx, "second", config)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, second.Stop(time.Minute)) }()
+	second := must(b.startWorker(ctx, "second", config))
+	defer func() { b.note(second.Stop(time.Minute)) }()
 	return w.seen(ctx, began)
 }
 
 // prepare has every feature watch something.
-func (b blinded) prepare(ctx context.Context) error {
+func (b blinded) prepare(ctx context.Context) {
 	for node, label := range map[int]string{
 		profiledNode: fmt.Sprintf(`%q:"system"`, state.ProfileLabel), cordonedNode: `"` + blindLabel + `":"scheduler"`,
 		waitingNode: `"` + blindLabel + `":"scheduler"`, plannedNode: `"` + blindLabel + `":"plan"`,
 	} {
-		if err := b.patch(ctx, node, `{"metadata":{"labels":{`+label+`}}}`); err != nil {
-			return err
-		}
+		noError(b.patch(ctx, node, `{"metadata":{"labels":{`+label+`}}}`))
 	}
-	if err := b.patch(ctx, cordonedNode, `{"spec":{"unschedulable":true}}`); err != nil {
-		return err
-	}
-	if err := b.check(ctx, "blind", everyNode, `"minHealthy":1`, blindNodes); err != nil {
-		return err
-	}
-	if err := world.Begin(ctx, b.Temporal.Client, api.PlanID("", "blind"), api.MaintenancePlanType,
-		`{"selector":"`+blindLabel+`=plan","strategy":{"type":"allAtOnce"},"stage":"Cordon"}`); err != nil {
-		return err
-	}
-	if err := b.start(ctx, world.NodeName(waitingNode), "bench", ""); err != nil {
-		return err
-	}
-	if _, err := b.until(ctx, plannedNode, "to be cordoned by its plan", isCordoned); err != nil {
-		return err
-	}
-	if _, err := b.until(ctx, profiledNode, "to show its state", showsState(state.Operational)); err != nil {
-		return err
-	}
-	if err := b.untilPhase(ctx, api.MaintenanceID("", world.NodeName(waitingNode), "bench"), api.Pending); err != nil {
-		return err
-	}
-	return world.Sleep(ctx, blindSettled)
+	noError(b.patch(ctx, cordonedNode, `{"spec":{"unschedulable":true}}`))
+	b.check(ctx, "blind", everyNode, `"minHealthy":1`, blindNodes)
+	noError(world.Begin(ctx, b.Temporal.Client, api.PlanID("", "blind"), api.MaintenancePlanType,
+		`{"selector":"`+blindLabel+`=plan","strategy":{"type":"allAtOnce"},"stage":"Cordon"}`))
+	noError(b.start(ctx, world.NodeName(waitingNode), "bench", ""))
+	must(b.until(ctx, plannedNode, "to be cordoned by its plan", isCordoned))
+	must(b.until(ctx, profiledNode, "to show its state", showsState(state.Operational)))
+	noError(b.untilPhase(ctx, api.MaintenanceID("", world.NodeName(waitingNode), "bench"), api.Pending))
+	noError(world.Sleep(ctx, blindSettled))
 }
 
 // change has something happen for every feature while no worker runs. The broken node has been broken for its whole duration then.
-func (b blinded) change(ctx context.Context) error {
-	if _, err := b.condition(ctx, world.NodeName(brokenNode), "True"); err != nil {
-		return err
-	}
+func (b blinded) change(ctx context.Context) {
+	must(b.condition(ctx, world.NodeName(brokenNode), "True"))
 	for node, patch := range map[int]string{
 		profiledNode: fmt.Sprintf(`{"metadata":{"annotations":{%q:"true"}}}`, neededMark),
 		cordonedNode: `{"spec":{"unschedulable":false}}`,
 		joiningNode:  `{"metadata":{"labels":{"` + blindLabel + `":"plan"}}}`,
 	} {
-		if err := b.patch(ctx, node, patch); err != nil {
-			return err
-		}
+		noError(b.patch(ctx, node, patch))
 	}
-	return world.Sleep(ctx, healthFor+time.Second)
+	noError(world.Sleep(ctx, healthFor+time.Second))
 }
 
 // seen times, from the start of a worker, what each feature does about what has happened.
-func (b blinded) seen(ctx context.Context, began time.Time) ([]Figure, error) {
+func (b blinded) seen(ctx context.Context, began time.Time) []Figure {
 	on := func(node int, what string, is func(*corev1.Node) bool) func(context.Context) (time.Time, error) {
 		return func(ctx context.Context) (time.Time, error) { return b.until(ctx, node, what, is) }
 	}
@@ -149,10 +112,8 @@ func (b blinded) seen(ctx context.Context, began time.Time) ([]Figure, error) {
 			return err
 		})
 	}
-	if err := group.Wait(); err != nil {
-		return nil, err
-	}
-	return figures, nil
+	noError(group.Wait())
+	return figures
 }
 
 // until waits until a node is as wished, and returns when that was seen.

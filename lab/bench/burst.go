@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -20,48 +19,29 @@ const burstNodes = 250
 // burst is how long the scheduler takes to know of thousands of requests made at once, and why each of them waits; then
 // how long it takes to tell each. Those who ask are workflows that nobody works on: what they do costs the scheduler
 // nothing, and what it tells them is in their histories.
-func (b *bench) burst(ctx context.Context) (figures []Figure, err error) {
-	worker, err := b.startWorker(ctx, "worker", "scheduler: {maxParallel: 1}\n")
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, worker.Stop(time.Minute)) }()
+func (b *bench) burst(ctx context.Context) []Figure {
+	worker := must(b.startWorker(ctx, "worker", "scheduler: {maxParallel: 1}\n"))
+	defer func() { b.note(worker.Stop(time.Minute)) }()
 	id := api.SchedulerID("")
-	if err := b.untilIdle(ctx, id); err != nil {
-		return nil, err
-	}
-	idle, err := b.idleEvents(ctx, id)
-	if err != nil {
-		return nil, err
-	}
+	noError(b.untilIdle(ctx, id))
+	idle := b.idleEvents(ctx, id)
 	n := b.sizes.burst
 	world.Say("burst: %d requests for %d nodes", n, burstNodes)
 	asking := make([]api.SlotRequest, n)
-	if err := inParallel(ctx, n, requestsAtOnce, func(ctx context.Context, i int) (err error) {
+	noError(inParallel(ctx, n, requestsAtOnce, func(ctx context.Context, i int) (err error) {
 		asking[i], err = b.requester(ctx, i)
 		return err
-	}); err != nil {
-		return nil, err
-	}
+	}))
 	began := time.Now()
-	if err := inParallel(ctx, n, requestsAtOnce, func(ctx context.Context, i int) error {
+	noError(inParallel(ctx, n, requestsAtOnce, func(ctx context.Context, i int) error {
 		return b.Temporal.Client.SignalWorkflow(ctx, id, "", api.SignalSlotRequest, asking[i])
-	}); err != nil {
-		return nil, err
-	}
+	}))
 	sent := time.Since(began)
-	if err := poll(ctx, "all requests to be seen", func() (bool, error) { return b.allExplained(ctx, id, n) }); err != nil {
-		return nil, err
-	}
+	noError(poll(ctx, "all requests to be seen", func() (bool, error) { return b.allExplained(ctx, id, n) }))
 	seen := time.Since(began)
-	if err := b.untilTold(ctx, asking); err != nil {
-		return nil, err
-	}
+	noError(b.untilTold(ctx, asking))
 	told := time.Since(began)
-	runs, largest, err := b.schedulerRuns(ctx, id)
-	if err != nil {
-		return nil, err
-	}
+	runs, largest := b.schedulerRuns(ctx, id)
 	return []Figure{
 		atMost(fmt.Sprintf("history of an idle scheduler in %s", idleFor), float64(idle), "events", 0),
 		report("burst, requests at once", float64(n), "requests"),
@@ -70,26 +50,18 @@ func (b *bench) burst(ctx context.Context) (figures []Figure, err error) {
 		report("- until each was told", told.Seconds(), "s"),
 		report("- runs of the scheduler, one continued as the next", float64(runs), "runs"),
 		atMost("- events of the longest of them", float64(largest), "events", 20000),
-	}, nil
+	}
 }
 
 // idleFor is longer than the half minute after which workers look after the scheduler.
 const idleFor = 35 * time.Second
 
 // idleEvents is by how much the history of a scheduler grows that has nothing to do.
-func (b *bench) idleEvents(ctx context.Context, id string) (int64, error) {
-	before, err := b.Temporal.Client.DescribeWorkflowExecution(ctx, id, "")
-	if err != nil {
-		return 0, err
-	}
-	if err := world.Sleep(ctx, idleFor); err != nil {
-		return 0, err
-	}
-	after, err := b.Temporal.Client.DescribeWorkflowExecution(ctx, id, "")
-	if err != nil {
-		return 0, err
-	}
-	return after.WorkflowExecutionInfo.HistoryLength - before.WorkflowExecutionInfo.HistoryLength, nil
+func (b *bench) idleEvents(ctx context.Context, id string) int64 {
+	before := must(b.Temporal.Client.DescribeWorkflowExecution(ctx, id, ""))
+	noError(world.Sleep(ctx, idleFor))
+	after := must(b.Temporal.Client.DescribeWorkflowExecution(ctx, id, ""))
+	return after.WorkflowExecutionInfo.HistoryLength - before.WorkflowExecutionInfo.HistoryLength
 }
 
 // requester starts the i-th workflow that asks, and returns what it asks for.
@@ -144,21 +116,15 @@ func (b *bench) untilTold(ctx context.Context, asking []api.SlotRequest) error {
 }
 
 // schedulerRuns counts the runs, from the last one back to the first, and the events of the longest.
-func (b *bench) schedulerRuns(ctx context.Context, id string) (runs int, largest int64, err error) {
+func (b *bench) schedulerRuns(ctx context.Context, id string) (runs int, largest int64) {
 	for run := ""; ; {
-		d, err := b.Temporal.Client.DescribeWorkflowExecution(ctx, id, run)
-		if err != nil {
-			return runs, largest, err
-		}
+		d := must(b.Temporal.Client.DescribeWorkflowExecution(ctx, id, run))
 		runs++
 		largest = max(largest, d.WorkflowExecutionInfo.HistoryLength)
 		events := b.Temporal.Client.GetWorkflowHistory(ctx, id, d.WorkflowExecutionInfo.Execution.RunId, false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
-		started, err := events.Next()
-		if err != nil {
-			return runs, largest, err
-		}
+		started := must(events.Next())
 		if run = started.GetWorkflowExecutionStartedEventAttributes().GetContinuedExecutionRunId(); run == "" {
-			return runs, largest, nil
+			return runs, largest
 		}
 	}
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -28,13 +27,11 @@ const (
 
 // carry has a scheduler continue as new with thousands of requests that wait. Every node and every run has a name that
 // a compressor can make nothing of, and so has every requestor or each of fifty.
-func (b *bench) carry(ctx context.Context) (figures []Figure, err error) {
+func (b *bench) carry(ctx context.Context) (figures []Figure) {
 	queue := api.TaskQueue(carryCluster, api.DefaultTaskQueue)
 	w := worker.New(b.Temporal.Client, queue, worker.Options{LocalActivityWorkerOnly: true, Interceptors: workflows.Interceptors()})
 	w.RegisterWorkflowWithOptions(carrying, workflow.RegisterOptions{Name: api.SchedulerType})
-	if err := w.Start(); err != nil {
-		return nil, err
-	}
+	noError(w.Start())
 	defer w.Stop()
 	for _, c := range []struct {
 		name       string
@@ -44,15 +41,12 @@ func (b *bench) carry(ctx context.Context) (figures []Figure, err error) {
 		{"50 requestors", 50, 5 << 18},
 		{"as many requestors", carried, 2 << 20},
 	} {
-		size, took, err := carryOnce(ctx, b, queue, c.requestors)
-		if err != nil {
-			return nil, err
-		}
+		size, took := carryOnce(ctx, b, queue, c.requestors)
 		figures = append(figures,
 			atMost(fmt.Sprintf("continue-as-new, %d requests by %s", carried, c.name), float64(size), "bytes", c.most),
 			report("- signal to answer by the next run", ms(took), "ms"))
 	}
-	return figures, nil
+	return figures
 }
 
 // carrying is the scheduler from its second run on: in a first one it takes no state from whoever starts it.
@@ -63,44 +57,28 @@ func carrying(ctx workflow.Context, state scheduler.State, packed []byte) error 
 	return scheduler.Scheduler(ctx, state, packed)
 }
 
-func carryOnce(ctx context.Context, b *bench, queue string, requestors int) (size int, took time.Duration, err error) {
+func carryOnce(ctx context.Context, b *bench, queue string, requestors int) (size int, took time.Duration) {
 	temporal, id := b.Temporal.Client, api.SchedulerID(carryCluster)
-	packed, first, err := packedRequests(requestors)
-	if err != nil {
-		return 0, 0, err
-	}
+	packed, first := packedRequests(requestors)
 	state := scheduler.State{
 		Limits:  api.LimitsInForce{Limits: schedule.Limits{MaxParallel: schedule.Count(1)}},
 		Freezes: []schedule.Freeze{{By: "bench"}}, Rebuilt: true, ContinueAfter: 1,
 	}
-	starter, err := temporal.ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: id, TaskQueue: queue}, api.SchedulerType, state, packed)
-	if err != nil {
-		return 0, 0, err
-	}
-	defer func() { err = errors.Join(err, temporal.TerminateWorkflow(ctx, id, "", "measured")) }()
-	run, err := b.nextRun(ctx, id, starter.GetRunID(), carried)
-	if err != nil {
-		return 0, 0, err
-	}
+	starter := must(temporal.ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: id, TaskQueue: queue}, api.SchedulerType, state, packed))
+	defer func() { b.note(temporal.TerminateWorkflow(ctx, id, "", "measured")) }()
+	run := b.nextRun(ctx, id, starter.GetRunID(), carried)
 	began := time.Now()
-	if err := temporal.SignalWorkflow(ctx, id, "", api.SignalSlotRelease, api.SlotRelease{RequestID: first}); err != nil {
-		return 0, 0, err
-	}
-	if _, err := b.nextRun(ctx, id, run, carried-1); err != nil {
-		return 0, 0, err
-	}
+	noError(temporal.SignalWorkflow(ctx, id, "", api.SignalSlotRelease, api.SlotRelease{RequestID: first}))
+	b.nextRun(ctx, id, run, carried-1)
 	took = time.Since(began)
 	events := temporal.GetWorkflowHistory(ctx, id, run, false, enums.HISTORY_EVENT_FILTER_TYPE_CLOSE_EVENT)
-	event, err := events.Next()
-	if err != nil {
-		return 0, 0, err
-	}
-	return proto.Size(event.GetWorkflowExecutionContinuedAsNewEventAttributes().GetInput()), took, nil
+	event := must(events.Next())
+	return proto.Size(event.GetWorkflowExecutionContinuedAsNewEventAttributes().GetInput()), took
 }
 
 // nextRun waits for the run after another one, and for so many requests in its state.
-func (b *bench) nextRun(ctx context.Context, id, after string, pending int) (run string, err error) {
-	err = poll(ctx, "the next run", func() (bool, error) {
+func (b *bench) nextRun(ctx context.Context, id, after string, pending int) (run string) {
+	noError(poll(ctx, "the next run", func() (bool, error) {
 		d, err := b.Temporal.Client.DescribeWorkflowExecution(ctx, id, "")
 		if err != nil || d.WorkflowExecutionInfo.Execution.RunId == after {
 			return false, err
@@ -111,8 +89,8 @@ func (b *bench) nextRun(ctx context.Context, id, after string, pending int) (run
 			err = fmt.Errorf("%d requests are left of %d", state.PendingAll, pending)
 		}
 		return true, err
-	})
-	return run, err
+	}))
+	return run
 }
 
 func (b *bench) stateOf(ctx context.Context, id string, page api.StateRequest) (api.State, error) {
@@ -120,7 +98,7 @@ func (b *bench) stateOf(ctx context.Context, id string, page api.StateRequest) (
 }
 
 // packedRequests are the second argument of the scheduler, and the ID of the first request in it.
-func packedRequests(requestors int) (packed []byte, first string, err error) {
+func packedRequests(requestors int) (packed []byte, first string) {
 	random := rand.New(rand.NewPCG(1, 2))
 	word := func(length int) string {
 		name := make([]byte, length)
@@ -150,6 +128,5 @@ func packedRequests(requestors int) (packed []byte, first string, err error) {
 		add("told", schedule.Frozen)
 		add("seen", false)
 	}
-	packed, err = api.Pack(columns)
-	return packed, first, err
+	return must(api.Pack(columns)), first
 }

@@ -19,39 +19,22 @@ import (
 
 // costCard is what one maintenance with the default input of an empty node costs, the scheduler's share included:
 // history events, billable actions as Temporal Cloud counts them, and requests to the API server beyond its watches.
-func (b *bench) costCard(ctx context.Context) ([]Figure, error) {
+func (b *bench) costCard(ctx context.Context) []Figure {
 	world.Say("cost card of one maintenance")
 	c := &costs{bench: b, scheduler: api.SchedulerID(""), id: api.MaintenanceID("", world.NodeName(0), "cost")}
-	before, err := c.spent(ctx)
-	if err != nil {
-		return nil, err
-	}
-	mark, err := b.audit.mark()
-	if err != nil {
-		return nil, err
-	}
-	if err := c.maintain(ctx); err != nil {
-		return nil, err
-	}
-	after, err := c.spent(ctx)
-	if err != nil {
-		return nil, err
-	}
-	mine, err := c.history(ctx, c.id)
-	if err != nil {
-		return nil, err
-	}
-	requests, events, err := b.audit.requests(theWorker, mark)
-	if err != nil {
-		return nil, err
-	}
+	before := c.spent(ctx)
+	mark := must(b.audit.mark())
+	c.maintain(ctx)
+	after := c.spent(ctx)
+	mine := c.history(ctx, c.id)
+	requests, events := b.audit.requests(theWorker, mark)
 	return []Figure{
 		atMost("history events of one maintenance", float64(mine.events+after.events-before.events), "events", 80),
 		report("- of these its own", float64(mine.events), "events"),
 		atMost("billable actions of one maintenance", float64(mine.actions+after.actions-before.actions), "actions", 20),
 		report("heartbeats beside them", after.heartbeats-before.heartbeats, "heartbeats"),
 		atMost("API requests of one maintenance", float64(requests+events), "requests", 9),
-	}, nil
+	}
 }
 
 // costs are those of one maintenance, the scheduler's share included.
@@ -67,28 +50,16 @@ type spending struct {
 }
 
 // spent reads what was spent once the scheduler has nothing left to do.
-func (b *costs) spent(ctx context.Context) (s spending, err error) {
-	if err := b.untilIdle(ctx, b.scheduler); err != nil {
-		return s, err
-	}
-	if s.tally, err = b.history(ctx, b.scheduler); err != nil {
-		return s, err
-	}
-	s.heartbeats, err = b.beats(ctx)
-	return s, err
+func (b *costs) spent(ctx context.Context) spending {
+	noError(b.untilIdle(ctx, b.scheduler))
+	return spending{b.history(ctx, b.scheduler), b.beats(ctx)}
 }
 
-func (b *costs) maintain(ctx context.Context) error {
-	if err := b.start(ctx, world.NodeName(0), "cost", ""); err != nil {
-		return err
-	}
-	if err := b.untilPhase(ctx, b.id, api.Ready); err != nil {
-		return err
-	}
-	if err := b.Temporal.Client.SignalWorkflow(ctx, b.id, "", api.MsgDone, nil); err != nil {
-		return err
-	}
-	return b.Temporal.Client.GetWorkflow(ctx, b.id, "").Get(ctx, nil)
+func (b *costs) maintain(ctx context.Context) {
+	noError(b.start(ctx, world.NodeName(0), "cost", ""))
+	noError(b.untilPhase(ctx, b.id, api.Ready))
+	noError(b.Temporal.Client.SignalWorkflow(ctx, b.id, "", api.MsgDone, nil))
+	noError(b.Temporal.Client.GetWorkflow(ctx, b.id, "").Get(ctx, nil))
 }
 
 type tally struct{ events, actions int }
@@ -111,22 +82,19 @@ var billable = map[enums.EventType]int{
 }
 
 // history is that of a workflow's latest run.
-func (b *bench) history(ctx context.Context, id string) (tally, error) {
+func (b *bench) history(ctx context.Context, id string) tally {
 	return b.historyOf(ctx, id, "")
 }
 
-func (b *bench) historyOf(ctx context.Context, id, run string) (tally, error) {
+func (b *bench) historyOf(ctx context.Context, id, run string) tally {
 	var t tally
 	events := b.Temporal.Client.GetWorkflowHistory(ctx, id, run, false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 	for events.HasNext() {
-		event, err := events.Next()
-		if err != nil {
-			return t, err
-		}
+		event := must(events.Next())
 		t.events++
 		t.actions += billable[event.EventType]
 	}
-	return t, nil
+	return t
 }
 
 // untilIdle waits until a workflow has nothing under way: no activity, no task.
@@ -186,31 +154,18 @@ func poll(ctx context.Context, what string, done func() (bool, error)) error {
 }
 
 // beats reads from the worker how many heartbeats it sent.
-func (b *bench) beats(ctx context.Context) (float64, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, b.worker.URL+"/metrics", nil)
-	if err != nil {
-		return 0, err
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return 0, err
-	}
+func (b *bench) beats(ctx context.Context) float64 {
+	request := must(http.NewRequestWithContext(ctx, http.MethodGet, b.worker.URL+"/metrics", nil))
+	response := must(http.DefaultClient.Do(request))
 	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	if err != nil {
-		return 0, err
-	}
+	body := must(io.ReadAll(response.Body))
 	total := 0.0
 	for line := range strings.Lines(string(body)) {
 		// temporal_request_attempt counts the same requests again.
 		if strings.HasPrefix(line, "temporal_request{") && strings.Contains(line, `operation="RecordActivityTaskHeartbeat"`) {
 			fields := strings.Fields(line)
-			value, err := strconv.ParseFloat(fields[len(fields)-1], 64)
-			if err != nil {
-				return 0, err
-			}
-			total += value
+			total += must(strconv.ParseFloat(fields[len(fields)-1], 64))
 		}
 	}
-	return total, nil
+	return total
 }

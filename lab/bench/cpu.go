@@ -12,19 +12,17 @@ import (
 const ticks = 100
 
 // serverWork begins to measure how long the API server works; worked tells the CPU seconds since then.
-func (b *massDrainer) serverWork() (worked func() (float64, error), err error) {
-	pid, err := childOf(b.Cluster.PID(), "\x00kube-apiserver\x00")
-	if err != nil {
-		return nil, err
-	}
-	before, _, err := processTimes(pid)
-	if err != nil {
-		return nil, err
-	}
-	return func() (float64, error) {
-		now, _, err := processTimes(pid)
-		return now - before, err
-	}, nil
+func (b *massDrainer) serverWork() (worked func() float64) {
+	pid := must(childOf(b.Cluster.PID(), "\x00kube-apiserver\x00"))
+	before := cpuSeconds(pid)
+	return func() float64 { return cpuSeconds(pid) - before }
+}
+
+// cpuSeconds is how long a process has worked so far.
+func cpuSeconds(pid int) float64 {
+	seconds, _, err := processTimes(pid)
+	noError(err)
+	return seconds
 }
 
 // childOf finds the process below another one whose command line has a word in it.

@@ -15,16 +15,13 @@ import (
 const decideRounds = 41
 
 // decide is how long one decision of the scheduler takes, where some limits bind and others do not.
-func (b *bench) decide(context.Context) ([]Figure, error) {
+func (b *bench) decide(context.Context) []Figure {
 	var figures []Figure
 	var times, medians []float64
 	var labels []string
 	sizes := []int{1000, 5000, 15000}
 	for _, nodes := range sizes {
-		in, err := scheduletest.Cluster(nodes, schedule.Limits{MaxParallel: schedule.Percent(20), MaxUnavailable: schedule.Percent(10)})
-		if err != nil {
-			return nil, err
-		}
+		in := must(scheduletest.Cluster(nodes, schedule.Limits{MaxParallel: schedule.Percent(20), MaxUnavailable: schedule.Percent(10)}))
 		took := decisions(in)
 		// The least, too: other processes only ever make it longer.
 		times = append(times, ms(slices.Min(took)))
@@ -37,17 +34,12 @@ func (b *bench) decide(context.Context) ([]Figure, error) {
 		figures = append(figures, report(name, ms(median(took)), "ms"))
 	}
 	shown := plot{"One decision of the scheduler, of so many nodes, a third of them waiting", "ms", labels, []series{{"median", medians}}}
-	if err := shown.draw("decide"); err != nil {
-		return nil, err
-	}
-	in, err := scheduletest.Cluster(3*sizes[len(sizes)-1], schedule.Limits{MaxParallel: schedule.Percent(20), MaxUnavailable: schedule.Percent(10)})
-	if err != nil {
-		return nil, err
-	}
+	noError(shown.draw("decide"))
+	in := must(scheduletest.Cluster(3*sizes[len(sizes)-1], schedule.Limits{MaxParallel: schedule.Percent(20), MaxUnavailable: schedule.Percent(10)}))
 	in = scheduletest.InGangs(in, 20)
 	figures = append(figures, report(fmt.Sprintf("decision, %d candidates in gangs of 20, median", len(in.Pending)), ms(median(decisions(in))), "ms"))
 	// n log n is 3.4 for three times as many, and n squared is 9.
-	return append(figures, atMost("- 15000 / 5000 nodes, of the shortest", times[2]/times[1], "ratio", 5)), nil
+	return append(figures, atMost("- 15000 / 5000 nodes, of the shortest", times[2]/times[1], "ratio", 5))
 }
 
 const (
@@ -57,17 +49,14 @@ const (
 
 // lockstep is how long one decision for all plans in lockstep takes: each has its entry beside the standard ones, and half
 // of the nodes.
-func (b *bench) lockstep(context.Context) ([]Figure, error) {
+func (b *bench) lockstep(context.Context) []Figure {
 	nodes := make([]drainplan.Shared, lockstepNodes)
 	for i := range nodes {
 		nodes[i].Name = fmt.Sprintf("worker-%04d", i)
 	}
 	parties := make([]drainplan.Party, lockstepPlans)
 	for p := range parties {
-		tiers, err := drainplan.New([]drainplan.Entry{{PodType: drainplan.Default, PodPriority: int32(1000 * p)}}, drainplan.Types())
-		if err != nil {
-			return nil, err
-		}
+		tiers := must(drainplan.New([]drainplan.Entry{{PodType: drainplan.Default, PodPriority: int32(1000 * p)}}, drainplan.Types()))
 		parties[p] = drainplan.Party{Name: fmt.Sprintf("plan-%d", p), Tiers: tiers}
 		for i := range nodes {
 			// Neighbouring nodes have different plans.
@@ -96,7 +85,7 @@ func (b *bench) lockstep(context.Context) ([]Figure, error) {
 	return []Figure{
 		atMost(name, ms(median(took)), "ms", 50),
 		report("- the longest", ms(slices.Max(took)), "ms"),
-	}, nil
+	}
 }
 
 // decisions are how long the same decision takes, again and again.

@@ -21,19 +21,14 @@ import (
 
 // drainUnderBudget drains four pods of which a budget lets one be missing: by Drydock, by a bare loop that is as fast
 // as can be, and by kubectl.
-func (b *bench) drainUnderBudget(ctx context.Context) (figures []Figure, err error) {
+func (b *bench) drainUnderBudget(ctx context.Context) []Figure {
 	world.Say("drains of 4 pods under a budget of maxUnavailable 1, %d of each kind", b.sizes.budgetRounds)
 	s := &shuttle{bench: b, name: "budget", pods: 4, budget: true}
-	defer func() { err = errors.Join(err, s.end(ctx)) }()
-	if err := s.launch(ctx); err != nil {
-		return nil, err
-	}
-	times, err := s.rounds(ctx, b.sizes.budgetRounds, []drainer{
-		{"Drydock", s.drydock}, {"bare loop", s.bareLoop}, {"kubectl", s.kubectl},
+	defer func() { b.note(s.end(ctx)) }()
+	s.launch(ctx)
+	times := s.rounds(ctx, b.sizes.budgetRounds, []drainer{
+		{"Drydock", s.drydock}, {"bare loop", s.bareLoop}, {"kubectl", s.byKubectl},
 	})
-	if err != nil {
-		return nil, err
-	}
 	drydock, bare, kubectl := median(times[0]), median(times[1]), median(times[2])
 	return []Figure{
 		report("budget drain, Drydock, median", drydock, "s"),
@@ -41,38 +36,27 @@ func (b *bench) drainUnderBudget(ctx context.Context) (figures []Figure, err err
 		report("budget drain, kubectl, median", kubectl, "s"),
 		atMost("budget drain, Drydock / bare loop", drydock/bare, "ratio", 1.3),
 		atMost("budget drain, Drydock / kubectl", drydock/kubectl, "ratio", 0.5),
-	}, nil
+	}
 }
 
 // bareLoop is what a drain cannot be faster than: it watches the pods and their budget, and evicts at the moment the
 // budget allows it. As with Drydock, the clock starts before it looks at anything, the node being cordoned.
-func (s *shuttle) bareLoop(ctx context.Context, node string) (time.Duration, error) {
-	if err := s.cordon(ctx, node, true); err != nil {
-		return 0, err
-	}
+func (s *shuttle) bareLoop(ctx context.Context, node string) time.Duration {
+	noError(s.cordon(ctx, node, true))
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	began := time.Now()
 	// A watch without a resource version begins with what is there.
-	pods, err := s.plain.CoreV1().Pods(s.name).Watch(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + node})
-	if err != nil {
-		return 0, err
-	}
+	pods := must(s.plain.CoreV1().Pods(s.name).Watch(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + node}))
 	defer pods.Stop()
-	budgets, err := s.plain.PolicyV1().RESTClient().Get().Namespace(s.name).Resource("poddisruptionbudgets").
-		VersionedParams(&metav1.ListOptions{Watch: true}, kube.ParameterCodec).Watch(ctx)
-	if err != nil {
-		return 0, err
-	}
+	budgets := must(s.plain.PolicyV1().RESTClient().Get().Namespace(s.name).Resource("poddisruptionbudgets").
+		VersionedParams(&metav1.ListOptions{Watch: true}, kube.ParameterCodec).Watch(ctx))
 	defer budgets.Stop()
 	here, allowed := map[types.UID]*corev1.Pod{}, int32(0)
 	for seen := false; !seen || len(here) > 0; {
 		select {
 		case event := <-pods.ResultChan():
-			pod, err := of[*corev1.Pod](ctx, event)
-			if err != nil {
-				return 0, err
-			}
+			pod := must(of[*corev1.Pod](ctx, event))
 			seen = true
 			if event.Type == watch.Deleted {
 				delete(here, pod.UID)
@@ -80,11 +64,7 @@ func (s *shuttle) bareLoop(ctx context.Context, node string) (time.Duration, err
 				here[pod.UID] = pod
 			}
 		case event := <-budgets.ResultChan():
-			budget, err := of[*policyv1.PodDisruptionBudget](ctx, event)
-			if err != nil {
-				return 0, err
-			}
-			allowed = budget.Status.DisruptionsAllowed
+			allowed = must(of[*policyv1.PodDisruptionBudget](ctx, event)).Status.DisruptionsAllowed
 		}
 		for _, pod := range here {
 			if allowed <= 0 || pod.DeletionTimestamp != nil {
@@ -99,11 +79,11 @@ func (s *shuttle) bareLoop(ctx context.Context, node string) (time.Duration, err
 			case k8s.BudgetRefused:
 				allowed = 0 // until the budget says otherwise
 			default:
-				return 0, fmt.Errorf("evicting pod %s: %s %s", pod.Name, eviction.Answer, eviction.Message)
+				noError(fmt.Errorf("evicting pod %s: %s %s", pod.Name, eviction.Answer, eviction.Message))
 			}
 		}
 	}
-	return time.Since(began), nil
+	return time.Since(began)
 }
 
 // of is the object of a watch's event.

@@ -53,34 +53,25 @@ const tierLabel = "tier"
 
 // drainFleet drains all nodes of a cluster at once: without a limit of evictions, against a loop that does nothing
 // but evict, and with the limit that a worker has by default.
-func (b *bench) drainFleet(ctx context.Context) ([]Figure, error) {
+func (b *bench) drainFleet(ctx context.Context) []Figure {
 	nodes, pods := b.sizes.fleetNodes, b.sizes.fleetNodes*b.sizes.fleetPods
 	world.Say("fleet: %d nodes with %d pods each, %d in all, drained at once", nodes, b.sizes.fleetPods, pods)
 	f := &massDrainer{bench: b, nodes: nodes}
-	bare, err := f.evictAll(ctx, pods)
-	if err != nil {
-		return nil, fmt.Errorf("bare loop: %w", err)
-	}
+	bare := named("bare loop", func() fleetDrain { return f.evictAll(ctx, pods) })
 	world.Say("fleet: the bare loop of %d goroutines took %.2f s, %.0f evictions/s", bareWorkers, bare.took.Seconds(), bare.rate)
-	free, err := f.drainAll(ctx, pods, "unlimited", unlimited())
-	if err != nil {
-		return nil, fmt.Errorf("without a limit: %w", err)
-	}
+	free := named("without a limit", func() fleetDrain { return f.drainAll(ctx, pods, "unlimited", unlimited()) })
 	world.Say("fleet: Drydock took %.2f s, %.2f s of it from its first eviction, %.0f evictions/s",
 		free.sinceGrant.Seconds(), free.took.Seconds(), free.rate)
-	limited, err := f.drainAll(ctx, pods, "default", "scheduler: {maxParallel: unlimited}\n")
-	if err != nil {
-		return nil, fmt.Errorf("with the default limit: %w", err)
-	}
+	limited := named("with the default limit", func() fleetDrain {
+		return f.drainAll(ctx, pods, "default", "scheduler: {maxParallel: unlimited}\n")
+	})
 	shown := plot{
 		fmt.Sprintf("Emptying %d nodes with %d pods at once", nodes, pods), "s", []string{"first eviction or grant to the last pod gone", "CPU of the API server"},
 		[]series{
 			{"Drydock", []float64{free.sinceGrant.Seconds(), free.cpu}}, {"bare loop of evictions", []float64{bare.took.Seconds(), bare.cpu}},
 		},
 	}
-	if err := shown.draw("fleet"); err != nil {
-		return nil, err
-	}
+	noError(shown.draw("fleet"))
 	return []Figure{
 		report("fleet, nodes drained at once", float64(nodes), "nodes"),
 		report("fleet, pods on them", float64(pods), "pods"),
@@ -100,20 +91,18 @@ func (b *bench) drainFleet(ctx context.Context) ([]Figure, error) {
 		report("- of these to nodes", float64(free.nodeWrites)/float64(pods), "requests"),
 		report("evictions with the default limit", limited.rate, "1/s"),
 		atLeast("- that rate / the limit", limited.rate/defaultRate, "ratio", 0.9),
-	}, nil
+	}
 }
 
 // fill puts the pods on the nodes, waits until they run, and returns what then shows them go.
-func (b *massDrainer) fill(ctx context.Context, pods int) (*sight, error) {
+func (b *massDrainer) fill(ctx context.Context, pods int) *sight {
 	seen := runningPods(ctx, b.Cluster, "app="+massApp)
-	if err := inParallel(ctx, pods, requestsAtOnce, func(ctx context.Context, i int) error {
+	noError(inParallel(ctx, pods, requestsAtOnce, func(ctx context.Context, i int) error {
 		_, err := b.Cluster.Client.CoreV1().Pods(metav1.NamespaceDefault).Create(ctx, b.pod(i), metav1.CreateOptions{})
 		return err
-	}); err != nil {
-		return nil, err
-	}
-	_, err := seen.until(ctx, "the pods to run", func(_, running int) bool { return running == pods })
-	return seen, err
+	}))
+	must(seen.until(ctx, "the pods to run", func(_, running int) bool { return running == pods }))
+	return seen
 }
 
 // owner is the controller of owned pods. Nobody serves its kind, so that nobody replaces them or takes them away.
@@ -168,97 +157,48 @@ type fleetDrain struct {
 }
 
 // evictAll is the bare loop: it knows all pods and evicts them, and nothing else.
-func (b *massDrainer) evictAll(ctx context.Context, pods int) (drained fleetDrain, err error) {
+func (b *massDrainer) evictAll(ctx context.Context, pods int) (drained fleetDrain) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	seen, err := b.fill(ctx, pods)
-	if err != nil {
-		return drained, err
-	}
-	plain, err := workerLike(b.Cluster, bareAgent, fleetQPS, fleetBurst)
-	if err != nil {
-		return drained, err
-	}
-	list, err := plain.CoreV1().Pods(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{LabelSelector: "app=" + massApp})
-	if err != nil {
-		return drained, err
-	}
-	mark, err := b.audit.mark()
-	if err != nil {
-		return drained, err
-	}
-	worked, err := b.serverWork()
-	if err != nil {
-		return drained, err
-	}
+	seen := b.fill(ctx, pods)
+	plain := must(workerLike(b.Cluster, bareAgent, fleetQPS, fleetBurst))
+	list := must(plain.CoreV1().Pods(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{LabelSelector: "app=" + massApp}))
+	mark := must(b.audit.mark())
+	worked := b.serverWork()
 	world.Say("fleet: the bare loop evicts")
-	if err := inParallel(ctx, len(list.Items), bareWorkers, func(ctx context.Context, i int) error {
+	noError(inParallel(ctx, len(list.Items), bareWorkers, func(ctx context.Context, i int) error {
 		pod := &list.Items[i]
 		if eviction := k8s.EvictPod(ctx, plain, pod, nil); eviction.Answer != k8s.Accepted {
 			return fmt.Errorf("evicting pod %s: %s %s", pod.Name, eviction.Answer, eviction.Message)
 		}
 		return nil
-	}); err != nil {
-		return drained, err
-	}
-	gone, err := seen.until(ctx, "the pods to be gone", noneThere)
-	if err != nil {
-		return drained, err
-	}
-	if drained.cpu, err = worked(); err != nil {
-		return drained, err
-	}
-	err = b.tallyFleet(bareAgent, mark, pods, gone, &drained)
-	return drained, err
+	}))
+	gone := must(seen.until(ctx, "the pods to be gone", noneThere))
+	drained.cpu = worked()
+	b.tallyFleet(bareAgent, mark, pods, gone, &drained)
+	return drained
 }
 
 func noneThere(there, _ int) bool { return there == 0 }
 
 // drainAll drains all nodes with a worker of its own. A freeze keeps the start of the workflows out of the measure.
-func (b *massDrainer) drainAll(ctx context.Context, pods int, name, config string) (drained fleetDrain, err error) {
+func (b *massDrainer) drainAll(ctx context.Context, pods int, name, config string) (drained fleetDrain) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	world.Say("fleet: preparing the drain with the limit %s", name)
-	seen, err := b.fill(ctx, pods)
-	if err != nil {
-		return drained, err
-	}
-	worker, err := b.startWorker(ctx, "worker-"+name, config)
-	if err != nil {
-		return drained, err
-	}
-	defer func() { err = errors.Join(err, worker.Stop(time.Minute)) }()
-	nodes, err := b.queueUp(ctx, name)
-	if err != nil {
-		return drained, err
-	}
+	seen := b.fill(ctx, pods)
+	worker := must(b.startWorker(ctx, "worker-"+name, config))
+	defer func() { b.note(worker.Stop(time.Minute)) }()
+	b.queueUp(ctx, name)
 	ready := readyNodes(ctx, b.Cluster)
-	mark, err := b.audit.mark()
-	if err != nil {
-		return drained, err
-	}
-	worked, err := b.serverWork()
-	if err != nil {
-		return drained, err
-	}
+	mark := must(b.audit.mark())
+	worked := b.serverWork()
 	world.Say("fleet: draining")
-	if err := b.updateScheduler(ctx, api.UpdateThaw, api.ThawRequest{By: "bench"}); err != nil {
-		return drained, err
-	}
-	gone, err := seen.until(ctx, "the pods to be gone", noneThere)
-	if err != nil {
-		return drained, err
-	}
-	if drained.cpu, err = worked(); err != nil {
-		return drained, err
-	}
-	if _, err := ready.until(ctx, "the nodes to be Ready", func(_, wished int) bool { return wished == nodes }); err != nil {
-		return drained, err
-	}
-	state, err := b.stateOf(ctx, api.SchedulerID(""), api.StateRequest{Limit: 1})
-	if err != nil {
-		return drained, err
-	}
+	noError(b.updateScheduler(ctx, api.UpdateThaw, api.ThawRequest{By: "bench"}))
+	gone := must(seen.until(ctx, "the pods to be gone", noneThere))
+	drained.cpu = worked()
+	must(ready.until(ctx, "the nodes to be Ready", func(_, wished int) bool { return wished == b.nodes }))
+	state := must(b.stateOf(ctx, api.SchedulerID(""), api.StateRequest{Limit: 1}))
 	granted := gone
 	for _, holder := range state.Holders {
 		if holder.GrantedAt.Before(granted) {
@@ -266,17 +206,16 @@ func (b *massDrainer) drainAll(ctx context.Context, pods int, name, config strin
 		}
 	}
 	drained.sinceGrant = gone.Sub(granted)
-	if err := b.tallyFleet(theWorker, mark, pods, gone, &drained); err != nil {
-		return drained, err
-	}
-	return drained, b.finish(ctx, nodes, name)
+	b.tallyFleet(theWorker, mark, pods, gone, &drained)
+	noError(b.finish(ctx, b.nodes, name))
+	return drained
 }
 
 // tallyFleet reads from the audit log what whoever evicted did.
-func (b *massDrainer) tallyFleet(agent string, mark int64, pods int, gone time.Time, drained *fleetDrain) error {
+func (b *massDrainer) tallyFleet(agent string, mark int64, pods int, gone time.Time, drained *fleetDrain) {
 	var first, last time.Time
 	accepted := 0
-	if err := b.audit.each(mark, func(r request) {
+	noError(b.audit.each(mark, func(r request) {
 		if !r.by(agent) || !r.writes() || r.onEvents() {
 			return
 		}
@@ -294,43 +233,33 @@ func (b *massDrainer) tallyFleet(agent string, mark int64, pods int, gone time.T
 		if at := r.Received; at.After(last) {
 			last = at
 		}
-	}); err != nil {
-		return err
-	}
+	}))
 	if accepted != pods {
-		return fmt.Errorf("the audit log has %d evictions of %d pods", accepted, pods)
+		noError(fmt.Errorf("the audit log has %d evictions of %d pods", accepted, pods))
 	}
 	drained.took, drained.tail = gone.Sub(first), gone.Sub(last)
 	drained.rate = float64(accepted-1) / last.Sub(first).Seconds()
-	return nil
 }
 
 // queueUp freezes the scheduler, starts a maintenance of every node and waits until all of them want a slot.
-func (b *massDrainer) queueUp(ctx context.Context, requestor string) (nodes int, err error) {
-	nodes = b.nodes
-	if err := poll(ctx, "the scheduler to be frozen", func() (bool, error) {
+func (b *massDrainer) queueUp(ctx context.Context, requestor string) {
+	noError(poll(ctx, "the scheduler to be frozen", func() (bool, error) {
 		err := b.updateScheduler(ctx, api.UpdateFreeze, api.FreezeRequest{By: "bench", Reason: "all at once"})
 		var notFound *serviceerror.NotFound // not started yet
 		if errors.As(err, &notFound) {
 			return false, nil
 		}
 		return err == nil, err
-	}); err != nil {
-		return 0, err
-	}
-	if err := inParallel(ctx, nodes, slots, func(ctx context.Context, i int) error {
+	}))
+	noError(inParallel(ctx, b.nodes, slots, func(ctx context.Context, i int) error {
 		return b.start(ctx, world.NodeName(i), requestor, massDrain)
-	}); err != nil {
-		return 0, err
-	}
-	if err := poll(ctx, "all requests for a slot", func() (bool, error) {
+	}))
+	noError(poll(ctx, "all requests for a slot", func() (bool, error) {
 		state, err := b.stateOf(ctx, api.SchedulerID(""), api.StateRequest{Limit: 1})
-		return state.PendingAll == nodes, err
-	}); err != nil {
-		return 0, err
-	}
+		return state.PendingAll == b.nodes, err
+	}))
 	// It still tells them why they wait, which is a part of the start.
-	return nodes, b.untilQuiet(ctx, quietFor, api.SchedulerID(""))
+	noError(b.untilQuiet(ctx, quietFor, api.SchedulerID("")))
 }
 
 // quietFor is how long nothing happens to a workflow that has nothing to do.

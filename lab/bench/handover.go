@@ -23,33 +23,25 @@ const (
 
 // handOver rolls over a fleet of empty nodes, with a requestor that is done at once. One watch client sees both ends
 // of a hand-over: a node made schedulable again, and the next one cordoned.
-func (b *bench) handOver(ctx context.Context) ([]Figure, error) {
+func (b *bench) handOver(ctx context.Context) []Figure {
 	world.Say("slot hand-over: %d empty nodes, maxParallel %d", fleet, slots)
 	seen, took, err := b.goesOver(ctx, fleet, func(ctx context.Context) error { return b.startAll(ctx, fleet) })
 	if err != nil {
-		return nil, errors.Join(err, unfinished(b.Temporal))
+		noError(errors.Join(err, unfinished(b.Temporal)))
 	}
-	gaps, err := seen.handOvers(slots)
-	if err != nil {
-		return nil, err
-	}
+	gaps := must(seen.handOvers(slots))
 	perSecond := fleet / took.Seconds()
 
 	world.Say("the same number of bare workflows, %d at a time", slots)
-	bare, err := b.bareRate(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if err := distribution("Hand-over of a slot from node to node", gaps).draw("handover"); err != nil {
-		return nil, err
-	}
+	bare := b.bareRate(ctx)
+	noError(distribution("Hand-over of a slot from node to node", gaps).draw("handover"))
 	return []Figure{
 		atMost("slot hand-over, median", ms(gaps[len(gaps)/2]), "ms", 150),
 		atMost("slot hand-over, p95", ms(gaps[len(gaps)*95/100]), "ms", 300),
 		report("maintenances of empty nodes", perSecond, "nodes/s"),
 		report("bare workflows", bare, "workflows/s"),
 		atLeast("maintenances / bare workflows", perSecond/bare, "ratio", 0.5),
-	}, nil
+	}
 }
 
 // goesOver starts the maintenances of so many nodes, and returns what was seen of them and how long they took until all were released.

@@ -104,7 +104,7 @@ type benchmark struct {
 	name string
 	// limit bounds how long it may take.
 	limit time.Duration
-	run   func(*bench, context.Context) ([]Figure, error)
+	run   func(*bench, context.Context) []Figure
 }
 
 // suite is a stack and the benchmarks that share it.
@@ -253,10 +253,11 @@ func (s suite) measure(ctx context.Context, sizes sizes) (figures []Figure, err 
 	for _, benchmark := range s.benchmarks {
 		began := time.Now()
 		limited, cancel := context.WithTimeout(ctx, benchmark.limit)
-		more, err := benchmark.run(b, limited)
+		more, err := attempt(func() []Figure { return benchmark.run(b, limited) })
 		cancel()
-		if err != nil {
+		if err = errors.Join(err, b.problem); err != nil {
 			problems = append(problems, fmt.Errorf("benchmark %s: %w", benchmark.name, err))
+			b.problem = nil
 			continue
 		}
 		world.Say("benchmark %s took %s", benchmark.name, time.Since(began).Round(time.Second))
@@ -271,7 +272,12 @@ type bench struct {
 	worker *devstack.Worker
 	audit  auditLog
 	sizes  sizes
+	// problem is what went wrong when what a benchmark had started was ended.
+	problem error
 }
+
+// note keeps an error that comes after a benchmark, which fails by it.
+func (b *bench) note(err error) { b.problem = errors.Join(b.problem, err) }
 
 func (b *bench) startWorker(ctx context.Context, name, config string) (*devstack.Worker, error) {
 	w, err := devstack.LaunchWorker(b.Worker(name, config))

@@ -55,32 +55,30 @@ var (
 	}
 )
 
-func moves(plotName string, cases []movesCase) func(*bench, context.Context) ([]Figure, error) {
-	return func(b *bench, ctx context.Context) ([]Figure, error) {
-		var figures []Figure
+func moves(plotName string, cases []movesCase) func(*bench, context.Context) []Figure {
+	return func(b *bench, ctx context.Context) (figures []Figure) {
 		shown := plot{title: "How often a pod moves", unit: "times"}
 		for i, c := range cases {
 			var counted api.PlanResult
-			planned, err := b.move(ctx, c, fmt.Sprintf("moves-plan-%d", i), func(ctx context.Context, name string) error {
-				_, _, err := b.goesOver(ctx, c.nodes, func(ctx context.Context) error { return b.startPlan(ctx, name, c.nodes, movesAtOnce, "") })
-				return errors.Join(err, b.Temporal.Client.GetWorkflow(ctx, api.PlanID("", name), "").Get(ctx, &counted))
+			planned := named(c.name+", by a plan", func() float64 {
+				moved := b.move(ctx, c, fmt.Sprintf("moves-plan-%d", i), func(ctx context.Context, name string) error {
+					_, _, err := b.goesOver(ctx, c.nodes, func(ctx context.Context) error { return b.startPlan(ctx, name, c.nodes, movesAtOnce, "") })
+					return errors.Join(err, b.Temporal.Client.GetWorkflow(ctx, api.PlanID("", name), "").Get(ctx, &counted))
+				})
+				if seen := int(math.Round(moved * float64(c.pods))); counted.Moves.Ended != seen {
+					noError(fmt.Errorf("the plan counts %+v, and %d pods moved", counted.Moves, seen))
+				}
+				return moved
 			})
-			if seen := int(math.Round(planned * float64(c.pods))); err == nil && counted.Moves.Ended != seen {
-				err = fmt.Errorf("the plan counts %+v, and %d pods moved", counted.Moves, seen)
-			}
-			if err != nil {
-				return figures, fmt.Errorf("%s, by a plan: %w", c.name, err)
-			}
 			s := &shuttle{bench: b}
-			looped, err := b.move(ctx, c, fmt.Sprintf("moves-kubectl-%d", i), func(ctx context.Context, _ string) error {
-				return inParallel(ctx, c.nodes, movesAtOnce, func(ctx context.Context, i int) error {
-					_, err := s.kubectl(ctx, world.NodeName(i))
-					return errors.Join(err, s.cordon(ctx, world.NodeName(i), false))
+			looped := named(c.name+", by kubectl", func() float64 {
+				return b.move(ctx, c, fmt.Sprintf("moves-kubectl-%d", i), func(ctx context.Context, _ string) error {
+					return inParallel(ctx, c.nodes, movesAtOnce, func(ctx context.Context, i int) error {
+						_, err := s.kubectl(ctx, world.NodeName(i))
+						return errors.Join(err, s.cordon(ctx, world.NodeName(i), false))
+					})
 				})
 			})
-			if err != nil {
-				return figures, fmt.Errorf("%s, by kubectl: %w", c.name, err)
-			}
 			world.Say("%s: each pod moves %.2f times by a plan (as it says, %s), %.2f times by kubectl drain", c.name, planned, counted.Moves, looped)
 			figures = append(figures,
 				atMost("moves of a pod by a plan, "+c.name, planned, "times", 1.3),
@@ -88,30 +86,23 @@ func moves(plotName string, cases []movesCase) func(*bench, context.Context) ([]
 			shown.add("by a plan", c.name, planned)
 			shown.add("by a loop of kubectl drain", c.name, looped)
 		}
-		return figures, shown.draw(plotName)
+		noError(shown.draw(plotName))
+		return figures
 	}
 }
 
 // move runs the pods of a case, has its nodes drained, and returns how often a pod moved.
-func (b *bench) move(ctx context.Context, c movesCase, name string, drain func(ctx context.Context, name string) error) (float64, error) {
+func (b *bench) move(ctx context.Context, c movesCase, name string, drain func(ctx context.Context, name string) error) float64 {
 	s := &shuttle{bench: b, name: name}
 	for i := range movesNodes {
-		if err := s.cordon(ctx, world.NodeName(i), i >= c.nodes+c.outside); err != nil {
-			return 0, err
-		}
+		noError(s.cordon(ctx, world.NodeName(i), i >= c.nodes+c.outside))
 	}
 	in := world.Namespace{Kube: b.Cluster.Client, Name: name}
-	if err := in.Create(ctx); err != nil {
-		return 0, err
-	}
+	noError(in.Create(ctx))
 	for i := range movesApps {
-		if err := in.Deployment(ctx, c.template(fmt.Sprintf("%s-%d", name, i)), int32(c.pods/movesApps)); err != nil {
-			return 0, err
-		}
+		noError(in.Deployment(ctx, c.template(fmt.Sprintf("%s-%d", name, i)), int32(c.pods/movesApps)))
 	}
-	if err := in.Runs(ctx, movesSettle, c.pods); err != nil {
-		return 0, err
-	}
+	noError(in.Runs(ctx, movesSettle, c.pods))
 	var mu sync.Mutex
 	all := map[types.UID]bool{}
 	var broken error
@@ -126,12 +117,11 @@ func (b *bench) move(ctx context.Context, c movesCase, name string, drain func(c
 		defer mu.Unlock()
 		broken = err
 	})
-	if err := errors.Join(err, drain(ctx, name), in.Runs(ctx, movesSettle, c.pods)); err != nil {
-		return 0, err
-	}
+	noError(errors.Join(err, drain(ctx, name), in.Runs(ctx, movesSettle, c.pods)))
 	mu.Lock()
 	defer mu.Unlock()
-	return float64(len(all)-c.pods) / float64(c.pods), errors.Join(broken, s.end(ctx))
+	noError(errors.Join(broken, s.end(ctx)))
+	return float64(len(all)-c.pods) / float64(c.pods)
 }
 
 // template is that of the pods of one Deployment.

@@ -36,55 +36,27 @@ type pageLoad struct {
 
 // measurePage is what the page of a large cluster takes: from the request to the first byte, on the wire, and of the worker's memory while
 // many look at it and nodes are maintained.
-func (b *bench) measurePage(ctx context.Context) (figures []Figure, err error) {
+func (b *bench) measurePage(ctx context.Context) []Figure {
 	nodes := b.sizes.memoryNodes
 	world.Say("page: a cluster of %d nodes, which takes some minutes", nodes)
-	if err := b.enlarge(ctx, nodes, 0); err != nil {
-		return nil, err
-	}
-	ports, err := devstack.FreePorts(1)
-	if err != nil {
-		return nil, err
-	}
+	b.enlarge(ctx, nodes, 0)
+	ports := must(devstack.FreePorts(1))
 	address := fmt.Sprintf("127.0.0.1:%d", ports[0])
-	worker, err := b.startWorker(ctx, "worker", fmt.Sprintf("page: {listen: %q}\nscheduler: {maxParallel: 10}\n", address))
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, worker.Stop(time.Minute)) }()
-	idle, _, err := world.Resident(worker.PID())
-	if err != nil {
-		return nil, err
-	}
-	first, err := loadPage(ctx, address, true)
-	if err != nil {
-		return nil, err
-	}
-	plain, err := loadPage(ctx, address, false)
-	if err != nil {
-		return nil, err
-	}
+	worker := must(b.startWorker(ctx, "worker", fmt.Sprintf("page: {listen: %q}\nscheduler: {maxParallel: 10}\n", address)))
+	defer func() { b.note(worker.Stop(time.Minute)) }()
+	idle, _ := resident(worker)
+	first := must(loadPage(ctx, address, true))
+	plain := must(loadPage(ctx, address, false))
 	var took []time.Duration
 	for range pageLoads {
-		if err := world.Sleep(ctx, pageApart); err != nil {
-			return nil, err
-		}
-		load, err := loadPage(ctx, address, true)
-		if err != nil {
-			return nil, err
-		}
-		took = append(took, load.firstByte)
+		noError(world.Sleep(ctx, pageApart))
+		took = append(took, must(loadPage(ctx, address, true)).firstByte)
 	}
 	world.Say("page: %d look at it for %s while nodes are maintained", pageViewers, b.sizes.pageViewed)
-	loads, err := b.viewPage(ctx, address)
-	if err == nil {
-		err = photograph(ctx, address)
-	}
-	if err != nil {
-		return nil, err
-	}
-	now, peak, err := world.Resident(worker.PID())
-	err = errors.Join(err, distribution(fmt.Sprintf("Request to first byte of the page of %d nodes", nodes), took).draw("page"))
+	loads := b.viewPage(ctx, address)
+	noError(photograph(ctx, address))
+	now, peak := resident(worker)
+	noError(distribution(fmt.Sprintf("Request to first byte of the page of %d nodes", nodes), took).draw("page"))
 	return []Figure{
 		atMost(fmt.Sprintf("page of %d nodes, request to first byte, median of %d", nodes, pageLoads), ms(median(took)), "ms", 200),
 		report("- the first time", ms(first.firstByte), "ms"),
@@ -94,15 +66,12 @@ func (b *bench) measurePage(ctx context.Context) (figures []Figure, err error) {
 		report("worker's resident memory before the page", idle, "MB"),
 		report("- while they look", now, "MB"),
 		report("- at most", peak, "MB"),
-	}, err
+	}
 }
 
 // viewPage has viewers look at the page while a plan maintains nodes, and returns how often they have loaded it.
-func (b *bench) viewPage(ctx context.Context, address string) (loads int, err error) {
-	err = b.startPlan(ctx, "viewed", b.sizes.memoryNodes, 5, `,"maintenance":{"readyTimeout":"5s","onReadyTimeout":"release"}`)
-	if err != nil {
-		return 0, err
-	}
+func (b *bench) viewPage(ctx context.Context, address string) (loads int) {
+	noError(b.startPlan(ctx, "viewed", b.sizes.memoryNodes, 5, `,"maintenance":{"readyTimeout":"5s","onReadyTimeout":"release"}`))
 	viewing, stop := context.WithTimeout(ctx, b.sizes.pageViewed)
 	defer stop()
 	var mu sync.Mutex
@@ -120,7 +89,8 @@ func (b *bench) viewPage(ctx context.Context, address string) (loads int, err er
 			return err
 		})
 	}
-	return loads, errors.Join(all.Wait(), ctx.Err())
+	noError(errors.Join(all.Wait(), ctx.Err()))
+	return loads
 }
 
 // viewedBy loads the page whenever its stream says that something has changed.

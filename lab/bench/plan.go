@@ -53,104 +53,72 @@ func nodeList(nodes int) (json.RawMessage, error) {
 
 // planHandOver is handOver, where a plan begins one node when the one before is back: with the slots of handOver, which keep
 // a small machine busy, and with few, which do not.
-func (b *bench) planHandOver(ctx context.Context) ([]Figure, error) {
-	busy, err := b.handOversOf(ctx, "handover", fleet, slots)
-	if err != nil {
-		return nil, err
-	}
-	calm, err := b.handOversOf(ctx, "handover-calm", calmFleet, calmSlots)
-	if err != nil {
-		return nil, err
-	}
+func (b *bench) planHandOver(ctx context.Context) []Figure {
+	busy := b.handOversOf(ctx, "handover", fleet, slots)
+	calm := b.handOversOf(ctx, "handover-calm", calmFleet, calmSlots)
 	return []Figure{
 		atMost("hand-over inside a plan, median", ms(busy[len(busy)/2]), "ms", 300),
 		report("hand-over inside a plan, p95", ms(busy[len(busy)*95/100]), "ms"),
 		report(fmt.Sprintf("- with maxParallel %d, median", calmSlots), ms(calm[len(calm)/2]), "ms"),
-	}, nil
+	}
 }
 
 // handOversOf are the hand-overs of a plan over so many empty nodes, sorted.
-func (b *bench) handOversOf(ctx context.Context, name string, nodes, parallel int) ([]time.Duration, error) {
+func (b *bench) handOversOf(ctx context.Context, name string, nodes, parallel int) []time.Duration {
 	world.Say("hand-over inside a plan: %d empty nodes, maxParallel %d", nodes, parallel)
 	seen, _, err := b.goesOver(ctx, nodes, func(ctx context.Context) error { return b.startPlan(ctx, name, nodes, parallel, "") })
 	if err != nil {
-		return nil, errors.Join(err, unfinished(b.Temporal))
+		noError(errors.Join(err, unfinished(b.Temporal)))
 	}
-	return seen.handOvers(parallel)
+	return must(seen.handOvers(parallel))
 }
 
 // planRate compares a plan over many empty nodes with the same maintenances started all at once.
-func (b *bench) planRate(ctx context.Context) ([]Figure, error) {
-	rate := func(what string, start func(ctx context.Context) error) (float64, error) {
+func (b *bench) planRate(ctx context.Context) []Figure {
+	rate := func(what string, start func(ctx context.Context) error) float64 {
 		world.Say("%d empty nodes, %d at a time: %s", planNodes, planParallel, what)
 		_, took, err := b.goesOver(ctx, planNodes, start)
-		if err != nil {
-			return 0, err
-		}
+		noError(err)
 		perSecond := planNodes / took.Seconds()
 		world.Say("%.1f nodes/s", perSecond)
-		return perSecond, b.untilIdle(ctx, api.SchedulerID(""))
+		noError(b.untilIdle(ctx, api.SchedulerID("")))
+		return perSecond
 	}
-	alone, err := rate("without a plan", func(ctx context.Context) error { return b.startAll(ctx, planNodes) })
-	if err != nil {
-		return nil, err
-	}
-	planned, err := rate("by a plan", func(ctx context.Context) error { return b.startPlan(ctx, "rate", planNodes, planParallel, "") })
-	if err != nil {
-		return nil, err
-	}
+	alone := rate("without a plan", func(ctx context.Context) error { return b.startAll(ctx, planNodes) })
+	planned := rate("by a plan", func(ctx context.Context) error { return b.startPlan(ctx, "rate", planNodes, planParallel, "") })
 	return []Figure{
 		report("maintenances without a plan", alone, "nodes/s"),
 		report("maintenances by a plan", planned, "nodes/s"),
 		atLeast("by a plan / without", planned/alone, "ratio", 0.7),
-	}, nil
+	}
 }
 
 // planWaits counts what a plan costs while it waits for its window.
-func (b *bench) planWaits(ctx context.Context) ([]Figure, error) {
+func (b *bench) planWaits(ctx context.Context) []Figure {
 	world.Say("a plan that waits for its window, for %s", waitsFor)
-	if err := b.startPlan(ctx, "waits", planNodes, planParallel, `,"windows":["later"]`); err != nil {
-		return nil, err
-	}
+	noError(b.startPlan(ctx, "waits", planNodes, planParallel, `,"windows":["later"]`))
 	id := api.MaintenanceID("", world.NodeName(0), "bench")
-	err := poll(ctx, "the window to be waited for", func() (bool, error) {
+	noError(poll(ctx, "the window to be waited for", func() (bool, error) {
 		status, err := world.Ask[api.Status](ctx, b.Temporal.Client, id, api.QueryStatus)
 		return err == nil && len(status.WaitingFor) > 0 && status.Slot != nil, nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	actions := func() (total int, err error) {
+	}))
+	actions := func() (total int) {
 		// All of them have to be idle first: those that were begun are still being told why they wait.
 		for _, id := range []string{api.PlanID("", "waits"), api.SchedulerID(""), id} {
-			t, err := b.history(ctx, id)
-			if err != nil {
-				return 0, err
-			}
-			total += t.actions
+			total += b.history(ctx, id).actions
 		}
-		return total, nil
+		return total
 	}
-	if err := world.Sleep(ctx, waitsFor); err != nil { // what the beginning of it costs is over
-		return nil, err
-	}
-	before, err := actions()
-	if err != nil {
-		return nil, err
-	}
-	if err := world.Sleep(ctx, waitsFor); err != nil {
-		return nil, err
-	}
-	after, err := actions()
-	if err != nil {
-		return nil, err
-	}
-	return []Figure{atMost("billable actions of a plan that waits for its window", float64(after-before)*float64(time.Hour/waitsFor), "actions/h", 0)},
-		b.Temporal.Client.SignalWorkflow(ctx, api.PlanID("", "waits"), "", api.MsgCancel, nil)
+	noError(world.Sleep(ctx, waitsFor)) // what the beginning of it costs is over
+	before := actions()
+	noError(world.Sleep(ctx, waitsFor))
+	after := actions()
+	noError(b.Temporal.Client.SignalWorkflow(ctx, api.PlanID("", "waits"), "", api.MsgCancel, nil))
+	return []Figure{atMost("billable actions of a plan that waits for its window", float64(after-before)*float64(time.Hour/waitsFor), "actions/h", 0)}
 }
 
 // planSize is what the largest plan carries from run to run, and how long it takes to decide.
-func (b *bench) planSize(context.Context) ([]Figure, error) {
+func (b *bench) planSize(context.Context) []Figure {
 	var nodes []plan.Node
 	now := time.Now()
 	for i := range plan.MaxNodes {
@@ -175,12 +143,9 @@ func (b *bench) planSize(context.Context) ([]Figure, error) {
 		plan.Decide(strategy, nodes, plan.Progress{}, now)
 		took = append(took, time.Since(began))
 	}
-	packed, err := api.Pack(nodes)
-	if err != nil {
-		return nil, err
-	}
+	packed := must(api.Pack(nodes))
 	return []Figure{
 		atMost(fmt.Sprintf("decision of a plan of %d nodes, median", plan.MaxNodes), ms(median(took)), "ms", 50),
 		atMost(fmt.Sprintf("nodes of a plan of %d as carried", plan.MaxNodes), float64(len(packed))/(1<<20), "MB", 1.5),
-	}, nil
+	}
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -57,84 +56,53 @@ func profiledNodes() []string {
 }
 
 // measureProfiles is what the evaluation of a large cluster costs, and one transition in it.
-func (b *bench) measureProfiles(ctx context.Context) (figures []Figure, err error) {
+func (b *bench) measureProfiles(ctx context.Context) []Figure {
 	nodes := b.sizes.memoryNodes
 	world.Say("profiles: a cluster of %d nodes, which takes some minutes", nodes)
-	if err := b.enlarge(ctx, nodes, 0); err != nil {
-		return nil, err
-	}
+	b.enlarge(ctx, nodes, 0)
 	file := filepath.Join(b.Dir, "profiles.yaml")
-	if err := os.WriteFile(file, fmt.Appendf(nil, profilesFile, profileRequeue), 0o600); err != nil {
-		return nil, err
-	}
+	noError(os.WriteFile(file, fmt.Appendf(nil, profilesFile, profileRequeue), 0o600))
 	p := profiled{b}
-	first, err := p.first(ctx, nodes, fmt.Sprintf("profiles: {file: %q}\n", file))
-	if b.worker != nil {
-		defer func() { err = errors.Join(err, b.worker.Stop(time.Minute)) }()
-	}
-	if err != nil {
-		return nil, err
-	}
-	idle, err := p.rests(ctx, b.sizes.healthIdle)
-	if err != nil {
-		return first, err
-	}
-	moves, err := p.moves(ctx)
-	if err != nil {
-		return slices.Concat(first, idle), err
-	}
-	_, peak, err := world.Resident(b.worker.PID())
-	return slices.Concat(first, idle, moves, []Figure{atMost("worker's peak resident memory", peak, "MB", 200)}), err
+	defer func() {
+		if b.worker != nil {
+			b.note(b.worker.Stop(time.Minute))
+		}
+	}()
+	first := p.first(ctx, nodes, fmt.Sprintf("profiles: {file: %q}\n", file))
+	idle := p.rests(ctx, b.sizes.healthIdle)
+	moves := p.moves(ctx)
+	_, peak := resident(b.worker)
+	return slices.Concat(first, idle, moves, []Figure{atMost("worker's peak resident memory", peak, "MB", 200)})
 }
 
 // first is the evaluation after which all nodes show their state.
-func (p profiled) first(ctx context.Context, nodes int, config string) ([]Figure, error) {
+func (p profiled) first(ctx context.Context, nodes int, config string) []Figure {
 	shown := look(ctx, p.Cluster.Client.CoreV1().RESTClient(), "nodes", "", &corev1.Node{}, showsState(state.Operational))
-	mark, err := p.audit.mark()
-	if err != nil {
-		return nil, err
-	}
-	if p.worker, err = p.startWorker(ctx, "worker", config); err != nil {
-		return nil, err
-	}
+	mark := must(p.audit.mark())
+	p.worker = must(p.startWorker(ctx, "worker", config))
 	began := time.Now()
-	ended, err := shown.until(ctx, "all nodes to show their state", func(_, operational int) bool { return operational == nodes })
-	if err != nil {
-		return nil, err
-	}
-	if err := p.untilQuiet(ctx, atRest, api.ProfilesID("")); err != nil {
-		return nil, err
-	}
-	requests, events, err := p.audit.requests(theWorker, mark)
+	ended := must(shown.until(ctx, "all nodes to show their state", func(_, operational int) bool { return operational == nodes }))
+	noError(p.untilQuiet(ctx, atRest, api.ProfilesID("")))
+	requests, events := p.audit.requests(theWorker, mark)
 	return []Figure{
 		report(fmt.Sprintf("profiles: from a ready worker until %d nodes show their state first", nodes), ended.Sub(began).Seconds(), "s"),
 		report("- API requests for it", float64(requests+events), "requests"),
-	}, err
+	}
 }
 
 // rests is what evaluations cost while nothing happens.
-func (p profiled) rests(ctx context.Context, period time.Duration) ([]Figure, error) {
+func (p profiled) rests(ctx context.Context, period time.Duration) []Figure {
 	world.Say("profiles: nothing happens for %s", period)
-	before, err := p.spending(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if err := world.Sleep(ctx, period); err != nil {
-		return nil, err
-	}
-	after, err := p.spending(ctx)
-	if err != nil {
-		return nil, err
-	}
+	before := p.spending(ctx)
+	noError(world.Sleep(ctx, period))
+	after := p.spending(ctx)
 	requests := map[string]int{}
-	if err := p.audit.each(before.mark, func(r request) {
+	noError(p.audit.each(before.mark, func(r request) {
 		if r.by(theWorker) && r.Verb != "watch" {
 			requests[r.Object.Resource]++
 		}
-	}); err != nil {
-		return nil, err
-	}
-	now, _, err := world.Resident(p.worker.PID())
+	}))
+	now, _ := resident(p.worker)
 	all := 0
 	for resource, n := range requests {
 		world.Say("profiles: %d requests about %s", n, resource)
@@ -147,7 +115,7 @@ func (p profiled) rests(ctx context.Context, period time.Duration) ([]Figure, er
 		report("API requests of an evaluation", float64(all)/rounds, "requests"),
 		atMost("billable actions while nothing happens, an hour", hourly, "actions", 120),
 		report("worker's resident memory then", now, "MB"),
-	}, err
+	}
 }
 
 // outlay is what was spent so far.
@@ -156,84 +124,49 @@ type outlay struct {
 	mark                int64
 }
 
-func (p profiled) spending(ctx context.Context) (s outlay, err error) {
-	all, err := p.history(ctx, api.ProfilesID(""))
-	if err != nil {
-		return s, err
+func (p profiled) spending(ctx context.Context) outlay {
+	return outlay{
+		actions: float64(p.history(ctx, api.ProfilesID("")).actions), beats: p.beats(ctx), cpu: cpuSeconds(p.worker.PID()), mark: must(p.audit.mark()),
 	}
-	s.actions = float64(all.actions)
-	if s.beats, err = p.beats(ctx); err != nil {
-		return s, err
-	}
-	if s.cpu, _, err = processTimes(p.worker.PID()); err != nil {
-		return s, err
-	}
-	s.mark, err = p.audit.mark()
-	return s, err
 }
 
 // moves are what transitions cost, and how long the first of them takes from what is its cause.
-func (p profiled) moves(ctx context.Context) ([]Figure, error) {
-	plain, err := p.bills(ctx, world.NodeName(0), neededMark, "true", state.Required)
-	if err != nil {
-		return nil, err
-	}
-	drained, err := p.bills(ctx, world.NodeName(0), approvedMark, "true", state.Maintenance)
-	if err != nil {
-		return nil, err
-	}
+func (p profiled) moves(ctx context.Context) []Figure {
+	plain := p.bills(ctx, world.NodeName(0), neededMark, "true", state.Required)
+	drained := p.bills(ctx, world.NodeName(0), approvedMark, "true", state.Maintenance)
 	var took []time.Duration
 	for i := range profileMoves {
-		one, err := p.turns(ctx, world.NodeName(1+i), neededMark, "true", state.Required)
-		if err != nil {
-			return nil, err
-		}
-		took = append(took, one)
+		took = append(took, p.turns(ctx, world.NodeName(1+i), neededMark, "true", state.Required))
 	}
 	return []Figure{
 		report(fmt.Sprintf("profiles: from a change of a node to its new state, median of %d", profileMoves), ms(median(took)), "ms"),
 		report("- the longest", ms(slices.Max(took)), "ms"),
 		atMost("billable actions of a transition", plain, "actions", 12),
 		atMost("- of one that drains an empty node", drained, "actions", 12),
-	}, nil
+	}
 }
 
 // bills are the actions that Temporal Cloud bills for a transition of a profile, all that it causes included.
-func (p profiled) bills(ctx context.Context, node, mark, value string, to state.State) (float64, error) {
-	before, err := p.history(ctx, api.ProfilesID(""))
-	if err != nil {
-		return 0, err
-	}
-	if _, err := p.turns(ctx, node, mark, value, to); err != nil {
-		return 0, err
-	}
+func (p profiled) bills(ctx context.Context, node, mark, value string, to state.State) float64 {
+	before := p.history(ctx, api.ProfilesID(""))
+	p.turns(ctx, node, mark, value, to)
 	ids := []string{api.ProfilesID(""), api.ProfileTransitionID("", "system", node)}
-	if err := p.untilQuiet(ctx, atRest, ids...); err != nil {
-		return 0, err
-	}
+	noError(p.untilQuiet(ctx, atRest, ids...))
 	sum := -before.actions
 	for _, id := range ids {
-		of, err := p.history(ctx, id)
-		if err != nil {
-			return 0, err
-		}
-		sum += of.actions
+		sum += p.history(ctx, id).actions
 	}
-	return float64(sum), nil
+	return float64(sum)
 }
 
 // turns changes a node, and tells how long it takes until the node shows the state that follows.
-func (p profiled) turns(ctx context.Context, node, mark, value string, to state.State) (time.Duration, error) {
+func (p profiled) turns(ctx context.Context, node, mark, value string, to state.State) time.Duration {
 	ctx, stop := context.WithTimeout(ctx, 2*time.Minute)
 	defer stop()
 	is := look(ctx, p.Cluster.Client.CoreV1().RESTClient(), "nodes", corev1.LabelHostname+"="+node, &corev1.Node{}, showsState(to))
-	if _, err := is.until(ctx, "the node", func(there, _ int) bool { return there == 1 }); err != nil {
-		return 0, err
-	}
+	must(is.until(ctx, "the node", func(there, _ int) bool { return there == 1 }))
 	began := time.Now()
-	if err := world.PatchNode(ctx, p.Cluster.Client, node, `{"metadata":{"annotations":{%q:%q}}}`, mark, value); err != nil {
-		return 0, err
-	}
-	ended, err := is.until(ctx, node+" to be "+string(to), func(_, wished int) bool { return wished == 1 })
-	return ended.Sub(began), err
+	noError(world.PatchNode(ctx, p.Cluster.Client, node, `{"metadata":{"annotations":{%q:%q}}}`, mark, value))
+	ended := must(is.until(ctx, node+" to be "+string(to), func(_, wished int) bool { return wished == 1 }))
+	return ended.Sub(began)
 }

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -40,38 +39,27 @@ type shuttle struct {
 // drainer empties a cordoned or uncordoned node, and tells how long that took by its own account.
 type drainer struct {
 	name  string
-	drain func(ctx context.Context, node string) (time.Duration, error)
+	drain func(ctx context.Context, node string) time.Duration
 }
 
 // shuttleNodes are the two nodes, in the order of the index.
 var shuttleNodes = []string{world.NodeName(0), world.NodeName(1)}
 
 // launch creates the workload, all of it on the first node.
-func (s *shuttle) launch(ctx context.Context) error {
-	var err error
-	if s.plain, err = workerLike(s.Cluster, bareAgent, 200, 400); err != nil {
-		return err
-	}
+func (s *shuttle) launch(ctx context.Context) {
+	s.plain = must(workerLike(s.Cluster, bareAgent, 200, 400))
 	in := world.Namespace{Kube: s.Cluster.Client, Name: s.name}
-	if err := in.Create(ctx); err != nil {
-		return err
-	}
-	if err := s.cordon(ctx, shuttleNodes[1], true); err != nil {
-		return err
-	}
+	noError(in.Create(ctx))
+	noError(s.cordon(ctx, shuttleNodes[1], true))
 	pods := world.Pods(s.name)
 	if s.slowToEnd > 0 {
 		pods.Annotations[world.TerminationDelay] = s.slowToEnd.String()
 	}
-	if err := in.Deployment(ctx, pods, s.pods); err != nil {
-		return err
-	}
+	noError(in.Deployment(ctx, pods, s.pods))
 	if s.budget {
-		if err := in.Budget(ctx, s.name, s.name, policyv1.PodDisruptionBudgetSpec{MaxUnavailable: new(intstr.FromInt32(1))}); err != nil {
-			return err
-		}
+		noError(in.Budget(ctx, s.name, s.name, policyv1.PodDisruptionBudgetSpec{MaxUnavailable: new(intstr.FromInt32(1))}))
 	}
-	return s.settle(ctx)
+	noError(s.settle(ctx))
 }
 
 // end removes the workload, also where the time for it is over.
@@ -89,47 +77,31 @@ func (s *shuttle) end(ctx context.Context) error {
 
 // rounds lets each drainer have its turn so many times, and returns the times of each, in seconds. They alternate, so
 // that all of them see the same machine.
-func (s *shuttle) rounds(ctx context.Context, rounds int, drainers []drainer) ([][]float64, error) {
+func (s *shuttle) rounds(ctx context.Context, rounds int, drainers []drainer) [][]float64 {
 	times := make([][]float64, len(drainers))
 	for round := range rounds {
 		text := ""
 		for i, d := range drainers {
-			took, err := s.move(ctx, d)
-			if err != nil {
-				return nil, fmt.Errorf("round %d, %s: %w", round+1, d.name, err)
-			}
+			took := named(fmt.Sprintf("round %d, %s", round+1, d.name), func() time.Duration { return s.move(ctx, d) })
 			times[i] = append(times[i], took.Seconds())
 			text += fmt.Sprintf("  %s %.3f s", d.name, took.Seconds())
 		}
 		world.Say("round %d of %d:%s", round+1, rounds, text)
 	}
-	return times, nil
+	return times
 }
 
 // move drains the node where the pods are, and waits until the other one has them.
-func (s *shuttle) move(ctx context.Context, d drainer) (time.Duration, error) {
+func (s *shuttle) move(ctx context.Context, d drainer) time.Duration {
 	node := shuttleNodes[s.at]
-	took, err := d.drain(ctx, node)
-	if err != nil {
-		return 0, err
-	}
-	left, err := s.podsOn(ctx, node)
-	if err == nil && len(left) > 0 {
-		err = fmt.Errorf("%d pods are still on node %s", len(left), node)
-	}
-	if err != nil {
-		return 0, err
+	took := d.drain(ctx, node)
+	left := must(s.Cluster.Client.CoreV1().Pods(s.name).List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + node})).Items
+	if len(left) > 0 {
+		noError(fmt.Errorf("%d pods are still on node %s", len(left), node))
 	}
 	s.at = 1 - s.at
-	return took, s.settle(ctx)
-}
-
-func (s *shuttle) podsOn(ctx context.Context, node string) ([]corev1.Pod, error) {
-	list, err := s.Cluster.Client.CoreV1().Pods(s.name).List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + node})
-	if err != nil {
-		return nil, err
-	}
-	return list.Items, nil
+	noError(s.settle(ctx))
+	return took
 }
 
 // settle opens both nodes, once all pods are where they are to be and the budget has noticed.
@@ -158,29 +130,21 @@ func (s *shuttle) settle(ctx context.Context) error {
 }
 
 // drydock is a maintenance with default input: from its phase Draining to Ready, by the transitions in its status.
-func (s *shuttle) drydock(ctx context.Context, node string) (time.Duration, error) {
+func (s *shuttle) drydock(ctx context.Context, node string) time.Duration {
 	id := api.MaintenanceID("", node, "bench")
-	if err := s.start(ctx, node, "bench", ""); err != nil {
-		return 0, err
-	}
-	if err := s.untilPhase(ctx, id, api.Ready); err != nil {
-		return 0, err
-	}
-	if err := s.Temporal.Client.SignalWorkflow(ctx, id, "", api.MsgDone, nil); err != nil {
-		return 0, err
-	}
+	noError(s.start(ctx, node, "bench", ""))
+	noError(s.untilPhase(ctx, id, api.Ready))
+	noError(s.Temporal.Client.SignalWorkflow(ctx, id, "", api.MsgDone, nil))
 	var result api.Result
-	if err := s.Temporal.Client.GetWorkflow(ctx, id, "").Get(ctx, &result); err != nil {
-		return 0, err
-	}
+	noError(s.Temporal.Client.GetWorkflow(ctx, id, "").Get(ctx, &result))
 	entered := func(phase api.Phase) int {
 		return slices.IndexFunc(result.Transitions, func(t api.Transition) bool { return t.Phase == phase })
 	}
 	from, to := entered(api.Draining), entered(api.Ready)
 	if from < 0 || to < from {
-		return 0, fmt.Errorf("%s did not drain its node: %+v", id, result)
+		noError(fmt.Errorf("%s did not drain its node: %+v", id, result))
 	}
-	return result.Transitions[to].At.Sub(result.Transitions[from].At), nil
+	return result.Transitions[to].At.Sub(result.Transitions[from].At)
 }
 
 // kubectl is kubectl drain, from its start to its end.
@@ -198,6 +162,11 @@ func (s *shuttle) kubectl(ctx context.Context, node string) (time.Duration, erro
 		return 0, fmt.Errorf("kubectl drain: %w\n%s", err, output)
 	}
 	return time.Since(began), nil
+}
+
+// byKubectl is kubectl as a drainer.
+func (s *shuttle) byKubectl(ctx context.Context, node string) time.Duration {
+	return must(s.kubectl(ctx, node))
 }
 
 // workerLike is a client with the settings of a worker's.

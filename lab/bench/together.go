@@ -29,31 +29,22 @@ func tiersOf(tiers int) (json.RawMessage, error) {
 
 // planTogether compares nodes that one plan drains tier by tier in lockstep with the same nodes that are drained all at once by
 // maintenances of their own with the same tiers, which wait for nobody: from the first start to the last pod gone.
-func (b *bench) planTogether(ctx context.Context) ([]Figure, error) {
+func (b *bench) planTogether(ctx context.Context) []Figure {
 	f := &massDrainer{bench: b, nodes: b.sizes.togetherNodes, tiers: togetherTiers}
-	tiers, err := tiersOf(togetherTiers)
-	if err != nil {
-		return nil, err
-	}
+	tiers := must(tiersOf(togetherTiers))
 	var alone, planned []float64
 	for round := range togetherRounds {
 		name := fmt.Sprintf("round-%d", round+1)
 		world.Say("%d nodes with %d pods each in %d tiers, %s: by maintenances of their own", f.nodes, togetherPods, togetherTiers, name)
-		took, err := f.timed(ctx, func(ctx context.Context) error {
+		took := f.timed(ctx, "by maintenances of their own", func(ctx context.Context) error {
 			return inParallel(ctx, f.nodes, slots, func(ctx context.Context, i int) error {
 				return b.start(ctx, world.NodeName(i), name, fmt.Sprintf(`,"drain":{"force":true,"plan":%s}`, tiers))
 			})
 		}, func(ctx context.Context) error { return b.finish(ctx, f.nodes, name) })
-		if err != nil {
-			return nil, fmt.Errorf("by maintenances of their own: %w", err)
-		}
 		alone = append(alone, took.Seconds())
 		world.Say("%.2f s; now by a plan", took.Seconds())
-		took, err = f.timed(ctx, func(ctx context.Context) error { return b.startTogether(ctx, name, f.nodes, tiers) },
+		took = f.timed(ctx, "by a plan", func(ctx context.Context) error { return b.startTogether(ctx, name, f.nodes, tiers) },
 			func(ctx context.Context) error { return b.complete(ctx, name) })
-		if err != nil {
-			return nil, fmt.Errorf("by a plan: %w", err)
-		}
 		planned = append(planned, took.Seconds())
 		world.Say("%.2f s", took.Seconds())
 	}
@@ -62,31 +53,24 @@ func (b *bench) planTogether(ctx context.Context) ([]Figure, error) {
 		report(what+", by maintenances of their own, median", median(alone), "s"),
 		report(what+", in lockstep by a plan, median", median(planned), "s"),
 		atMost(what+", in lockstep / on their own", median(planned)/median(alone), "ratio", 1.3),
-	}, nil
+	}
 }
 
 // timed fills the nodes, has them drained, and returns how long that took until the last pod was gone. It ends when the nodes
 // are given back.
-func (b *massDrainer) timed(ctx context.Context, start, finish func(context.Context) error) (time.Duration, error) {
-	watching, stop := context.WithCancel(ctx)
-	defer stop()
-	pods, err := b.fill(watching, b.nodes*togetherPods)
-	if err != nil {
-		return 0, err
-	}
-	ready := readyNodes(watching, b.Cluster)
-	began := time.Now()
-	if err := start(ctx); err != nil {
-		return 0, err
-	}
-	gone, err := pods.until(ctx, "the pods to be gone", noneThere)
-	if err != nil {
-		return 0, err
-	}
-	if _, err := ready.until(ctx, "the nodes to be Ready", func(_, wished int) bool { return wished == b.nodes }); err != nil {
-		return 0, err
-	}
-	return gone.Sub(began), finish(ctx)
+func (b *massDrainer) timed(ctx context.Context, what string, start, finish func(context.Context) error) time.Duration {
+	return named(what, func() time.Duration {
+		watching, stop := context.WithCancel(ctx)
+		defer stop()
+		pods := b.fill(watching, b.nodes*togetherPods)
+		ready := readyNodes(watching, b.Cluster)
+		began := time.Now()
+		noError(start(ctx))
+		gone := must(pods.until(ctx, "the pods to be gone", noneThere))
+		must(ready.until(ctx, "the nodes to be Ready", func(_, wished int) bool { return wished == b.nodes }))
+		noError(finish(ctx))
+		return gone.Sub(began)
+	})
 }
 
 func (b *bench) startTogether(ctx context.Context, name string, nodes int, tiers json.RawMessage) error {
