@@ -152,7 +152,7 @@ func (t NodeTarget) Validate() error {
 	var errs []error
 	errs = append(errs, short("run", t.Run, maxName))
 	if t.Revision < 0 || t.Revision == 0 && !t.Report {
-		errs = append(errs, fmt.Errorf("revision: %d: want 1 or more, the latest counts; or 0 with tell, to ask", t.Revision))
+		errs = append(errs, fmt.Errorf("revision: %d: want 1 or more, the latest counts; or 0 with report, to ask", t.Revision))
 	}
 	size := 0
 	for i, e := range t.Targets {

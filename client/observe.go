@@ -78,7 +78,8 @@ func (o *observer) observe(ctx context.Context) (View, error) {
 	}
 	if !o.seen.Running() {
 		o.seen.Unanswered = nil
-		return o.seen, o.ended(ctx)
+		err := o.ended(ctx) // it changes what was seen
+		return o.seen, err
 	}
 	if o.seen.Status == nil || info.GetHistoryLength() != o.length || o.seen.Unanswered != nil {
 		o.ask(ctx, info.GetHistoryLength())

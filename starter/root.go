@@ -170,7 +170,7 @@ func addGroups(root *cobra.Command, a *invocation.App) {
 	root.SetCompletionCommandGroupID("other")
 	root.InitDefaultCompletionCmd() // else made when a command line runs, without what follows
 	if completion, _, err := root.Find([]string{"completion"}); err == nil {
-		invocation.AsNoun(completion)
+		invocation.Noun(completion)
 	}
 }
 

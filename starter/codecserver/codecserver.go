@@ -43,7 +43,7 @@ answers the plain text, so that it listens on this machine only unless told othe
 Name its address in the UI ("Configure remote codec endpoint"), or with "temporal --codec-endpoint".`,
 		Example: `  drydock codec-server --keys-file keys --origin http://localhost:8233
   drydock codec-server --listen :8443 --origin https://ui.example --bearer-token-file token --tls-cert cert.pem --tls-key key.pem`,
-		Args: cobra.NoArgs,
+		Args: invocation.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
 	flags := cmd.Flags()

@@ -34,7 +34,7 @@ func newList(a *invocation.App) *cobra.Command {
 With --all those that ended are listed too, the newest first, as far back as the Temporal namespace keeps them.`,
 		Example: `  drydock plan list
   drydock plan list --all -o wide`,
-		Args: cobra.NoArgs,
+		Args: invocation.NoArgs,
 		RunE: a.Connected(o.run, o.check),
 	}
 	o.output.Register(cmd, terminal.FormatName)

@@ -22,7 +22,7 @@ func newScheduleList(a *invocation.App) *cobra.Command {
 runs of one is told by "drydock plan schedule NAME".`,
 		Example: `  drydock plan schedule list
   drydock plan schedule list -o json | jq -r '.[] | select(.paused) | .name'`,
-		Args: cobra.NoArgs,
+		Args: invocation.NoArgs,
 		RunE: a.Connected(func(ctx context.Context, c *invocation.Connection, _ []string) error {
 			return listSchedules(ctx, c, a, &output)
 		}),

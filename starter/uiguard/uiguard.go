@@ -46,7 +46,7 @@ such as 6668 (https://fetch.spec.whatwg.org/#port-blocking), as docker-compose.y
 Another UI that answers every name, such as Prometheus', can be behind it as well. With --read-only everything but GET and HEAD is answered
 with 405: the clients of Prometheus, which send queries as forms, then send them as GET.`,
 		Example: "  drydock ui-guard --ui http://127.0.0.1:6668",
-		Args:    cobra.NoArgs,
+		Args:    invocation.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
 	flags := cmd.Flags()
