@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -46,12 +45,13 @@ func (c Contract) Write(state any, unknown Unknown) (converter.RawValue, error) 
 	if err != nil {
 		return converter.RawValue{}, err
 	}
-	s := splitter{contract: c}
-	within, rest := s.split(tree, c.Fields, "")
+	s := splitter{Contract: c}
+	within := s.within(tree, c.Fields, "")
+	rest := without(tree, within)
 	switch {
-	case s.needed != "" && c.Standstill != "":
+	case s.needed && c.Standstill != "":
 		return payload([]byte(c.Standstill), metadataState, full), nil
-	case s.needed != "" || rest == nil:
+	case s.needed || rest == nil:
 		return payload(full, "", nil), nil
 	}
 	known, err := json.Marshal(within)
@@ -96,88 +96,56 @@ func whole(p *commonpb.Payload) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return json.Marshal(with(known, rest))
+	return json.Marshal(with(known, rest, nil))
 }
 
-// splitter separates the fields that a release knows from those that it does not.
+// splitter finds the part of a state that a release knows.
 type splitter struct {
-	contract Contract
-	// needed is the path of a field without which the workflow cannot go on; empty if there is none.
-	needed string
+	Contract
+	// needed: the workflow cannot go on without what the release does not know.
+	needed bool
 }
 
-// split returns the part of a tree that fields name, and the rest; nil is nothing.
-func (s *splitter) split(tree any, fields Fields, path string) (within, rest any) {
-	s.check(tree, path)
+// within returns the part of a tree that fields name.
+func (s *splitter) within(tree any, fields Fields, path string) any {
 	switch tree := tree.(type) {
-	case map[string]any:
-		return s.splitObject(tree, fields, path)
+	case string:
+		values, there := s.Values[path]
+		s.needed = s.needed || there && !slices.Contains(values, tree)
 	case []any:
 		entry, ok := fields[EveryEntry]
 		if !ok {
-			return tree, nil
+			return tree
 		}
-		known, beside, some := make([]any, len(tree)), make([]any, len(tree)), false
+		known := make([]any, len(tree))
 		for i, value := range tree {
-			known[i], beside[i] = s.split(value, entry, path+"."+EveryEntry)
-			some = some || beside[i] != nil
+			known[i] = s.within(value, entry, path+"."+EveryEntry)
 		}
-		if some {
-			rest = beside
+		return known
+	case map[string]any:
+		if len(fields) > 0 { // otherwise all fields below are known
+			return s.withinObject(tree, fields, path)
 		}
-		return known, rest
-	default:
-		return tree, nil
 	}
+	return tree
 }
 
-func (s *splitter) splitObject(object map[string]any, fields Fields, path string) (within, rest any) {
-	if len(fields) == 0 {
-		return object, nil // all fields below are known
-	}
-	known, beside := map[string]any{}, map[string]any{}
-	for _, name := range namesIn(object) { // in order: the first field that is needed is named
-		value := object[name]
+// withinObject ignores an unknown field that is empty or dispensable.
+func (s *splitter) withinObject(object map[string]any, fields Fields, path string) any {
+	known := map[string]any{}
+	for name, value := range object {
 		below, there := fields[name]
 		place := joinPath(path, name)
 		if all, ok := fields[EveryKey]; ok {
 			below, there, place = all, true, joinPath(path, EveryKey)
 		}
-		if !there {
-			beside[name] = value
-			s.found(place, value)
-			continue
-		}
-		inner, left := s.split(value, below, place)
-		known[name] = inner
-		if left != nil {
-			beside[name] = left
+		if there {
+			known[name] = s.within(value, below, place)
+		} else if !slices.Contains([]string{"null", "false", `""`, "0", "[]", "{}"}, textOf(value)) {
+			s.needed = s.needed || !slices.Contains(s.Dispensable, place)
 		}
 	}
-	if len(beside) > 0 {
-		rest = beside
-	}
-	return known, rest
-}
-
-func namesIn(object map[string]any) []string { return slices.Sorted(maps.Keys(object)) }
-
-// found records a field that the release does not know, unless it is empty or dispensable.
-func (s *splitter) found(path string, value any) {
-	if s.needed == "" && !slices.Contains(s.contract.Dispensable, path) && !isZero(value) {
-		s.needed = path
-	}
-}
-
-func (s *splitter) check(value any, path string) {
-	values, there := s.contract.Values[path]
-	if text, ok := value.(string); there && ok && !slices.Contains(values, text) {
-		s.needed = path
-	}
-}
-
-func isZero(value any) bool {
-	return slices.Contains([]string{"null", "false", `""`, "0", "[]", "{}"}, textOf(value))
+	return known
 }
 
 // Fields are the fields of a state, by name, and those below each. A field without any is known with all that is below.
@@ -204,9 +172,4 @@ func ParseFields(text string) Fields {
 	return all
 }
 
-func joinPath(path, name string) string {
-	if path == "" {
-		return name
-	}
-	return path + "." + name
-}
+func joinPath(path, name string) string { return strings.TrimPrefix(path+"."+name, ".") }

@@ -24,21 +24,8 @@ const (
 	needsField = "needs"
 )
 
-// Unknown has the fields of a state that the build which read it does not know.
-type Unknown struct{ rest any }
-
-// below is what is unknown below a field that the build that read the state knows. Where the build has cleared the field since
-// then, that goes too.
-type below struct{ rest any }
-
-// unknownEntries are the unknown fields of the objects in a list. An object is found again by what is known of it.
-type unknownEntries []unknownEntry
-
-// unknownEntry is what is unknown of an entry that read so, and had this name; empty if it has none.
-type unknownEntry struct {
-	text, name string
-	rest       any
-}
+// Unknown has the fields of a state that the build which read it does not know, and beside them what that build knew of the state then.
+type Unknown struct{ rest, known any }
 
 // Opaque is a large part of a state, a field of the struct, that is read and written as a whole: to look for fields in it that a build does
 // not know would take longer than a workflow task has. A newer form of it needs a newer build.
@@ -100,7 +87,10 @@ func Decode(data []byte, into any) (Unknown, error) {
 	if err != nil {
 		return Unknown{}, err
 	}
-	return Unknown{without(given, known)}, nil
+	if rest := without(given, known); rest != nil {
+		return Unknown{rest, known}, nil
+	}
+	return Unknown{}, nil
 }
 
 // Encode writes a state, with what an earlier run handed over and this build does not know.
@@ -112,7 +102,7 @@ func Encode(state any, unknown Unknown) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return json.Marshal(with(tree, unknown.rest))
+	return json.Marshal(with(tree, unknown.rest, unknown.known))
 }
 
 // Must panics where a state cannot be read or written, which fails the workflow task and not the workflow.
@@ -174,62 +164,58 @@ func without(given, known any) any {
 			if its, there := known[name]; !there {
 				rest[name] = value
 			} else if left := without(value, its); left != nil {
-				rest[name] = below{left}
+				rest[name] = left
 			}
 		}
-		if len(rest) == 0 {
-			return nil
+		if len(rest) > 0 {
+			return rest
 		}
-		return rest
 	case []any:
 		known, ok := known.([]any)
 		if !ok || len(known) != len(given) {
 			return nil
 		}
-		var rest unknownEntries
+		rest, some := make([]any, len(given)), false
 		for i := range given {
-			if left := without(given[i], known[i]); left != nil {
-				rest = append(rest, unknownEntry{textOf(known[i]), nameOf(known[i]), left})
-			}
+			rest[i] = without(given[i], known[i])
+			some = some || rest[i] != nil
 		}
-		if rest == nil {
-			return nil
+		if some {
+			return rest
 		}
-		return rest
-	default:
-		return nil
 	}
+	return nil
 }
 
-// with adds to a tree what is unknown, or what split has left of it. What is known comes first.
-func with(tree, unknown any) any {
-	switch unknown := unknown.(type) {
+// with adds to a tree the rest that without has left. Before is what was known then, nil where that is the tree itself. What is known now
+// comes first, and what was unknown below a field that was cleared since goes too.
+func with(tree, rest, before any) any {
+	switch rest := rest.(type) {
 	case map[string]any:
 		object, ok := tree.(map[string]any)
 		if !ok {
 			return tree
 		}
-		for name, value := range unknown {
+		before, _ := before.(map[string]any)
+		for name, value := range rest {
 			its, there := object[name]
-			inner, known := value.(below)
+			was, known := before[name]
 			switch {
-			case known && there:
-				object[name] = with(its, inner.rest)
-			case known:
 			case there:
-				object[name] = with(its, value)
-			default:
+				object[name] = with(its, value, was)
+			case !known:
 				object[name] = value
 			}
 		}
-	case unknownEntries:
-		if list, ok := tree.([]any); ok {
-			unknown.addTo(list)
-		}
-	case []any: // what split has left of each entry
-		if list, ok := tree.([]any); ok && len(list) == len(unknown) {
+	case []any:
+		list, ok := tree.([]any)
+		before, known := before.([]any)
+		switch {
+		case ok && known:
+			addTo(list, rest, before)
+		case ok && len(list) == len(rest):
 			for i := range list {
-				list[i] = with(list[i], unknown[i])
+				list[i] = with(list[i], rest[i], nil)
 			}
 		}
 	}
@@ -238,7 +224,7 @@ func with(tree, unknown any) any {
 
 // addTo gives each entry of a list that is still there its unknown fields back: first to those that are as they were, then
 // to those that have changed and are the same by their name.
-func (u unknownEntries) addTo(list []any) {
+func addTo(list, rest, before []any) {
 	texts, named := make(map[string][]int, len(list)), make(map[string][]int, len(list))
 	for i, entry := range list {
 		text := textOf(entry)
@@ -248,28 +234,26 @@ func (u unknownEntries) addTo(list []any) {
 		}
 	}
 	taken := make([]bool, len(list))
-	take := func(places map[string][]int, key string) (place int, found bool) {
+	take := func(places map[string][]int, key string, i int) (found bool) {
 		for left := places[key]; len(left) > 0; left = places[key] {
-			place, places[key] = left[0], left[1:]
+			place := left[0]
+			places[key] = left[1:]
 			if !taken[place] {
 				taken[place] = true
-				return place, true
+				list[place] = with(list[place], rest[i], before[i])
+				return true
 			}
 		}
-		return 0, false
+		return false
 	}
-	var changed unknownEntries
-	for _, entry := range u {
-		if place, found := take(texts, entry.text); found {
-			list[place] = with(list[place], entry.rest)
-		} else {
-			changed = append(changed, entry)
+	var changed []int
+	for i := range rest {
+		if rest[i] != nil && !take(texts, textOf(before[i]), i) {
+			changed = append(changed, i)
 		}
 	}
-	for _, entry := range changed {
-		if place, found := take(named, entry.name); found {
-			list[place] = with(list[place], entry.rest)
-		}
+	for _, i := range changed {
+		take(named, nameOf(before[i]), i)
 	}
 }
 
