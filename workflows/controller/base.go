@@ -237,8 +237,6 @@ func (b *Base) Details(d document.Document) string {
 	return document.Details(d)
 }
 
-func (b *Base) seen(id string) bool { return id != "" && slices.Contains(b.Seen, id) }
-
 func (b *Base) record(now time.Time, name string, who api.Message, outcome api.Outcome, effect string) {
 	entry := api.Received{At: now, ID: who.ID, Name: name, By: who.By, Comment: who.Comment, Outcome: outcome, Effect: effect}
 	bounds.Fit(&entry)

@@ -120,7 +120,7 @@ func newSite(t *testing.T, decide func(s *stub, t controller.Turn) controller.De
 	s.env.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: "stub", TaskQueue: api.DefaultTaskQueue})
 	s.env.RegisterWorkflowWithOptions(func(ctx workflow.Context, input converter.RawValue, packed []byte) (any, error) {
 		err := controller.Run(ctx, s.stub, controller.Program[*stub]{Type: "stub", Input: input, Messages: []controller.Message[*stub]{
-			{Name: "word", Payload: word{}}, {Name: "question", Payload: question{}}, {Name: "fact", Payload: fact{}, From: controller.Workflows},
+			{Name: "word", Payload: word{}}, {Name: "question", Payload: question{}}, {Name: "fact", Payload: fact{}, FromWorkflows: true},
 			{Name: "short", Payload: word{}, Max: 30},
 		}}, packed)
 		return s.stub, err

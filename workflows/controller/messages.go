@@ -3,7 +3,6 @@ package controller
 import (
 	"cmp"
 	"errors"
-	"reflect"
 	"slices"
 	"time"
 
@@ -18,20 +17,12 @@ import (
 type Message[C Controller] struct {
 	Name    string
 	Payload Payload[C]
-	From    Sender
+	// FromWorkflows: workflows send it, as a signal, and a refused one is noted. Others are those of people, who send them as signals and as
+	// updates: their outcomes are recorded, and the payload may be absent.
+	FromWorkflows bool
 	// Max bounds the payload in bytes, 512 KiB where it is 0. A longer one is refused undecoded.
 	Max int
 }
-
-// Sender is who sends a message.
-type Sender int
-
-// People send messages as signals and as updates. Their outcomes are recorded, and the payload may be absent. Workflows send signals; a
-// refused one is noted.
-const (
-	People Sender = iota
-	Workflows
-)
 
 // Payload is a message, which usually embeds a type of package api. Where it has the method Said, that returns its sender.
 type Payload[C Controller] interface {
@@ -71,29 +62,6 @@ type Question[C Controller] interface {
 // settleWithin bounds how long an update waits until it is settled.
 const settleWithin = 10 * time.Second
 
-// newOf decodes a payload, at most this many bytes, into a new value of the prototype's type.
-func newOf(prototype any, raw []byte, optional bool, most int) (any, error) {
-	into := reflect.New(reflect.TypeOf(prototype))
-	if len(raw) > 0 || !optional {
-		if err := inbox.DecodeStrict(raw, into.Interface(), most); err != nil {
-			return nil, err
-		}
-	}
-	return into.Elem().Interface(), nil
-}
-
-func (m Message[C]) decode(raw []byte) (Payload[C], api.Message, error) {
-	decoded, err := newOf(m.Payload, raw, m.From == People, cmp.Or(m.Max, inbox.MaxPayload))
-	if err != nil {
-		return nil, api.Message{}, err
-	}
-	var who api.Message
-	if said, ok := decoded.(inbox.Said); ok {
-		who = said.Said()
-	}
-	return decoded.(Payload[C]), who, nil
-}
-
 type intake[C Controller] struct {
 	ctx   workflow.Context // disconnected, of the coroutine that calls take
 	c     C
@@ -117,7 +85,7 @@ type update[C Controller] struct {
 func (i *intake[C]) open(root workflow.Context) error {
 	own := workflow.GetInfo(root).WorkflowType.Name
 	for _, row := range i.rows {
-		if row.From != People {
+		if row.FromWorkflows {
 			continue
 		}
 		if err := workflow.SetUpdateHandlerWithOptions(root, row.Name, func(ctx workflow.Context, raw converter.RawValue) (string, error) {
@@ -128,8 +96,8 @@ func (i *intake[C]) open(root workflow.Context) error {
 			_ = workflow.Await(ctx, func() bool { return u.done }) // the workflow does not end before that
 			return u.effect, u.err
 		}, workflow.UpdateHandlerOptions{Description: api.EffectOf(own, row.Name), Validator: func(raw converter.RawValue) error {
-			payload, who, err := row.decode(inbox.Payload(raw))
-			return i.accepts(payload, who, err)
+			_, _, err := i.read(row, inbox.Payload(raw))
+			return err
 		}}); err != nil {
 			return err
 		}
@@ -137,14 +105,19 @@ func (i *intake[C]) open(root workflow.Context) error {
 	return nil
 }
 
-func (i *intake[C]) accepts(payload Payload[C], who api.Message, err error) error {
-	switch {
-	case err != nil:
-		return err
-	case i.c.base().seen(who.ID):
-		return inbox.ErrTwice
+// read decodes a message, and returns why it has no effect. The payload is nil where it cannot be decoded.
+func (i *intake[C]) read(row Message[C], raw []byte) (payload Payload[C], who api.Message, err error) {
+	payload, err = inbox.DecodeAs(row.Payload, raw, !row.FromWorkflows, cmp.Or(row.Max, inbox.MaxPayload))
+	if err != nil {
+		return nil, who, err
 	}
-	return payload.Check(i.c, workflow.Now(i.ctx))
+	if said, ok := payload.(inbox.Said); ok {
+		who = said.Said()
+	}
+	if who.ID != "" && slices.Contains(i.c.base().Seen, who.ID) {
+		return payload, who, inbox.ErrTwice
+	}
+	return payload, who, payload.Check(i.c, workflow.Now(i.ctx))
 }
 
 func (i *intake[C]) unread() bool { return i.queue.Unread() || len(i.arrived) > 0 }
@@ -167,7 +140,7 @@ func (i *intake[C]) take() (taken int) {
 }
 
 func (i *intake[C]) takeSignal() (size int) {
-	name, raw, err := i.queue.Next()
+	name, raw, err := i.queue.Next(i.ctx)
 	known := slices.IndexFunc(i.rows, func(m Message[C]) bool { return m.Name == name })
 	if err == nil && known < 0 {
 		err = inbox.ErrUnknown
@@ -177,9 +150,8 @@ func (i *intake[C]) takeSignal() (size int) {
 		return len(raw)
 	}
 	row := i.rows[known]
-	payload, who, undecoded := row.decode(raw)
-	switch err := i.accepts(payload, who, undecoded); {
-	case undecoded != nil:
+	switch payload, who, err := i.read(row, raw); {
+	case payload == nil:
 		i.refuse(row, who, api.Refused, err)
 	case errors.Is(err, inbox.ErrTwice): // it was sent twice, and has had its effect
 	case err != nil:
@@ -193,8 +165,8 @@ func (i *intake[C]) takeSignal() (size int) {
 func (i *intake[C]) takeUpdate() (size int) {
 	u := i.arrived[0]
 	i.arrived = i.arrived[1:]
-	payload, who, err := u.row.decode(u.raw)
-	if u.err = i.accepts(payload, who, err); u.err == nil {
+	payload, who, err := i.read(u.row, u.raw)
+	if u.err = err; err == nil {
 		u.effect = i.apply(u.row, payload, who)
 	}
 	settling, settles := payload.(Settling[C])
@@ -208,7 +180,7 @@ func (i *intake[C]) takeUpdate() (size int) {
 func (i *intake[C]) apply(row Message[C], payload Payload[C], who api.Message) (effect string) {
 	now := workflow.Now(i.ctx)
 	effect = payload.Apply(i.c, now)
-	if row.From == People {
+	if !row.FromWorkflows {
 		i.c.base().record(now, row.Name, who, api.Applied, effect)
 	} else {
 		i.c.base().see(who.ID)
@@ -219,7 +191,7 @@ func (i *intake[C]) apply(row Message[C], payload Payload[C], who api.Message) (
 // refuse records, or notes, a message that changes nothing.
 func (i *intake[C]) refuse(row Message[C], who api.Message, outcome api.Outcome, why error) {
 	now := workflow.Now(i.ctx)
-	if row.From == People && row.Payload != nil {
+	if !row.FromWorkflows && row.Payload != nil {
 		i.c.base().record(now, row.Name, who, outcome, why.Error())
 		return
 	}
@@ -242,10 +214,10 @@ func (i *intake[C]) settle(now time.Time) (next time.Time) {
 
 func (q Query[C]) serve(ctx workflow.Context, c C) error {
 	return workflow.SetQueryHandlerWithOptions(ctx, q.Name, func(raw converter.RawValue) (any, error) {
-		question, err := newOf(q.Question, inbox.Payload(raw), true, inbox.MaxPayload)
+		question, err := inbox.DecodeAs(q.Question, inbox.Payload(raw), true, inbox.MaxPayload)
 		if err != nil {
 			return nil, err
 		}
-		return question.(Question[C]).Answer(c, workflow.Now(ctx))
+		return question.Answer(c, workflow.Now(ctx))
 	}, workflow.QueryHandlerOptions{Description: q.Doc})
 }

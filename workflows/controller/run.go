@@ -57,7 +57,7 @@ func Run[C Controller](ctx workflow.Context, c C, p Program[C], packed []byte) e
 	base := c.base()
 	base.ctx = disconnected
 	restore(ctx, c, packed)
-	mail := &intake[C]{ctx: disconnected, c: c, queue: inbox.NewQueue(disconnected), rows: p.Messages}
+	mail := &intake[C]{ctx: disconnected, c: c, queue: inbox.QueueOf(disconnected), rows: p.Messages}
 	for _, q := range p.Queries {
 		if err := q.serve(ctx, c); err != nil {
 			return err

@@ -225,7 +225,7 @@ func runToy(every int, w *world) func(workflow.Context, converter.RawValue, []by
 		err := controller.Run(ctx, y, controller.Program[*toy]{
 			Type: "toy", Input: input,
 			Messages: []controller.Message[*toy]{
-				{Name: "add", Payload: add{}}, {Name: "close", Payload: closing{}}, {Name: "ack", Payload: ack{}, From: controller.Workflows},
+				{Name: "add", Payload: add{}}, {Name: "close", Payload: closing{}}, {Name: "ack", Payload: ack{}, FromWorkflows: true},
 			},
 			Queries: []controller.Query[*toy]{{Name: "status", Doc: "its state", Question: status{}}},
 		}, packed)

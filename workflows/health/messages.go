@@ -20,7 +20,7 @@ var messages = []controller.Message[*check]{
 	{Name: api.MsgConfirm, Payload: confirm{}},
 	{Name: api.MsgConfigure, Payload: configure{}},
 	{Name: api.MsgRemove, Payload: remove{}},
-	{Name: api.SignalRemediationProgress, Payload: progress{}, From: controller.Workflows},
+	{Name: api.SignalRemediationProgress, Payload: progress{}, FromWorkflows: true},
 }
 
 // accepts refuses messages to an earlier check of this name, or to one that ends.

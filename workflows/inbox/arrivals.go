@@ -16,55 +16,49 @@ type Interceptor struct {
 
 // InterceptWorkflow is called for every run.
 func (*Interceptor) InterceptWorkflow(_ workflow.Context, next interceptor.WorkflowInboundInterceptor) interceptor.WorkflowInboundInterceptor {
-	i := &inbound{arrived: &arrivals{}}
+	i := &inbound{queue: &Queue{}}
 	i.Next = next
 	return i
 }
 
 type inbound struct {
 	interceptor.WorkflowInboundInterceptorBase
-	arrived *arrivals
+	queue *Queue
 }
 
-// arrivals are the names of the unread signals, in the order of their arrival.
-type arrivals struct{ names []string }
+type queueKey struct{}
 
-type arrivalsKey struct{}
-
-// ExecuteWorkflow lets the workflow's Queue find the order.
+// ExecuteWorkflow lets the workflow find its Queue.
 func (i *inbound) ExecuteWorkflow(ctx workflow.Context, in *interceptor.ExecuteWorkflowInput) (any, error) {
-	return i.Next.ExecuteWorkflow(workflow.WithValue(ctx, arrivalsKey{}, i.arrived), in)
+	return i.Next.ExecuteWorkflow(workflow.WithValue(ctx, queueKey{}, i.queue), in)
 }
 
 func (i *inbound) HandleSignal(ctx workflow.Context, in *interceptor.HandleSignalInput) error {
-	i.arrived.names = append(i.arrived.names, in.SignalName)
+	i.queue.names = append(i.queue.names, in.SignalName)
 	return i.Next.HandleSignal(ctx, in)
 }
 
-// Queue holds the unread signals of one run, of all names, in the order of their arrival.
-type Queue struct {
-	ctx     workflow.Context
-	arrived *arrivals
-}
+// Queue has the names of the unread signals of one run, in the order of their arrival.
+type Queue struct{ names []string }
 
-// NewQueue returns the queue of a run. It panics where the worker runs without the Interceptor: the workflow would never read a message.
-func NewQueue(ctx workflow.Context) *Queue {
-	arrived, ok := ctx.Value(arrivalsKey{}).(*arrivals)
+// QueueOf returns the queue of a run. It panics where the worker runs without the Interceptor: the workflow would never read a message.
+func QueueOf(ctx workflow.Context) *Queue {
+	queue, ok := ctx.Value(queueKey{}).(*Queue)
 	if !ok {
 		panic("the worker runs without inbox.Interceptor")
 	}
-	return &Queue{ctx: ctx, arrived: arrived}
+	return queue
 }
 
 // Unread reports whether a signal waits.
-func (q *Queue) Unread() bool { return len(q.arrived.names) > 0 }
+func (q *Queue) Unread() bool { return len(q.names) > 0 }
 
 // Next takes the signal that came first. There must be one.
-func (q *Queue) Next() (name string, payload []byte, err error) {
-	name = q.arrived.names[0]
-	q.arrived.names = q.arrived.names[1:]
+func (q *Queue) Next(ctx workflow.Context) (name string, payload []byte, err error) {
+	name = q.names[0]
+	q.names = q.names[1:]
 	var raw converter.RawValue
-	if !workflow.GetSignalChannel(q.ctx, name).ReceiveAsync(&raw) {
+	if !workflow.GetSignalChannel(ctx, name).ReceiveAsync(&raw) {
 		return name, nil, errors.New("its payload cannot be read")
 	}
 	return name, Payload(raw), nil

@@ -20,7 +20,11 @@ type Handler struct {
 	name string
 	// since is the change ID from which on workflows know the message; empty if they always did.
 	since string
-	kind  kind
+	// payload is a prototype: each message is decoded strictly into a new one.
+	payload Said
+	// check returns why a payload cannot take effect now, apply carries it out and describes the effect.
+	check func(Said) error
+	apply func(Said) string
 	// Take sets the others.
 	ctx     workflow.Context
 	account Account
@@ -34,48 +38,17 @@ type Idle interface {
 	NothingToDo(name string, payload any) (why string)
 }
 
-// kind has the payloads of one message.
-type kind interface {
-	// none is a zero payload.
-	none() Said
-	// decode reads a payload strictly.
-	decode(raw []byte) (Said, error)
-	days(ctx workflow.Context, raw []byte) error
-	// check returns why a payload cannot take effect now.
-	check(payload Said) error
-	// apply carries it out, and describes the effect.
-	apply(payload Said) string
-}
-
 // Said is a payload that has its sender and a comment.
 type Said interface{ Said() api.Message }
 
-// payloadOf is the kind of messages whose payload is a T.
-type payloadOf[T Said] struct {
-	accepts func(T) error
-	takes   func(T) string
-}
-
-func (payloadOf[T]) none() Said {
-	var none T
-	return none
-}
-
-func (p payloadOf[T]) decode(raw []byte) (Said, error) {
-	payload, err := Decode[T](raw)
-	if err != nil {
-		return p.none(), err // the sender of what cannot be read is not known
-	}
-	return payload, nil
-}
-
-func (payloadOf[T]) days(ctx workflow.Context, raw []byte) error { return Days[T](ctx, raw) }
-func (p payloadOf[T]) check(payload Said) error                  { return p.accepts(payload.(T)) }
-func (p payloadOf[T]) apply(payload Said) string                 { return p.takes(payload.(T)) }
-
 // On is the handler of a message whose payload is a T. The payload may be absent.
 func On[T Said](name string, check func(T) error, apply func(T) string) Handler {
-	return Handler{name: name, kind: payloadOf[T]{check, apply}}
+	var prototype T
+	return Handler{
+		name: name, payload: prototype,
+		check: func(payload Said) error { return check(payload.(T)) },
+		apply: func(payload Said) string { return apply(payload.(T)) },
+	}
 }
 
 // Since names the change ID from which on workflows know the message: a workflow that refused it before refuses it in a replay.
@@ -103,18 +76,15 @@ type Account interface {
 type Inbox struct {
 	ctx    workflow.Context
 	queue  *Queue
-	take   map[string]taker
+	take   map[string]func(raw []byte)
 	record Recorder
 	// unrested counts the bytes read since the last Rest.
 	unrested int
 }
 
-// taker takes the signals of one name.
-type taker interface{ take(raw []byte) }
-
 // New returns an inbox that takes nothing yet.
 func New(ctx workflow.Context, record Recorder) *Inbox {
-	return &Inbox{ctx: ctx, queue: NewQueue(ctx), take: map[string]taker{}, record: record}
+	return &Inbox{ctx: ctx, queue: QueueOf(ctx), take: map[string]func([]byte){}, record: record}
 }
 
 // Take takes messages, each as a signal and as an update of the same name. A bad signal changes nothing, a bad update is
@@ -123,11 +93,11 @@ func (i *Inbox) Take(account Account, idle Idle, handlers ...Handler) error {
 	own := workflow.GetInfo(i.ctx).WorkflowType.Name
 	for _, h := range handlers {
 		declared, is := api.MessageOf(own, h.name)
-		if have := h.kind.none(); is && reflect.TypeOf(have) != reflect.TypeOf(declared.Payload) {
-			return fmt.Errorf("message %s to a %s: its handler takes a %T, and package api declares a %T", h.name, own, have, declared.Payload)
+		if is && reflect.TypeOf(h.payload) != reflect.TypeOf(declared.Payload) {
+			return fmt.Errorf("message %s to a %s: its handler takes a %T, and package api declares a %T", h.name, own, h.payload, declared.Payload)
 		}
 		h.ctx, h.account, h.idle = i.ctx, account, idle
-		i.take[h.name] = h
+		i.take[h.name] = h.take
 		err := workflow.SetUpdateHandlerWithOptions(i.ctx, h.name, h.update, workflow.UpdateHandlerOptions{
 			Validator: h.validate, Description: api.EffectOf(own, h.name),
 		})
@@ -155,12 +125,12 @@ func (h Handler) validate(raw converter.RawValue) error {
 	if why := h.idle.NothingToDo(h.name, m); why != "" {
 		return temporal.NewNonRetryableApplicationError(why, api.ErrorNothingToDo, nil)
 	}
-	return h.kind.check(m)
+	return h.check(m)
 }
 
 // read returns the payload of an update that was not received before.
 func (h Handler) read(raw converter.RawValue) (Said, error) {
-	m, err := h.kind.decode(Payload(raw))
+	m, err := DecodeAs(h.payload, Payload(raw), true, MaxPayload)
 	switch {
 	case err != nil:
 		return nil, err
@@ -173,21 +143,21 @@ func (h Handler) read(raw converter.RawValue) (Said, error) {
 func (h Handler) update(ctx workflow.Context, raw converter.RawValue) (string, error) {
 	m, err := h.read(raw)
 	if err == nil {
-		err = h.kind.check(m)
+		err = h.check(m)
 	}
 	if err != nil {
 		return "", err
 	}
-	effect := h.kind.apply(m)
+	effect := h.apply(m)
 	h.account.Applied(h.name, m.Said(), effect)
 	return h.account.Answer(ctx, effect)
 }
 
 // take decodes a signal by itself: a typed Receive would drop a bad payload silently.
 func (h Handler) take(raw []byte) {
-	m, err := h.kind.decode(raw)
+	m, err := DecodeAs(h.payload, raw, true, MaxPayload)
 	if err == nil {
-		err = h.kind.days(h.ctx, raw)
+		err = Days(h.ctx, raw, h.payload)
 	}
 	switch {
 	case err != nil:
@@ -199,11 +169,11 @@ func (h Handler) take(raw []byte) {
 		h.account.Refused(h.name, api.Message{}, api.Refused, ErrUnknown)
 		return
 	}
-	if err := h.kind.check(m); err != nil {
+	if err := h.check(m); err != nil {
 		h.account.Refused(h.name, m.Said(), api.Ignored, err)
 		return
 	}
-	h.account.Applied(h.name, m.Said(), h.kind.apply(m))
+	h.account.Applied(h.name, m.Said(), h.apply(m))
 }
 
 // MaxPayload bounds a message, in bytes. A longer one is refused unread: while it is decoded nothing else of the workflow runs, and a
@@ -218,23 +188,28 @@ func DecodeStrict(raw []byte, payload any, most int) error {
 	return spec.DecodeStrict(raw, payload)
 }
 
-// Receive takes a signal that workflows and activities send each other, whose payload must be there.
-func Receive[T any](i *Inbox, name string, take func(T)) { i.take[name] = receiver[T]{i, name, take} }
-
-// receiver takes the signals of one name, whose payload is a T.
-type receiver[T any] struct {
-	inbox *Inbox
-	name  string
-	apply func(T)
+// DecodeAs reads a payload, at most this many bytes, into a new value of the prototype's type; one that is absent is the zero value where it
+// is optional. With an error it returns the prototype.
+func DecodeAs[P any](prototype P, raw []byte, optional bool, most int) (P, error) {
+	into := reflect.New(reflect.TypeOf(prototype))
+	if len(raw) > 0 || !optional {
+		if err := DecodeStrict(raw, into.Interface(), most); err != nil {
+			return prototype, err
+		}
+	}
+	return into.Elem().Interface().(P), nil
 }
 
-func (r receiver[T]) take(raw []byte) {
-	var payload T
-	if err := DecodeStrict(raw, &payload, MaxPayload); err != nil {
-		r.inbox.record.Refused(r.name, api.Message{}, api.Refused, err)
-		return
+// Receive takes a signal that workflows and activities send each other, whose payload must be there.
+func Receive[T any](i *Inbox, name string, take func(T)) {
+	i.take[name] = func(raw []byte) {
+		var payload T
+		if err := DecodeStrict(raw, &payload, MaxPayload); err != nil {
+			i.record.Refused(name, api.Message{}, api.Refused, err)
+			return
+		}
+		take(payload)
 	}
-	r.apply(payload)
 }
 
 // read takes the message that came first.
@@ -242,8 +217,8 @@ func (i *Inbox) read() {
 	if counter, ok := i.record.(interface{ Arrived() }); ok {
 		counter.Arrived()
 	}
-	name, payload, err := i.queue.Next()
-	takes, known := i.take[name]
+	name, payload, err := i.queue.Next(i.ctx)
+	take, known := i.take[name]
 	if err == nil && !known {
 		err = ErrUnknown
 	}
@@ -252,7 +227,7 @@ func (i *Inbox) read() {
 		return
 	}
 	i.unrested += len(payload)
-	takes.take(payload)
+	take(payload)
 }
 
 // Update takes an update whose payload must be there, and whose answer is an R. Check is its validator, and is called again when handle reads
@@ -293,20 +268,16 @@ func (i *Inbox) Open() {
 
 // Decode reads a payload strictly; one that is absent is the zero value.
 func Decode[T any](raw []byte) (payload T, err error) {
-	if len(raw) > 0 {
-		err = DecodeStrict(raw, &payload, MaxPayload)
-	}
-	return payload, err
+	return DecodeAs(payload, raw, true, MaxPayload)
 }
 
 // changeDays is the change ID from which on durations may be written with days. Workflows without it refused them.
 const changeDays = "durations-with-days"
 
-// Days returns an error where the payload of a T writes a duration with days and the history is of a worker that refused that. Updates need
-// no such check: one that a worker refused is in no history.
-func Days[T any](ctx workflow.Context, raw []byte) error {
-	var payload T
-	if !spec.HasDays(raw, &payload) || workflow.GetVersion(ctx, changeDays, workflow.DefaultVersion, 1) != workflow.DefaultVersion {
+// Days returns an error where a payload, of the prototype's type, writes a duration with days and the history is of a worker that refused
+// that. Updates need no such check: one that a worker refused is in no history.
+func Days(ctx workflow.Context, raw []byte, prototype any) error {
+	if !spec.HasDays(raw, prototype) || workflow.GetVersion(ctx, changeDays, workflow.DefaultVersion, 1) != workflow.DefaultVersion {
 		return nil
 	}
 	return errors.New("a duration with days is not taken here: write it in hours")
@@ -318,12 +289,7 @@ func InvalidSpec(err error) error {
 }
 
 // Payload returns the JSON of an input, nil if there is none.
-func Payload(raw converter.RawValue) []byte {
-	if raw.Payload() == nil {
-		return nil
-	}
-	return raw.Payload().GetData()
-}
+func Payload(raw converter.RawValue) []byte { return raw.Payload().GetData() }
 
 // IsContinued reports whether a run has its input from the run before it, which continued as new. The server also names an earlier run where a
 // cron schedule or a retry policy has started this one, with the input that somebody gave to the first.

@@ -29,8 +29,8 @@ type lockstep struct {
 }
 
 var messages = []controller.Message[*lockstep]{
-	{Name: api.SignalPlanIntent, Payload: planIntent{}, From: controller.Workflows, Max: maxIntent},
-	{Name: api.SignalNodeProgress, Payload: nodeProgress{}, From: controller.Workflows},
+	{Name: api.SignalPlanIntent, Payload: planIntent{}, FromWorkflows: true, Max: maxIntent},
+	{Name: api.SignalNodeProgress, Payload: nodeProgress{}, FromWorkflows: true},
 }
 
 // Lockstep decides for all plans of strategy allAtOnce how far each node is drained. There is one per cluster, under

@@ -84,7 +84,7 @@ func (m *maintenance) setUp(input []byte) error {
 	if _, err := spec.Decode(input, nil); err != nil {
 		return inbox.InvalidSpec(err)
 	}
-	if err := inbox.Days[spec.Maintenance](m.control.life, input); err != nil {
+	if err := inbox.Days(m.control.life, input, spec.Maintenance{}); err != nil {
 		return inbox.InvalidSpec(err)
 	}
 	prepare := workflow.ExecuteLocalActivity(call.Local(m.control.life), call.Settings.Prepare, json.RawMessage(input))

@@ -24,8 +24,8 @@ var messages = []controller.Message[*maintenancePlan]{
 	{Name: api.MsgSetStage, Payload: setStage{}},
 	{Name: api.MsgSetSelector, Payload: setSelector{}},
 	{Name: api.MsgReportTo, Payload: reportTo{}},
-	{Name: api.SignalNodeNews, Payload: nodeNews{}, From: controller.Workflows},
-	{Name: api.SignalPlanProgress, Payload: progress{}, From: controller.Workflows},
+	{Name: api.SignalNodeNews, Payload: nodeNews{}, FromWorkflows: true},
+	{Name: api.SignalPlanProgress, Payload: progress{}, FromWorkflows: true},
 }
 
 // accepts refuses messages to a plan that is being ended, or to an earlier plan of its name.

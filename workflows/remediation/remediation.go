@@ -80,9 +80,9 @@ type Maintained struct {
 }
 
 var messages = []controller.Message[*remediation]{
-	{Name: api.SignalRemediationOrder, Payload: order{}, From: controller.Workflows},
-	{Name: api.SignalSlotGranted, Payload: granted{}, From: controller.Workflows},
-	{Name: api.SignalSlotPending, Payload: pending{}, From: controller.Workflows},
+	{Name: api.SignalRemediationOrder, Payload: order{}, FromWorkflows: true},
+	{Name: api.SignalSlotGranted, Payload: granted{}, FromWorkflows: true},
+	{Name: api.SignalSlotPending, Payload: pending{}, FromWorkflows: true},
 }
 
 var queries = []controller.Query[*remediation]{
