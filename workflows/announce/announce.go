@@ -79,7 +79,7 @@ func (o *Outbox) Deliver(now time.Time) (all []controller.Watch) {
 		key := q.Channel + "/" + q.Events[0].ID
 		all = append(all, controller.Watch{
 			Key: controller.Key{Kind: Kind, Of: key}, Summary: number.Of(q.Sending, "event") + " to " + q.Channel, Want: key,
-			Call: controller.Call{Func: call.Deliveries.Deliver, Quick: true, Within: within, Lane: api.LaneMessages},
+			Call: controller.Call{Func: call.Deliveries.Deliver, Within: within, Lane: api.LaneMessages},
 			Input: delivery.DeliverInput{
 				Channel: q.Channel, Events: slices.Clone(q.Events[:q.Sending]), Key: key, Until: now.Add(within),
 			},

@@ -62,11 +62,6 @@ func Long(ctx workflow.Context, summary string) workflow.Context {
 	})
 }
 
-// Beating is Long for activities that run for hours. Heartbeats are billed; the timeout says how rare they may be.
-func Beating(ctx workflow.Context, summary string, timeout time.Duration) workflow.Context {
-	return workflow.WithHeartbeatTimeout(Long(ctx, summary), timeout)
-}
-
 // Stoppable is Long for activities whose end is waited for when they are cancelled: they must be over before their effect is undone.
 func Stoppable(ctx workflow.Context, summary string) workflow.Context {
 	return workflow.WithWaitForCancellation(Long(ctx, summary), true)

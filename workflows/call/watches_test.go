@@ -36,7 +36,7 @@ const (
 // watching are names of activities that watch, wherever they are named and however they are called.
 var watching = regexp.MustCompile(`^(Watch|Await|Evaluate|Follow)`)
 
-// TestEveryWatchIsListed reads the workflows: an activity that is named in a function which calls one by Long or Beating, or whose name
+// TestEveryWatchIsListed reads the workflows: an activity that is named in a function which calls one by Long, or whose name
 // says that it watches, is one of Watches or of notWatches.
 func TestEveryWatchIsListed(t *testing.T) {
 	listed := map[string]bool{}
@@ -108,7 +108,7 @@ func readCalls(d ast.Decl, path string, named map[string]string) {
 		}
 		switch of := s.X.(type) {
 		case *ast.Ident:
-			long = long || of.Name == "call" && (s.Sel.Name == "Long" || s.Sel.Name == "Beating")
+			long = long || of.Name == "call" && s.Sel.Name == "Long"
 		case *ast.SelectorExpr:
 			if from, ok := of.X.(*ast.Ident); ok && from.Name == "call" {
 				names = append(names, s.Sel.Name)
@@ -197,7 +197,7 @@ func activityOf(watch *ast.CompositeLit) (name string, long bool) {
 	if !ok {
 		return "", false
 	}
-	return stub.Sel.Name, fieldOf(called, "Quick") == nil
+	return stub.Sel.Name, fieldOf(called, "Heartbeat") != nil
 }
 
 // fieldOf is the value of a field in a literal, nil if it is not there.

@@ -45,12 +45,10 @@ type Call struct {
 	Attempts int32
 	// Pause bounds the pause between two attempts; zero is 30 s, or 10 s with a Heartbeat.
 	Pause time.Duration
-	// Heartbeat is the heartbeat timeout of an activity that runs for as long as it takes. Zero is an activity of a few requests, or for a
-	// watch that is not Quick a timeout of 10 s.
+	// Heartbeat is the heartbeat timeout of an activity that runs for as long as it takes: heartbeats are billed, and this says how rare they
+	// may be. Zero is an activity of a few requests.
 	Heartbeat time.Duration
-	// Quick makes a watch one of a few requests, without heartbeats.
-	Quick bool
-	Lane  api.Lane
+	Lane      api.Lane
 	// Local makes it a local activity, for what the worker itself knows. The other fields but Func do not count then.
 	Local bool
 }
@@ -60,7 +58,7 @@ func (c Call) run(ctx workflow.Context, summary string, input any) workflow.Futu
 		return workflow.ExecuteLocalActivity(call.Local(ctx), c.Func, input)
 	}
 	if c.Heartbeat > 0 {
-		ctx = call.Beating(ctx, summary, c.Heartbeat)
+		ctx = workflow.WithHeartbeatTimeout(call.Long(ctx, summary), c.Heartbeat)
 	} else {
 		ctx = call.Quick(ctx, summary)
 	}

@@ -370,7 +370,7 @@ func TestAControllerHasAnEffectRestOrFail(t *testing.T) {
 }
 
 func watch(want, known string) controller.Watch {
-	return controller.Watch{Key: key("watch", ""), Summary: "watch", Call: controller.Call{Func: "act"}, Input: want + known, Want: want}
+	return controller.Watch{Key: key("watch", ""), Summary: "watch", Call: controller.Call{Func: "act", Heartbeat: 10 * time.Second}, Input: want + known, Want: want}
 }
 
 func TestAWatchIsBegunAnewWithWhatItIsAbout(t *testing.T) {

@@ -151,7 +151,7 @@ func (y *toy) Decide(t controller.Turn) (d controller.Decision) {
 		}
 	}
 	if len(unfollowed) > 0 {
-		d.Watches = append(d.Watches, controller.Watch{Key: key("ends", ""), Call: controller.Call{Func: "ends"}, Input: unfollowed})
+		d.Watches = append(d.Watches, controller.Watch{Key: key("ends", ""), Call: controller.Call{Func: "ends", Heartbeat: 10 * time.Second}, Input: unfollowed})
 	}
 	if y.Closed && !slices.ContainsFunc(y.Jobs, func(j job) bool { return j.Stage != over }) {
 		d.End = &controller.End{}

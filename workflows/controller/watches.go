@@ -39,8 +39,6 @@ func (w Watch) want() uint64 {
 const (
 	pace    = time.Second
 	slowest = 32 * time.Second
-	// defaultHeartbeat is the heartbeat timeout of a watch that names none.
-	defaultHeartbeat = 10 * time.Second
 )
 
 // watching is a watch that runs, or one that ran and may run again.
@@ -114,11 +112,7 @@ func (e *engine) watchOne(w *watching, wanted Watch, now time.Time) {
 	}
 	ctx, cancel := workflow.WithCancel(e.ctx)
 	w.want, w.began, w.cancel = want, now, cancel
-	c := wanted.Call
-	if c.Heartbeat == 0 && !c.Quick {
-		c.Heartbeat = defaultHeartbeat
-	}
-	w.future = c.run(ctx, wanted.Summary, wanted.Input)
+	w.future = wanted.Call.run(ctx, wanted.Summary, wanted.Input)
 }
 
 // takeReports processes the reports of running watches. A watch that fails backs off, unless Outcome has set a backoff.

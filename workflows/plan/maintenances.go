@@ -176,7 +176,7 @@ func (p *maintenancePlan) awaitEnds(t controller.Turn) []controller.Watch {
 	}
 	return []controller.Watch{{
 		Key: controller.Key{Kind: awaitEnds}, Summary: "wait for the ends of " + number.Of(len(awaited), "maintenance"), Lasts: true,
-		Call: controller.Call{Func: call.Plans.AwaitEnds}, Input: awaited,
+		Call: controller.Call{Func: call.Plans.AwaitEnds, Heartbeat: 10 * time.Second}, Input: awaited,
 	}}
 }
 

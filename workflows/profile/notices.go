@@ -67,7 +67,7 @@ func (p *profiles) deliveries(now time.Time) (all []controller.Watch) {
 			Key:     controller.Key{Kind: sendNotice, Of: strings.Join([]string{n.Node, n.Profile, n.Instance, strconv.FormatInt(n.At.UnixNano(), 10)}, "/")},
 			Summary: "send " + n.Instance + " about " + n.Node, Input: n, Want: n.At,
 			Call: controller.Call{
-				Func: call.Profiles.SendProfileNotice, Quick: true, Within: max(n.At.Add(sendWithin).Sub(now), sendAtLeast), Pause: sendPause,
+				Func: call.Profiles.SendProfileNotice, Within: max(n.At.Add(sendWithin).Sub(now), sendAtLeast), Pause: sendPause,
 				Lane: api.LaneMessages,
 			},
 		})

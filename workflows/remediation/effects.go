@@ -184,7 +184,7 @@ func (r *remediation) watches(now time.Time) (all []controller.Watch) {
 	if m := r.Maintained; m != nil {
 		all = append(all, controller.Watch{
 			Key: controller.Key{Kind: watchMaintenance, Of: m.RunID}, Summary: "wait for the end of the maintenance of " + r.in.Node,
-			Call:  controller.Call{Func: call.Plans.AwaitEnds},
+			Call:  controller.Call{Func: call.Plans.AwaitEnds, Heartbeat: 10 * time.Second},
 			Input: api.List[planactivity.Execution]{{WorkflowID: r.maintenanceID(), RunID: m.RunID}},
 		})
 	}
