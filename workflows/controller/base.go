@@ -182,10 +182,6 @@ func (b *Base) find(k Key) *Retry {
 	return b.byKey[k]
 }
 
-func (b *Base) drop(unwanted func(r *Retry) bool) {
-	b.Retries, b.byKey = slices.DeleteFunc(b.Retries, unwanted), nil
-}
-
 // retry returns the entry of a key to change it, and adds one where there is none.
 func (b *Base) retry(k Key) *Retry {
 	b.judged = b.judged || k == b.judging
@@ -205,14 +201,14 @@ func (b *Base) retry(k Key) *Retry {
 // works removes the entry of a key: its watch works, or is not wanted any more.
 func (b *Base) works(k Key) {
 	if b.find(k) != nil {
-		b.drop(func(r *Retry) bool { return r.Key == k })
+		b.Retries, b.byKey = slices.DeleteFunc(b.Retries, func(r *Retry) bool { return r.Key == k }), nil
 	}
 }
 
 // forget removes the entries whose time is over and whose keys are not wanted any more. An effect that succeeded and was not wanted for a
 // while does not count as repeated when it is wanted again.
 func (b *Base) forget(wanted map[Key]bool, now time.Time) {
-	b.drop(func(r *Retry) bool { return !wanted[r.Key] && !now.Before(r.Until) })
+	b.Retries, b.byKey = slices.DeleteFunc(b.Retries, func(r *Retry) bool { return !wanted[r.Key] && !now.Before(r.Until) }), nil
 	for _, r := range b.Retries {
 		if r.Same != 0 && !wanted[r.Key] {
 			r.Count = 0

@@ -150,14 +150,6 @@ func (c Cancel) begin(ctx workflow.Context) workflow.Future {
 	return workflow.RequestCancelExternalWorkflow(ctx, c.To, "")
 }
 
-// troubleOf returns the text of an error for people, empty if a workflow runs already or does not run: the controller judges that.
-func troubleOf(err error) string {
-	if temporal.IsWorkflowExecutionAlreadyStartedError(err) || call.IsNobody(err) {
-		return ""
-	}
-	return call.Cause(err)
-}
-
 // digest returns a checksum of the content of an effect or a watch, and its size in bytes.
 func digest(content any) (sum uint64, size int) {
 	data, err := json.Marshal(content)

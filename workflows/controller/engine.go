@@ -40,18 +40,12 @@ const (
 	maxSpin  = time.Minute
 )
 
-type mailbox interface {
-	unread() bool
-	take() (taken int)
-	settle(now time.Time) (next time.Time)
-}
-
 // engine runs the turns of one run. One coroutine does everything, in a fixed order.
-type engine struct {
+type engine[C Controller] struct {
 	root, ctx workflow.Context // ctx is disconnected
-	c         Controller
+	c         C
 	base      *Base
-	mail      mailbox
+	mail      *intake[C]
 	effects   []*running
 	children  []*running
 	watches   []*watching
@@ -100,10 +94,10 @@ type running struct {
 
 func (r *running) isReady() bool { return r.future.IsReady() }
 
-func (e *engine) now() time.Time { return workflow.Now(e.ctx) }
+func (e *engine[C]) now() time.Time { return workflow.Now(e.ctx) }
 
 // run takes turns until the workflow ends or continues as new.
-func (e *engine) run() (end *End, err error) {
+func (e *engine[C]) run() (end *End, err error) {
 	for e.pace.again = true; ; {
 		if err := workflow.Await(e.ctx, e.happened); err != nil {
 			return nil, err // nothing cancels this context
@@ -140,22 +134,22 @@ func (e *engine) run() (end *End, err error) {
 }
 
 // happened reports whether a turn is due. It changes nothing.
-func (e *engine) happened() bool {
+func (e *engine[C]) happened() bool {
 	return e.pace.again || e.wasReset || e.isCancelled() || e.mail.unread() || e.timer.fired() || e.leave.closing && e.isIdle() ||
 		slices.ContainsFunc(e.effects, (*running).isReady) || slices.ContainsFunc(e.children, (*running).isReady) ||
 		slices.ContainsFunc(e.watches, func(w *watching) bool { return w.future != nil && w.future.IsReady() })
 }
 
-func (e *engine) isCancelled() bool { return e.root.Err() != nil && !e.cancelled }
+func (e *engine[C]) isCancelled() bool { return e.root.Err() != nil && !e.cancelled }
 
 // isIdle reports whether nothing would be lost with this run.
-func (e *engine) isIdle() bool {
+func (e *engine[C]) isIdle() bool {
 	return len(e.effects) == 0 && !e.mail.unread() && workflow.AllHandlersFinished(e.ctx)
 }
 
 // take processes all that has happened. A child's start comes before its messages, and those before its end: the server records them in this
 // order, and one workflow task may have all three. Messages that came with a cancellation are processed first.
-func (e *engine) take() (taken int) {
+func (e *engine[C]) take() (taken int) {
 	if e.wasReset {
 		e.takeReset()
 		taken++
@@ -178,7 +172,7 @@ func (e *engine) take() (taken int) {
 }
 
 // takeReset discards what the frame knows from before the reset, and has the controller do so.
-func (e *engine) takeReset() {
+func (e *engine[C]) takeReset() {
 	e.wasReset = false
 	e.base.Note(e.now(), "finding out anew what there is", "this run was reset: what was done since is not in its history")
 	for _, r := range e.effects {
@@ -190,7 +184,7 @@ func (e *engine) takeReset() {
 }
 
 // takeEffects takes the outcomes of starts, or those of other effects, in the order in which they were begun.
-func (e *engine) takeEffects(starts bool) (taken int) {
+func (e *engine[C]) takeEffects(starts bool) (taken int) {
 	isDone := func(r *running) bool { return r.isReady() && (r.child != nil) == starts }
 	done := slices.DeleteFunc(slices.Clone(e.effects), func(r *running) bool { return !isDone(r) })
 	e.effects = slices.DeleteFunc(e.effects, isDone)
@@ -216,21 +210,25 @@ func (e *engine) takeEffects(starts bool) (taken int) {
 
 // feedBack feeds the outcome of an effect, or the failure of a watch, back. What has failed backs off, unless Outcome has set a backoff: it
 // reports whether one is set.
-func (e *engine) feedBack(o Outcome, summary string, now time.Time) (judged bool) {
+func (e *engine[C]) feedBack(o Outcome, summary string, now time.Time) (judged bool) {
 	e.base.judging, e.base.judged = o.Key, false
 	e.c.Outcome(o, now)
 	if o.Err == nil || e.base.judged {
 		return e.base.judged
 	}
-	e.base.Fails(o.Key, summary, troubleOf(o.Err), now)
+	why := call.Cause(o.Err)
 	switch o.Begun.(type) {
 	case Activity, Watch:
-		e.base.Warn(now, summary, "failed: "+call.Cause(o.Err))
+		e.base.Warn(now, summary, "failed: "+why)
 	}
+	if temporal.IsWorkflowExecutionAlreadyStartedError(o.Err) || call.IsNobody(o.Err) {
+		why = "" // the controller judges that
+	}
+	e.base.Fails(o.Key, summary, why, now)
 	return true
 }
 
-func (e *engine) takeEnds() (taken int) {
+func (e *engine[C]) takeEnds() (taken int) {
 	ended := slices.DeleteFunc(slices.Clone(e.children), func(r *running) bool { return !r.isReady() })
 	e.children = slices.DeleteFunc(e.children, (*running).isReady)
 	for _, c := range ended {
@@ -246,7 +244,7 @@ func (e *engine) takeEnds() (taken int) {
 }
 
 // leaves reports whether the run is to continue as new, so that it begins nothing.
-func (e *engine) leaves(now time.Time) bool {
+func (e *engine[C]) leaves(now time.Time) bool {
 	info := workflow.GetInfo(e.ctx)
 	if !info.GetContinueAsNewSuggested() && e.events < cmp.Or(e.base.ContinueAfter, maxEvents) && len(e.children) < maxChildren {
 		return false
@@ -255,18 +253,16 @@ func (e *engine) leaves(now time.Time) bool {
 	case now.Before(e.leave.notBefore):
 		e.wakeAt(e.leave.notBefore, "continue as new")
 		return false
-	case e.leave.until.IsZero():
+	case e.leave.until.IsZero(), !now.Before(e.leave.until) && info.GetCurrentHistoryLength() >= maxHistory:
 		e.leave.until = now.Add(leaveWithin)
-	case !now.Before(e.leave.until) && info.GetCurrentHistoryLength() < maxHistory:
+	case !now.Before(e.leave.until):
 		e.leave.until, e.leave.notBefore = time.Time{}, now.Add(leaveWithin)
 		return false
-	case !now.Before(e.leave.until):
-		e.leave.until = now.Add(leaveWithin)
 	}
 	return true
 }
 
-func (e *engine) turn(now time.Time, leaves bool) Turn {
+func (e *engine[C]) turn(now time.Time, leaves bool) Turn {
 	t := Turn{Now: now, underWay: map[Key]bool{}, kinds: map[string]int{}, children: map[string]bool{}}
 	for _, r := range e.effects {
 		t.add(r.meta().Key)
@@ -281,7 +277,7 @@ func (e *engine) turn(now time.Time, leaves bool) Turn {
 }
 
 // begin begins the effects that are neither under way nor backing off, while there is room.
-func (e *engine) begin(d Decision, t Turn) {
+func (e *engine[C]) begin(d Decision, t Turn) {
 	wanted, starts, bytes := map[Key]bool{}, 0, 0
 	for _, w := range d.Watches {
 		wanted[w.Key] = true
@@ -316,7 +312,7 @@ func (e *engine) begin(d Decision, t Turn) {
 }
 
 // wakeAt schedules the next turn no later than a time; the zero time changes nothing.
-func (e *engine) wakeAt(at time.Time, why string) {
+func (e *engine[C]) wakeAt(at time.Time, why string) {
 	if !at.IsZero() && (e.pace.wake.IsZero() || at.Before(e.pace.wake)) {
 		e.pace.wake, e.pace.why = at, why
 	}
@@ -324,7 +320,7 @@ func (e *engine) wakeAt(at time.Time, why string) {
 
 // arm schedules the next turn. A Wake in the past means to decide again now. A decision that asks for that twice in a row, with no event in
 // between, is a mistake in Decide and would go on forever: it backs off.
-func (e *engine) arm(now time.Time, d Decision, taken int) {
+func (e *engine[C]) arm(now time.Time, d Decision, taken int) {
 	due := !d.Wake.IsZero() && !d.Wake.After(now)
 	switch {
 	case d.More && e.pace.more < maxMore:

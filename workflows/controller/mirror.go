@@ -14,7 +14,7 @@ const mirrorWithin = 10 * time.Second
 
 // mirror has the bridge show the workflow in the Kubernetes object that asked for it, once for all that has changed since the last call. A
 // call that fails is not repeated: the bridge looks at all objects when it starts.
-func (e *engine) mirror() {
+func (e *engine[C]) mirror() {
 	calling := slices.ContainsFunc(e.effects, func(r *running) bool { return r.meta().Key == mirrored })
 	if e.page.Object == nil || calling || !isNew(&e.base.Mirrored, e.page.Shows) {
 		return

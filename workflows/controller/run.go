@@ -66,7 +66,7 @@ func Run[C Controller](ctx workflow.Context, c C, p Program[C], packed []byte) e
 	if err := mail.open(ctx); err != nil {
 		return err
 	}
-	e := &engine{root: ctx, c: c, base: base, mail: mail}
+	e := &engine[C]{root: ctx, c: c, base: base, mail: mail}
 	var end *End
 	err := reset.Run(ctx, e.noticeReset, func(root workflow.Context) (err error) {
 		procedure, cancel := workflow.NewDisconnectedContext(root) // a context belongs to its coroutine
@@ -91,18 +91,17 @@ func Run[C Controller](ctx workflow.Context, c C, p Program[C], packed []byte) e
 func restore(ctx workflow.Context, c Controller, packed []byte) {
 	base := c.base()
 	base.Info = Identify(ctx)
-	switch {
-	case len(packed) == 0:
-		c.Begin(workflow.Now(ctx))
-	case !inbox.IsContinued(ctx):
-		c.Begin(workflow.Now(ctx))
-		base.Note(workflow.Now(ctx), "ignored the second input", "that is only for a run to hand to the next")
-	default:
+	if len(packed) > 0 && inbox.IsContinued(ctx) {
 		var data json.RawMessage
 		handover.Must("the carried state", api.Unpack(packed, &data))
 		unknown, err := handover.Decode(data, c)
 		handover.Must("the carried state", err)
 		base.unknown = unknown
+		return
+	}
+	c.Begin(workflow.Now(ctx))
+	if len(packed) > 0 {
+		base.Note(workflow.Now(ctx), "ignored the second input", "that is only for a run to hand to the next")
 	}
 }
 
@@ -131,14 +130,14 @@ func largest(data []byte) string {
 }
 
 // noticeReset makes the next turn handle a reset, and returns the ID that the server has for this run.
-func (e *engine) noticeReset(ctx workflow.Context) (runID string, err error) {
+func (e *engine[C]) noticeReset(ctx workflow.Context) (runID string, err error) {
 	e.wasReset = true
 	err = workflow.ExecuteActivity(call.Quick(ctx, "see which run this is"), call.Executions.ThisRun).Get(ctx, &runID)
 	return runID, err
 }
 
 // show updates what people see, where the page has changed.
-func (e *engine) show(now time.Time) {
+func (e *engine[C]) show(now time.Time) {
 	page := e.c.Page(now)
 	if page.Details != e.page.Details {
 		workflow.SetCurrentDetails(e.ctx, page.Details)

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -22,16 +23,6 @@ type Watch struct {
 	// Lasts lets a watch whose Want has changed run on until the pace lets it begin anew. Its reports count until then, and Outcome.Begun has
 	// the Want with which it began. It is for a watch that would never report where Want changes often.
 	Lasts bool
-}
-
-// want is the digest of what the watch is about.
-func (w Watch) want() uint64 {
-	want := w.Want
-	if want == nil {
-		want = w.Input
-	}
-	sum, _ := digest(want)
-	return sum
 }
 
 // A watch begins at most once in a pace. The pace doubles, up to slowest, with each start after which the watch reported nothing new:
@@ -62,7 +53,7 @@ func (w *watching) stop() {
 	}
 }
 
-func (e *engine) watch(wanted []Watch, now time.Time) {
+func (e *engine[C]) watch(wanted []Watch, now time.Time) {
 	keys, known := make(map[Key]bool, len(wanted)), make(map[Key]*watching, len(e.watches))
 	for _, one := range wanted {
 		keys[one.Key] = true
@@ -86,8 +77,8 @@ func (e *engine) watch(wanted []Watch, now time.Time) {
 }
 
 // watchOne begins a watch that does not run, or whose Want has changed.
-func (e *engine) watchOne(w *watching, wanted Watch, now time.Time) {
-	want := wanted.want()
+func (e *engine[C]) watchOne(w *watching, wanted Watch, now time.Time) {
+	want, _ := digest(cmp.Or(wanted.Want, wanted.Input))
 	runs := w.future != nil
 	if runs && w.want == want {
 		return
@@ -116,7 +107,7 @@ func (e *engine) watchOne(w *watching, wanted Watch, now time.Time) {
 }
 
 // takeReports processes the reports of running watches. A watch that fails backs off, unless Outcome has set a backoff.
-func (e *engine) takeReports() (taken int) {
+func (e *engine[C]) takeReports() (taken int) {
 	for _, w := range e.watches {
 		if w.future == nil || !w.future.IsReady() {
 			continue
@@ -139,7 +130,7 @@ func (e *engine) takeReports() (taken int) {
 }
 
 // stopWatches ends all watches: the next run, or the next turn after a reset, begins them anew.
-func (e *engine) stopWatches() {
+func (e *engine[C]) stopWatches() {
 	for _, w := range e.watches {
 		w.stop()
 	}
