@@ -52,18 +52,22 @@ func (v *inventory) survey() (s situation, draining []*planEntry) {
 	return s, draining
 }
 
-// locate finds out how far those nodes are of which only the targets are known. Thousands of them may have the same.
+// alike stands for the plans and the targets of a node. Thousands of nodes may have the same.
+type alike struct {
+	group   *group
+	targets string
+}
+
+func (n *node) alike() alike { return alike{n.group, fmt.Sprint(n.target.Targets)} }
+
+// locate finds out how far those nodes are of which only the targets are known.
 func (v *inventory) locate() {
-	type same struct {
-		group   *group
-		targets string
-	}
-	reached := map[same]*drainplan.Entry{}
+	reached := map[alike]*drainplan.Entry{}
 	for _, n := range v.nodes {
 		if n.at != nil || len(n.target.Targets) == 0 || !v.decides(n) {
 			continue
 		}
-		key := same{n.group, fmt.Sprint(n.target.Targets)}
+		key := n.alike()
 		if _, known := reached[key]; !known {
 			var plans []drainplan.Plan
 			for _, p := range n.group.plans {
@@ -123,23 +127,21 @@ func (v *inventory) forward(draining []*planEntry, s situation) {
 			continue
 		}
 		p.Begun = true
-		count, first := 0, ""
+		var forwarded []string
 		for _, name := range s.parties[i].Nodes {
 			n := v.byName[name]
 			if n == nil || !v.decides(n) {
 				continue
 			}
 			if by := s.messages.Forwarders(i, s.node[n]); by != "" {
-				if count++; count == 1 {
-					first = fmt.Sprintf("node %s by %s", name, by)
-				}
+				forwarded = append(forwarded, fmt.Sprintf("node %s by %s", name, by))
 			}
 		}
-		if count > 0 {
-			p.Forwarded = "fast-forwarded on " + first
-			if count > 1 {
-				p.Forwarded += fmt.Sprintf(" and on %d more", count-1)
-			}
+		if len(forwarded) > 0 {
+			p.Forwarded = "fast-forwarded on " + forwarded[0]
+		}
+		if more := len(forwarded) - 1; more > 0 {
+			p.Forwarded += fmt.Sprintf(" and on %d more", more)
 		}
 	}
 }

@@ -323,7 +323,7 @@ func TestTheStateShowsWhatFails(t *testing.T) {
 func TestANodeThatWasNotBegunAndNobodyWantsIsForgotten(t *testing.T) {
 	l := given(accepted("a", api.StageDrain, "n1"))
 	begin := effect(t, l, beginNodes)
-	l.Inventory.drop(runOf("plan a"))
+	l.Inventory.drop(l.Inventory.planOf(runOf("plan a")))
 	if d := l.Decide(controller.At(now.Add(time.Minute), keyOf(beginNodes, "0"))); d.End != nil || len(l.Inventory.nodes) != 1 {
 		t.Fatal(show(d))
 	}

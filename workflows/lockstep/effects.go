@@ -115,8 +115,7 @@ func act(key controller.Key, nodes []*node) controller.Effect {
 		case key.Kind == steerNodes && n.Stand == asked:
 			r.Target = &api.NodeTarget{Report: true}
 		case key.Kind == steerNodes:
-			target := n.target
-			r.Target = &target
+			r.Target = new(n.target)
 		case key.Kind == endNodes && n.Stand != ending:
 			n.Stand, n.Unsent, n.Tries, n.RetryAt = ending, true, 0, 0
 		}

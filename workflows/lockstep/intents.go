@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -164,7 +165,8 @@ func (l *lockstep) checked(o controller.Outcome, now time.Time) {
 }
 
 func (l *lockstep) dropPlan(p api.HeldPlan, now time.Time) {
-	if l.Inventory.drop(p.RunID) {
+	if known := l.Inventory.planOf(p.RunID); known != nil {
+		l.Inventory.drop(known)
 		l.Note(now, "plan "+p.Name+" does not run any more", "its nodes are given back")
 	}
 }
@@ -178,8 +180,9 @@ func (l *lockstep) settle(in api.PlanIntent, now time.Time) {
 	case before != nil && (in.Stage == api.StageIdle || in.Revision == before.Revision): // in Idle it was reset, and does not know that it holds nodes
 		v.restart(before)
 		return
-	case in.Stage == api.StageIdle, v.isOutdated(in):
-		return
+	case in.Stage == api.StageIdle, before != nil && in.Revision < before.Revision,
+		slices.ContainsFunc(v.completed, func(c completed) bool { return c.RunID == in.RunID && in.Revision < c.Revision }):
+		return // it holds nothing, or was said before one that counts, or did
 	}
 	v.regroup() // others may have come since the last decision
 	tiers, err := drainplan.New(in.Tiers, nil)
@@ -260,21 +263,13 @@ func (v *inventory) checkShared(in api.PlanIntent) error {
 
 // checkTargets keeps the targets that a node may come to within what its maintenance takes, and reports.
 func (v *inventory) checkTargets(in api.PlanIntent, tiers drainplan.Plan) error {
-	type same struct {
-		group   *group
-		targets string
-	}
-	checked := map[same]bool{}
+	checked := map[alike]bool{}
 	for _, name := range in.Nodes {
 		n := v.byName[name]
-		if n == nil {
+		if n == nil || checked[n.alike()] {
 			continue
 		}
-		text, _ := json.Marshal(n.target.Targets) // of texts and numbers
-		if checked[same{n.group, string(text)}] {
-			continue
-		}
-		checked[same{n.group, string(text)}] = true
+		checked[n.alike()] = true
 		plans := []string{in.Name}
 		all, _ := drainplan.Union(n.target.Targets, tiers.Targets(tiers.Len()-1))
 		for _, p := range n.group.plans {
@@ -303,16 +298,12 @@ func (v *inventory) accept(in api.PlanIntent, tiers drainplan.Plan) {
 	if came && p.Tier > 0 && p.Tier >= tiers.Len() {
 		p.Tier = tiers.Len() - 1 // there is something to drain again
 	}
-	left := map[string]departure{}
-	for _, name := range in.Nodes {
-		if gone, ok := p.Left[name]; ok {
-			left[name] = gone
-		}
-	}
 	if in.Stage == api.StageComplete && len(in.Nodes) == 0 {
-		in.Nodes, left = p.Nodes, p.Left
+		in.Nodes = p.Nodes
+	} else {
+		maps.DeleteFunc(p.Left, func(name string, _ departure) bool { _, has := slices.BinarySearch(in.Nodes, name); return !has })
 	}
-	p.PlanIntent, p.tiers, p.Left, p.settings = in, tiers, left, plan.Settings(in.Maintenance)
+	p.PlanIntent, p.tiers, p.settings = in, tiers, plan.Settings(in.Maintenance)
 	v.ungrouped = true
 	v.restart(p)
 	slices.SortStableFunc(v.plans, func(a, b *planEntry) int {
@@ -320,21 +311,9 @@ func (v *inventory) accept(in api.PlanIntent, tiers drainplan.Plan) {
 	})
 }
 
-// drop forgets a plan on whose behalf nothing is held any more, and reports whether there was one.
-func (v *inventory) drop(run string) bool {
-	p := v.planOf(run)
-	if p == nil {
-		return false
-	}
+// drop forgets a plan on whose behalf nothing is held any more.
+func (v *inventory) drop(p *planEntry) {
 	v.plans = slices.DeleteFunc(v.plans, func(other *planEntry) bool { return other == p })
-	v.completed = append(v.completed[max(len(v.completed)-maxCompleted+1, 0):], completed{RunID: run, Revision: p.Revision})
+	v.completed = append(v.completed[max(len(v.completed)-maxCompleted+1, 0):], completed{RunID: p.RunID, Revision: p.Revision})
 	v.changed, v.ungrouped = true, true
-	return true
-}
-
-// isOutdated reports whether an intent was said before one that counts, or did.
-func (v *inventory) isOutdated(in api.PlanIntent) bool {
-	p := v.planOf(in.RunID)
-	return p != nil && in.Revision < p.Revision ||
-		slices.ContainsFunc(v.completed, func(c completed) bool { return c.RunID == in.RunID && in.Revision < c.Revision })
 }

@@ -270,25 +270,16 @@ func (v *inventory) regroup() {
 	if !v.ungrouped {
 		return
 	}
-	v.ungrouped = false
-	byName := func(a, b *node) int { return strings.Compare(a.name, b.name) }
 	v.nodes = slices.DeleteFunc(v.nodes, func(n *node) bool { return n.gone })
-	slices.SortFunc(v.nodes, byName)
-	known, nobody := v.nodes, &group{}
-	for _, n := range known {
+	nobody := &group{}
+	for _, n := range v.nodes {
 		n.group = nobody
 	}
 	for _, p := range v.plans {
-		at, from, to := 0, nobody, nobody.with(p) // most nodes that follow each other have the same plans
+		from, to := nobody, nobody.with(p) // most nodes that follow each other have the same plans
 		p.members = make([]*node, len(p.Nodes))
 		for i, name := range p.Nodes {
-			for at < len(known) && known[at].name < name {
-				at++ // both are in order: to look each up would take longer
-			}
 			n := v.byName[name]
-			if at < len(known) && known[at].name == name {
-				n = known[at]
-			}
 			if p.isActive() && !p.hasLeft(name) {
 				if n == nil {
 					n = v.add(name)
@@ -312,7 +303,7 @@ func (v *inventory) regroup() {
 		n.follow()
 	}
 	v.nodes = slices.DeleteFunc(v.nodes, func(n *node) bool { return n.gone })
-	slices.SortFunc(v.nodes, byName)
+	slices.SortFunc(v.nodes, func(a, b *node) int { return strings.Compare(a.name, b.name) })
 	v.ungrouped = false // it is of what was added and removed here
 }
 

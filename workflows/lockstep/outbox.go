@@ -224,7 +224,7 @@ func (l *lockstep) reported(o controller.Outcome, now time.Time) {
 		l.Note(now, "could not send its progress to plan "+p.Name, call.Cause(o.Err))
 		v.restart(p)
 	case sent.Complete && p.Revision == sent.Revision:
-		v.drop(p.RunID)
+		v.drop(p)
 	case !p.All:
 		p.take(sent, now)
 	}

@@ -3,6 +3,7 @@ package lockstep
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"slices"
 
 	"drydock.dev/drydock/api"
@@ -59,24 +60,6 @@ type lists struct {
 	Of      []string          `json:"of,omitempty"`
 }
 
-// identity stands for lists by where they are in memory: most of those that are equal are the same.
-type identity struct {
-	at                     *drainplan.Entry
-	targets, plans, by, of span
-}
-
-type span struct {
-	first  any
-	length int
-}
-
-func spanOf[T any](list []T) span {
-	if len(list) == 0 {
-		return span{}
-	}
-	return span{&list[0], len(list)}
-}
-
 // table has each value once, at a place. Values are equal that are the same in JSON.
 type table[T any] struct {
 	all    []T
@@ -126,16 +109,17 @@ func (v *inventory) MarshalJSON() ([]byte, error) {
 			all[i].Of, all[i].Nodes = bitsOf(all[i].Nodes, p.Names), nil
 		}
 	}
-	shared, shapes, known := table[lists]{places: map[string]int{}}, table[shape]{places: map[string]int{}}, map[identity]int{}
+	shared, shapes := table[lists]{places: map[string]int{}}, table[shape]{places: map[string]int{}}
+	var last lists // most nodes that follow each other have the same
+	place := -1
 	for _, n := range v.nodes {
 		l := lists{At: n.at, Targets: n.target.Targets, Plans: n.target.Plans, By: n.by, Of: n.of}
-		id := identity{l.At, spanOf(l.Targets), spanOf(l.Plans), spanOf(l.By), spanOf(l.Of)}
-		if _, is := known[id]; !is {
-			known[id] = shared.place(l)
+		if place < 0 || !reflect.DeepEqual(l, last) {
+			last, place = l, shared.place(l)
 		}
 		name, _ := slices.BinarySearch(p.Names, n.name)
 		one := packedNode{Name: name, nodeState: n.nodeState, Revision: n.target.Revision, Pending: n.progress.Pending, Evacuating: n.progress.Evacuating}
-		s := shape{Lists: known[id], Gang: n.gang, Made: n.made, Target: n.target, Progress: n.progress}
+		s := shape{Lists: place, Gang: n.gang, Made: n.made, Target: n.target, Progress: n.progress}
 		s.Target.Targets, s.Target.Plans, s.Target.Revision = nil, nil, 0
 		s.Progress.Node, s.Progress.RunID, s.Progress.Revision, s.Progress.Pending, s.Progress.Evacuating = "", "", 0, 0, 0
 		one.Shape = shapes.place(s)
