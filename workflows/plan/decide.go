@@ -65,8 +65,13 @@ func (p *maintenancePlan) Decide(t controller.Turn) (d controller.Decision) {
 		p.roll(t, &d)
 	}
 	d.Effects = append(d.Effects, p.report()...)
-	if p.Phase.Ended() {
-		p.close(&d)
+	switch {
+	case !p.Phase.Ended():
+	case !p.Recorded:
+		id := api.PlanRecordID(p.Info.Cluster, p.name, p.Info.Run)
+		d.Effects = append(d.Effects, p.Record(p.Info, id, "plan "+p.name, p.Prepared.Kinds))
+	case p.Delivered() && !p.reportDue():
+		d.End = &controller.End{Err: p.failure()}
 	}
 	d.Watches = append(d.Watches, p.Deliver(t.Now)...)
 	return d
@@ -249,16 +254,6 @@ func (p *maintenancePlan) end(phase api.PlanPhase, why string, now time.Time) {
 
 func (p *maintenancePlan) enter(phase api.PlanPhase, why string, now time.Time) {
 	p.Phase, p.Since, p.Failure = phase, now, why
-}
-
-func (p *maintenancePlan) close(d *controller.Decision) {
-	switch {
-	case !p.Recorded:
-		id := api.PlanRecordID(p.Info.Cluster, p.name, p.Info.Run)
-		d.Effects = append(d.Effects, p.Record(p.Info, id, "plan "+p.name, p.Prepared.Kinds))
-	case p.Delivered() && !p.reportDue():
-		d.End = &controller.End{Err: p.failure()}
-	}
 }
 
 // maxFailures bounds the failures of a result.

@@ -121,7 +121,7 @@ func TestARollingPlanDecides(t *testing.T) {
 		"the first node begins":             {one, []option{nodes(w, w)}, nil, "begin/n0", api.PlanRunning, "running waiting"},
 		"a start is not repeated":           {one, []option{nodes("begins", w)}, []controller.Key{key(beginNode, "n0")}, "", api.PlanRunning, "running waiting"},
 		"a start that was refused is":       {one, []option{nodes("begins", w)}, nil, "begin/n0", api.PlanRunning, "running waiting"},
-		"but not while its ID is taken":     {one, []option{nodes("begins", w), func(p *maintenancePlan) { set(&p.Sought, "n0", true) }}, nil, "find", api.PlanRunning, "running waiting"},
+		"but not while its ID is taken":     {one, []option{nodes("begins", w), func(p *maintenancePlan) { p.Sought["n0"] = true }}, nil, "find", api.PlanRunning, "running waiting"},
 		"on a list that is fresh":           {one, []option{nodes(w, w), stale}, nil, "list", api.PlanRunning, "waiting waiting"},
 		"while all places are taken, none":  {one, []option{nodes(r, w), stale}, nil, "watch ends", api.PlanRunning, "running waiting"},
 		"at another pace":                   {one, []option{nodes(r, w, w, w), paced(3)}, nil, "begin/n1, begin/n2, watch ends", api.PlanRunning, "running running running waiting"},
@@ -132,9 +132,9 @@ func TestARollingPlanDecides(t *testing.T) {
 		"a node that ends has no place":     {one, []option{nodes("ends", w)}, nil, "begin/n1, watch ends", api.PlanRunning, "done running"},
 		"too many failures":                 {one, []option{nodes(x, w)}, nil, "", api.PlanPaused, "failed waiting"},
 		"too many failures before a start":  {two0, []option{nodes(x, "begins", "begins", w)}, []controller.Key{key(beginNode, "n1")}, "", api.PlanPaused, "failed running waiting waiting"},
-		"skipped, and waits":                {one, []option{nodes(w, w), func(p *maintenancePlan) { set(&p.Skipping, "n0", true) }}, nil, "begin/n1", api.PlanRunning, "skipped running"},
+		"skipped, and waits":                {one, []option{nodes(w, w), func(p *maintenancePlan) { p.Skipping["n0"] = true }}, nil, "begin/n1", api.PlanRunning, "skipped running"},
 		"skipped, and somebody else's": {
-			one, []option{nodes("begins", w), func(p *maintenancePlan) { set(&p.Sought, "n0", true) }, skips("n0"), begun(planactivity.Begun{Node: "n0", RunID: "r", Foreign: true}), func(p *maintenancePlan) { p.Sought = nil }},
+			one, []option{nodes("begins", w), func(p *maintenancePlan) { p.Sought["n0"] = true }, skips("n0"), begun(planactivity.Begun{Node: "n0", RunID: "r", Foreign: true}), func(p *maintenancePlan) { p.Sought = nil }},
 			nil, "begin/n1", api.PlanRunning, "skipped running",
 		},
 		"paused before a start":               {two, []option{nodes("begins", "begins", w), func(p *maintenancePlan) { p.pause("by ann", now) }}, []controller.Key{key(beginNode, "n1")}, "", api.PlanPaused, "waiting running waiting"},
@@ -314,7 +314,7 @@ func TestANodeThatIsSkippedIsNotDrainedAgain(t *testing.T) {
 	p := given(t, `{"all":true}`, nodes("", ""))
 	o := outcome(starts(p)[0], nil, nil)
 	o.Run = "r"
-	set(&p.Skipping, "n0", true)
+	p.Skipping["n0"] = true
 	p.Outcome(o, now)
 	if got := show(p.Decide(controller.At(now))); got != "order/n0, watch ends" {
 		t.Error(got)
@@ -363,7 +363,7 @@ func TestACancelledNodeHasNotFailed(t *testing.T) {
 
 // TestANodeWhoseIDIsTakenIsLookedAt, and what it says of itself meanwhile counts.
 func TestANodeWhoseIDIsTakenIsLookedAt(t *testing.T) {
-	p := given(t, `{"all":true}`, nodes("begins", ""), func(p *maintenancePlan) { set(&p.Sought, "n0", true) })
+	p := given(t, `{"all":true}`, nodes("begins", ""), func(p *maintenancePlan) { p.Sought["n0"] = true })
 	find := p.Decide(controller.At(now)).Effects[0]
 	if in := find.(controller.Activity).Input.(planactivity.FindInput); len(in.Nodes) != 1 || in.Nodes[0] != "n0" || string(in.Maintenance) != `{"node":"any","requestor":"plan-kernel"}` {
 		t.Errorf("%+v", in)
@@ -378,7 +378,7 @@ func TestANodeWhoseIDIsTakenIsLookedAt(t *testing.T) {
 	if n := p.node("n0"); n.RunID != "r" || n.State != plan.Held || n.Note != "disk" || len(p.Early)+len(p.Sought) > 0 || p.Phase != api.PlanPaused {
 		t.Errorf("%+v, %s", n, p.Phase)
 	}
-	p = given(t, `{"all":true}`, nodes("begins", ""), func(p *maintenancePlan) { set(&p.Sought, "n0", true) })
+	p = given(t, `{"all":true}`, nodes("begins", ""), func(p *maintenancePlan) { p.Sought["n0"] = true })
 	p.Outcome(outcome(p.Decide(controller.At(now)).Effects[0], api.List[planactivity.Begun]{}, nil), now) // it has just ended
 	if got := show(p.Decide(controller.At(now))); got != "begin/n0" {
 		t.Error(got)

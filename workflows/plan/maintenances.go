@@ -46,7 +46,7 @@ func (p *maintenancePlan) nodeBegan(o controller.Outcome, now time.Time) {
 			p.takeBack(n)
 		}
 	case temporal.IsWorkflowExecutionAlreadyStartedError(o.Err):
-		set(&p.Sought, name, true)
+		p.Sought[name] = true
 	default:
 		p.ClearBackoff(o.Key)
 		p.nodeEnded(name, planactivity.Ended{Phase: api.Failed, Message: "it could not be started: " + call.Cause(o.Err)}, now)
@@ -108,7 +108,7 @@ func (p *maintenancePlan) takeFound(all []planactivity.Begun, now time.Time) {
 		}
 		switch {
 		case found.Refused != "":
-			set(&p.Refused, n.Name, true)
+			p.Refused[n.Name] = true
 			n.Note = bounds.Words("an earlier plan of this name has begun its maintenance, and "+found.Refused+": it is begun anew when that has ended", maxNote)
 			refused = append(refused, n.Name)
 			if p.Stop != "" {
@@ -205,8 +205,7 @@ func (p *maintenancePlan) nodeEnded(name string, how planactivity.Ended, now tim
 		return
 	}
 	p.Moves = p.Moves.Plus(how.Moves)
-	switch {
-	case n.Ending() && how.Phase == api.Completed:
+	if n.Ending() && how.Phase == api.Completed {
 		n.RunID = ""
 		return // since the node was back, it is over
 	}
@@ -239,7 +238,7 @@ func canRetry(n *plan.Node) bool {
 
 func (p *maintenancePlan) retry(n *plan.Node, why string, now time.Time) (effect string) {
 	if n.State == plan.Held {
-		set(&p.Orders, n.Name, order{api.MsgRetry, why})
+		p.Orders[n.Name] = order{api.MsgRetry, why}
 		return "the maintenance of " + n.Name + " is to try again"
 	}
 	setState(n, plan.Waiting, "", now)

@@ -159,8 +159,8 @@ func (m skip) Apply(p *maintenancePlan, now time.Time) string {
 		setState(n, plan.Skipped, why, now)
 		return m.Node + " is left out"
 	}
-	set(&p.Skipping, m.Node, true)
-	set(&p.Orders, m.Node, order{api.MsgCancel, why})
+	p.Skipping[m.Node] = true
+	p.Orders[m.Node] = order{api.MsgCancel, why}
 	return m.Node + " is left out, unless it is Ready already: then it is finished"
 }
 
@@ -185,7 +185,7 @@ func (m retry) Check(p *maintenancePlan, now time.Time) error {
 func (m retry) Apply(p *maintenancePlan, now time.Time) string {
 	n, why := p.node(m.Node), sentence("retry", m.Message)
 	if n == nil || !canRetry(n) {
-		set(&p.LateRetries, m.Node, why)
+		p.LateRetries[m.Node] = why
 		return m.Node + " is begun anew if it is found to have failed"
 	}
 	return p.retry(n, why, now)
@@ -310,7 +310,7 @@ func (m nodeNews) Apply(p *maintenancePlan, now time.Time) string {
 		p.takeNews(m.NodeNews, now)
 	case (!p.Known || p.Sought[m.Node]) && len(p.Early) < plan.MaxAtOnce:
 		m.Why = bounds.Words(m.Why, maxNote)
-		set(&p.Early, m.Node, m.NodeNews)
+		p.Early[m.Node] = m.NodeNews
 	}
 	return ""
 }

@@ -139,8 +139,7 @@ func shortened(p plan.Plan) (plan.Plan, int) {
 	p.Selector = bounds.Cut(p.Selector, maxSelectorText)
 	p.Windows = p.Windows[:min(len(p.Windows), maxNames)]
 	if p.Notify != nil {
-		shown := (*p.Notify)[:min(len(*p.Notify), maxNames)]
-		p.Notify = &shown
+		p.Notify = new((*p.Notify)[:min(len(*p.Notify), maxNames)])
 	}
 	// What is longest is the least that is needed to understand the rest.
 	if sizeIn(p) > maxPlanText {

@@ -112,7 +112,10 @@ func newPlan(info controller.Info, input []byte) (*maintenancePlan, error) {
 	if err = info.Check(cluster, err); err != nil {
 		return nil, err
 	}
-	p := &maintenancePlan{name: name}
+	p := &maintenancePlan{
+		name: name, Sought: map[string]bool{}, LateRetries: map[string]string{}, Refused: map[string]bool{}, Early: map[string]api.NodeNews{},
+		Skipping: map[string]bool{}, Orders: map[string]order{},
+	}
 	if p.spec, err = plan.Decode(name, input); err != nil {
 		return nil, err
 	}

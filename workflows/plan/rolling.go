@@ -175,22 +175,14 @@ func (p *maintenancePlan) starts(t controller.Turn) (all []controller.Effect) {
 	return all
 }
 
-// set sets an entry of a map that may not have been made.
-func set[T any](m *map[string]T, key string, value T) {
-	if *m == nil {
-		*m = map[string]T{}
-	}
-	(*m)[key] = value
-}
-
 // takeBack has the maintenance of a node cancelled that is to be taken back, unless its node is Ready.
 func (p *maintenancePlan) takeBack(n *plan.Node) {
 	switch {
 	case n.State != plan.Running || p.Refused[n.Name]:
 	case p.Stop != "":
-		set(&p.Orders, n.Name, order{api.MsgCancel, p.StoppedWhy})
+		p.Orders[n.Name] = order{api.MsgCancel, p.StoppedWhy}
 	case p.Skipping[n.Name]:
-		set(&p.Orders, n.Name, order{api.MsgCancel, skippedWhy})
+		p.Orders[n.Name] = order{api.MsgCancel, skippedWhy}
 	}
 }
 

@@ -111,10 +111,9 @@ func (p *maintenancePlan) stage(t controller.Turn, d *controller.Decision) {
 	case s.Stage.Holds() && s.Relook && s.Answered == s.Revision:
 		s.Relook, p.Digest = false, matchAgain
 	}
-	switch {
-	case p.Digest == "" || s.Stage.Holds() && p.ListedAt.IsZero():
+	if p.Digest == "" || s.Stage.Holds() && p.ListedAt.IsZero() {
 		d.Effects = append(d.Effects, p.list()) // who begins to hold nodes looks first
-	default:
+	} else {
 		if p.Digest == matchAgain && s.Stage == plan.Idle { // they are chosen otherwise
 			d.Effects = append(d.Effects, p.list())
 		}
