@@ -81,11 +81,11 @@ func (v *inventory) locate() {
 	}
 }
 
-// present is how it stands, with nothing decided.
-func (v *inventory) present() situation {
-	s, _ := v.survey()
-	s.messages = drainplan.NewMessages(s.parties, s.nodes)
-	return s
+// look sees how it stands, with nothing decided.
+func (v *inventory) look() {
+	v.now, _ = v.survey()
+	v.now.messages = drainplan.NewMessages(v.now.parties, v.now.nodes)
+	v.sumNodes()
 }
 
 // resolve brings every node as far as its plans have come together, and decides what its maintenance is to be sent.
@@ -94,7 +94,7 @@ func (v *inventory) resolve(now time.Time) {
 	v.forward(draining, s)
 	r := drainplan.Resolve(s.parties, s.nodes)
 	for i, p := range draining {
-		p.Tier, s.parties[i].Tier = r.Tiers[i], r.Tiers[i]
+		p.Tier = r.Tiers[i]
 	}
 	for i, n := range v.nodes {
 		if !v.decides(n) {
@@ -108,7 +108,7 @@ func (v *inventory) resolve(now time.Time) {
 			n.Stale, n.Raised = true, n.target.Revision+1
 		}
 	}
-	s.nodes, s.messages = r.Nodes, r.Messages()
+	s.messages = r.Messages()
 	v.now, v.ready, v.changed = s, false, false
 	for _, p := range v.plans {
 		p.compared = false

@@ -255,7 +255,6 @@ func (n *node) differs() bool {
 	return n.isWanted() && n.made != n.group.plans[0].settings && !slices.Contains(n.of, n.group.plans[0].RunID)
 }
 
-// isToEnd reports whether no plan wants a maintenance that runs, or none with its settings.
 func (n *node) isToEnd() bool { return !n.isWanted() || n.differs() }
 
 func (p *planEntry) isActive() bool { return p.Stage == api.StageCordon || p.Stage == api.StageDrain }

@@ -119,7 +119,6 @@ func (v *inventory) sums(p *planEntry) []uint64 {
 	return all
 }
 
-// sumOf stands for what is sent of a node.
 func sumOf(one api.SharedProgress) uint64 {
 	message := one.Message
 	one.Message = ""
@@ -140,8 +139,7 @@ func mix(node, message uint64) uint64 {
 
 // assumeSent takes as sent what the run before sent: all but what is pending.
 func (v *inventory) assumeSent() {
-	v.now = v.present()
-	v.sumNodes()
+	v.look()
 	for _, p := range v.plans {
 		if p.All {
 			continue

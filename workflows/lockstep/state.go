@@ -94,8 +94,7 @@ func (v *inventory) MarshalJSON() ([]byte, error) {
 	}
 	if len(v.plans) > 0 {
 		defer func(before situation) { v.now = before }(v.now)
-		v.now = v.present()
-		v.sumNodes()
+		v.look()
 	}
 	for _, one := range v.plans {
 		packed := packedPlan{planState: one.planState}
