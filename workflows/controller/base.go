@@ -123,7 +123,6 @@ func (b *Base) keep(now time.Time, what, why string, say func(l log.Logger, what
 	}
 }
 
-// last returns the last entries of a list, at most this many.
 func last[T any](all []T, most int) []T { return all[max(len(all)-most, 0):] }
 
 // Fails keeps the effects, or the watch, of a key from beginning, for longer with each failure. Outcome calls it for an effect that was
@@ -171,7 +170,6 @@ func (b *Base) rests(x Effect, now time.Time) time.Time {
 	return r.Until
 }
 
-// find returns the entry of a key, nil where there is none.
 func (b *Base) find(k Key) *Retry {
 	if b.byKey == nil {
 		b.byKey = make(map[Key]*Retry, len(b.Retries))

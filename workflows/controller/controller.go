@@ -138,7 +138,6 @@ func (o Outcome) Get(result any) error {
 	return converter.GetDefaultDataConverter().FromPayload(o.result, result)
 }
 
-// take takes the result of a future that is ready.
 func (o *Outcome) take(ctx workflow.Context, f workflow.Future) {
 	var raw converter.RawValue
 	o.Err = f.Get(ctx, &raw)

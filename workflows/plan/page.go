@@ -151,7 +151,6 @@ func shortened(p plan.Plan) (plan.Plan, int) {
 	return p, more
 }
 
-// sizeIn is how long a value is in JSON.
 func sizeIn(value any) int {
 	text, _ := json.Marshal(value) // it was read from JSON, or is made of texts and numbers
 	return len(text)
