@@ -24,7 +24,7 @@ const maxFunctionFields = 36
 
 // maxWorkflowLines is how many lines workflows/ has, tests apart. Lower it when you have removed many. Raise it, and say why in the commit,
 // for what belongs into a workflow and nowhere else: what decides belongs into rules/, what acts into activities/.
-const maxWorkflowLines = 21601
+const maxWorkflowLines = 21254
 
 // lineStep is by how many lines workflows/ may shrink before maxWorkflowLines has to follow.
 const lineStep = 200
