@@ -2,6 +2,7 @@ package starter
 
 import (
 	"cmp"
+
 	"github.com/spf13/cobra"
 
 	auditfile "drydock.dev/drydock/audit/file"

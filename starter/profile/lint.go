@@ -2,6 +2,7 @@ package profile
 
 import (
 	"cmp"
+
 	"github.com/spf13/cobra"
 
 	"drydock.dev/drydock/rules/profile"
