@@ -156,7 +156,8 @@ func poll(ctx context.Context, what string, done func() (bool, error)) error {
 // beats reads from the worker how many heartbeats it sent.
 func (b *bench) beats(ctx context.Context) float64 {
 	request := must(http.NewRequestWithContext(ctx, http.MethodGet, b.worker.URL+"/metrics", nil))
-	response := must(http.DefaultClient.Do(request))
+	response, err := http.DefaultClient.Do(request)
+	noError(err)
 	defer response.Body.Close()
 	body := must(io.ReadAll(response.Body))
 	total := 0.0
