@@ -73,14 +73,10 @@ func recordsFor(ctx context.Context, a *invocation.App, files []string, f client
 // noteRetention notes that Temporal keeps nothing of a part of the time since a moment. It says nothing to those who may not know how long
 // that is.
 func noteRetention(ctx context.Context, a *invocation.App, c *invocation.Connection, since time.Time) {
-	_, name, err := a.Temporal()
-	if err != nil {
-		return // the connection would have failed
-	}
-	kept, err := namespace.Describe(ctx, c.Temporal, name)
+	kept, err := namespace.Describe(ctx, c.Temporal, c.Namespace)
 	if err == nil && kept.Retention > 0 && a.Clock().Add(-kept.Retention).After(since) {
 		fmt.Fprintf(a.Stderr, "Namespace %s keeps what has ended for %s: what ended before is not here. --from reads what a worker's audit sink has kept.\n",
-			name, period.InDays(kept.Retention))
+			c.Namespace, period.InDays(kept.Retention))
 	}
 }
 

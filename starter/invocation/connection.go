@@ -53,7 +53,7 @@ type Connection struct {
 	*client.Client
 	Temporal           temporalclient.Client
 	Program            string
-	Address, namespace string
+	Address, Namespace string
 	// ShowsCredentials: the server is shown who calls.
 	ShowsCredentials bool
 	// self is the requestor of the user's own maintenances. claimed: it comes from the environment, and not from the user's name.
@@ -99,7 +99,7 @@ func (a *App) Connect(ctx context.Context) (*Connection, error) {
 		return nil, err
 	}
 	c := &Connection{
-		Program: a.Name, Address: options.HostPort, namespace: options.Namespace,
+		Program: a.Name, Address: options.HostPort, Namespace: options.Namespace,
 		self: a.Env.Requestor(), claimed: a.Env.Get(EnvRequestor) != "", Clock: a.Clock, stderr: a.Stderr,
 	}
 	c.ShowsCredentials = temporalenv.ShowsCredentials(options)
@@ -173,15 +173,15 @@ func (c *Connection) Explain(err error) error {
 	case !errors.As(err, &call):
 		return err
 	case exit.Has[*serviceerror.NamespaceNotFound](err):
-		return exit.Hint(fmt.Errorf("the Temporal server at %s has no namespace %q", c.Address, c.namespace),
-			`Name another with --namespace or TEMPORAL_NAMESPACE, or create it: "%s setup --apply", or "temporal operator namespace create -n %s".`, c.Program, c.namespace)
+		return exit.Hint(fmt.Errorf("the Temporal server at %s has no namespace %q", c.Address, c.Namespace),
+			`Name another with --namespace or TEMPORAL_NAMESPACE, or create it: "%s setup --apply", or "temporal operator namespace create -n %s".`, c.Program, c.Namespace)
 	case errors.As(err, &denied), strings.Contains(call.Err.Error(), "Unauthenticated"):
 		why := ""
 		if denied != nil && denied.Reason != "" {
 			why = ": " + visible.Line(bounds.Cut(denied.Reason, bounds.Text))
 		}
 		return exit.Hint(
-			fmt.Errorf("the Temporal server at %s refuses access to namespace %q: %s: %w%s", c.Address, c.namespace, call.Doing, call.Err, why),
+			fmt.Errorf("the Temporal server at %s refuses access to namespace %q: %s: %w%s", c.Address, c.Namespace, call.Doing, call.Err, why),
 			"%s", cmp.Or(temporalenv.Advice(call.Err), temporalenv.AdviceOfKey))
 	case errors.Is(call, client.ErrUnreachable):
 		return exit.Hint(exit.InWords(fmt.Sprintf("the Temporal server at %s is not reachable: %s", c.Address, plainCause(call)), err),

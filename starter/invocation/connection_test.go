@@ -13,7 +13,7 @@ import (
 )
 
 func TestErrorsOfTemporalSayWhatToDo(t *testing.T) {
-	c := &Connection{Address: "host:7233", namespace: "ops"}
+	c := &Connection{Address: "host:7233", Namespace: "ops"}
 	for name, c2 := range map[string]struct {
 		err  error
 		want []string
